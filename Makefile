@@ -1,0 +1,69 @@
+# Everything runs from one virtual environment, made on first use: no step beyond Python and make.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+JAX_VENV := .venv-jax
+
+# The first Python that runs, is new enough and can make environments; `make PYTHON=...` overrides.
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
+	if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+		>/dev/null 2>&1; then command -v $$python; break; fi; done)
+
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_JAX := $(JAX_VENV)/.installed
+
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal
+FEATURES := .features.json
+SOURCES := $(shell find minijax tests examples -name '*.py' 2>/dev/null) docs/features.md
+
+.PHONY: help demo test bench check features parity clean
+
+help: ## say what can be made
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+demo: $(INSTALLED) ## train a network on real digits and show every stage of the compiler
+	$(BIN)/python examples/demo.py
+
+test: $(INSTALLED) ## run the whole suite
+	$(PYTEST) --features-report=$(FEATURES)
+
+check: $(INSTALLED_DEV) ## format, lint, types, architecture and fast tests
+	$(BIN)/python -m minijax.testing.check
+
+features: $(FEATURES) ## print which rows of docs/features.md no passing test shows
+	@$(BIN)/python -m minijax.testing.features $(FEATURES)
+
+bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX
+	$(BIN)/python benchmarks/run.py --jax-python $(JAX_VENV)/bin/python
+
+parity: $(INSTALLED) $(INSTALLED_JAX) ## compare results, types and jaxprs with JAX
+	$(BIN)/python benchmarks/parity.py --jax-python $(JAX_VENV)/bin/python
+
+clean: ## remove the environments and everything generated
+	rm -rf $(VENV) $(JAX_VENV) $(FEATURES) build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A failing test must not hide the table: the report counts it as not passing.
+$(FEATURES): $(SOURCES) | $(INSTALLED)
+	-$(PYTEST) -q --features-report=$@
+
+$(INSTALLED): pyproject.toml
+	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,examples]'
+	touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+$(INSTALLED_JAX): benchmarks/requirements.txt
+	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
+	test -x $(JAX_VENV)/bin/python || $(PYTHON) -m venv $(JAX_VENV)
+	$(JAX_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@

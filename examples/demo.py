@@ -1,0 +1,204 @@
+"""The demo: what the compiler does to one function, stage by stage, then a real program trained with it.
+
+Run with `make demo`, or `python examples/demo.py`. Exits with an error if the network learns less than it should.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import digits
+import minijax as jax
+import minijax.numpy as jnp
+import numpy as np
+from adam import adam_init
+from matplotlib.figure import Figure
+from terminal import Panel, Progress, excerpt, heading, paragraph, say, show
+
+T = TypeVar("T")
+
+OUTPUT = Path(__file__).parent / "output"
+GOAL = 0.97
+BATCH = 64
+EPOCHS = 12
+
+
+class Result(NamedTuple):
+    """What training reached, and the picture of it."""
+
+    accuracy: float
+    losses: list[float]
+    picture: Path
+
+
+class Curve(NamedTuple):
+    """The loss after every step, and the held-out accuracy after every epoch."""
+
+    losses: list[float]
+    accuracies: list[float]
+
+
+def wave(w, x):
+    return x * jnp.sin(w * x)
+
+
+def main(output: Path = OUTPUT) -> Result:
+    """Shows the stages, trains the network, draws the picture."""
+    device = jax.devices()[0]
+    say(f"\nminijax on {device.platform}: from a Python function to machine code, and to a network that reads.")
+    show_stages()
+    train, held_out = digits.load()
+    network, curve = learn(train, held_out)
+    predicted = np.asarray(digits.predict(network, held_out.images))
+    accuracy = float(np.mean(predicted == held_out.labels))
+    picture = draw(curve, held_out, predicted, output / "demo.png")
+    report(predicted, held_out, picture)
+    return Result(accuracy, curve.losses, picture)
+
+
+def show_stages() -> None:
+    """Prints one small function as each stage of the compiler sees it."""
+    w, x, xs = jnp.float32(2), jnp.float32(3), jnp.arange(4, dtype=jnp.float32)
+    slope = jax.grad(wave)
+    slopes = jax.vmap(slope, in_axes=(None, 0))
+
+    heading(
+        "1  Tracing and transforming",
+        """Tracing runs a function once on stand-ins that record every operation; the record is a jaxpr.
+        grad and vmap turn such a program into another one: here the slope in w, then the slope at many x.""",
+    )
+    show(
+        Panel("Python", inspect.getsource(wave)),
+        Panel("wave", str(jax.make_jaxpr(wave)(w, x))),
+        Panel("grad(wave)", str(jax.make_jaxpr(slope)(w, x))),
+        Panel("vmap(grad(wave), in_axes=(None, 0))", str(jax.make_jaxpr(slopes)(w, xs))),
+    )
+
+    lowered = jax.jit(slopes).lower(w, xs)
+    heading(
+        "2  Lowering to StableHLO",
+        "The last jaxpr, as the portable program that is handed to XLA: every type and broadcast is spelled out.",
+    )
+    show(Panel("jit(slopes).lower(w, xs).as_text()", excerpt(lowered.as_text(), 24)))
+
+    heading(
+        "3  Compiling with XLA",
+        """XLA has merged the operations into one fused loop, which reads x once and writes the answer once;
+        from it comes the machine code. (Notes on source lines are left out here.)""",
+    )
+    show(Panel("jit(slopes).lower(w, xs).compile().as_text()", excerpt(_readable_hlo(lowered.compile().as_text()), 24)))
+
+
+def learn(train: digits.Examples, held_out: digits.Examples) -> tuple[digits.Network, Curve]:
+    """Compiles the training step stage by stage, then runs it over the data."""
+    network = digits.init_network(jax.random.key(0))
+    state = adam_init(network)
+    total = EPOCHS * (len(train.labels) // BATCH)
+
+    heading(
+        "4  A real program",
+        f"""A convolutional network learns to read handwritten digits from {len(train.labels):,} images and is
+        judged on {len(held_out.labels)} others. Forward pass, gradient and optimizer are compiled into one program.""",
+    )
+    sample = next(digits.batches(train, BATCH, epochs=1))
+    traced, trace_time = _timed(lambda: digits.train_step.trace(network, state, sample, jnp.float32(0)))
+    lowered, lower_time = _timed(traced.lower)
+    step, compile_time = _timed(lowered.compile)
+    say(f"  traced in {trace_time * 1e3:,.0f} ms, {len(str(traced.jaxpr).splitlines()):,} lines of jaxpr")
+    say(f"  lowered in {lower_time * 1e3:,.0f} ms, {len(lowered.as_text().splitlines()):,} lines of StableHLO")
+    say(f"  compiled in {compile_time * 1e3:,.0f} ms\n")
+
+    curve = Curve([], [])
+    progress = Progress(total, "training")
+    for number, batch in enumerate(digits.batches(train, BATCH, EPOCHS), start=1):
+        # The rate falls along half a cosine: large steps first, fine ones at the end.
+        rate = np.float32(0.002 * (1 + np.cos(np.pi * number / total)))
+        value, network, state = step(network, state, batch, rate)
+        curve.losses.append(float(value))
+        if number % (total // EPOCHS) == 0:
+            right = np.asarray(digits.predict(network, held_out.images)) == held_out.labels
+            curve.accuracies.append(float(right.mean()))
+        accuracy = f"{curve.accuracies[-1]:.1%}" if curve.accuracies else "–"
+        progress.advance(f"loss {curve.losses[-1]:.3f}  held-out {accuracy}")
+    return network, curve
+
+
+def draw(curve: Curve, held_out: digits.Examples, predicted: np.ndarray, path: Path) -> Path:
+    """Draws the learning curve beside held-out digits with their predictions; mistakes come first, in red."""
+    figure = Figure(figsize=(12, 5.2), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15])
+    _draw_curve(left, curve)
+    _draw_digits(right, held_out, predicted)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    return path
+
+
+def report(predicted: np.ndarray, held_out: digits.Examples, picture: Path) -> None:
+    """Says what was reached and where the picture is."""
+    right = int(np.sum(predicted == held_out.labels))
+    total = len(predicted)
+    say()
+    paragraph(f"{right} of {total} held-out digits read correctly: {right / total:.1%}. Picture: {picture}")
+
+
+def _draw_curve(figure: Figure, curve: Curve) -> None:
+    loss, accuracy = figure.subplots(2, 1, sharex=True)
+    steps = np.arange(1, len(curve.losses) + 1)
+    loss.semilogy(steps, curve.losses, color="tab:blue", linewidth=0.8, alpha=0.35)
+    loss.semilogy(steps, _smooth(curve.losses), color="tab:blue", linewidth=2)
+    loss.set_title("loss while training", loc="left")
+    epochs = np.linspace(0, len(steps), len(curve.accuracies) + 1)[1:]
+    accuracy.plot(epochs, 100 * np.array(curve.accuracies), "o-", color="tab:green", markersize=4)
+    accuracy.axhline(100 * GOAL, color="grey", linewidth=1, linestyle=":")
+    accuracy.annotate("goal", (steps[-1], 100 * GOAL), ha="right", va="bottom", color="grey")
+    accuracy.set_title("held-out accuracy, %", loc="left")
+    accuracy.set_xlabel("step")
+    for axes in (loss, accuracy):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.2)
+
+
+def _draw_digits(figure: Figure, held_out: digits.Examples, predicted: np.ndarray) -> None:
+    rows, columns = 4, 8
+    wrong = np.flatnonzero(predicted != held_out.labels)
+    right = np.flatnonzero(predicted == held_out.labels)
+    chosen = np.concatenate([wrong, right])[: rows * columns]
+    figure.suptitle(f"{len(right)} of {len(predicted)} read correctly; mistakes in red, with the true digit")
+    for axes, index in zip(figure.subplots(rows, columns).flat, chosen, strict=True):
+        guess, truth = predicted[index], held_out.labels[index]
+        axes.imshow(held_out.images[index, :, :, 0], cmap="gray_r", vmin=0, vmax=1)
+        axes.set(xticks=[], yticks=[])
+        mistaken = guess != truth
+        axes.set_title(f"{guess}, not {truth}" if mistaken else f"{guess}", color="tab:red" if mistaken else "black")
+        axes.spines[:].set(color="tab:red" if mistaken else "lightgrey", linewidth=2 if mistaken else 1)
+
+
+def _smooth(values: list[float], window: int = 15) -> np.ndarray:
+    """The mean over up to `window` neighbours; fewer at the ends."""
+    kernel = np.ones(window)
+    return np.convolve(values, kernel, "same") / np.convolve(np.ones(len(values)), kernel, "same")
+
+
+def _readable_hlo(text: str) -> str:
+    """The computations alone: without source tables, metadata and numbering of the file."""
+    text = re.sub(r", (metadata|backend_config)=\{[^{}]*\}", "", text)
+    computations = re.findall(r"^(?:ENTRY )?%[^\n]*\{\n.*?^\}", text, flags=re.MULTILINE | re.DOTALL)
+    return "\n".join(computations)
+
+
+def _timed(function: Callable[[], T]) -> tuple[T, float]:
+    started = time.perf_counter()
+    return function(), time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    result = main()
+    if result.accuracy < GOAL:
+        sys.exit(f"The network reached {result.accuracy:.1%}; at least {GOAL:.0%} was expected.")

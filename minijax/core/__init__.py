@@ -1,0 +1,1 @@
+"""The language: types, jaxprs, primitives and the tracing context.  Imports no other room."""

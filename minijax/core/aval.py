@@ -1,0 +1,340 @@
+"""Avals: the types of values.  Interned, so that equality is identity and hashing is free.
+
+Input: shapes, dtypes, Python values.  Output: the type that tracers, variables and arrays carry.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.errors import message
+
+Shape = tuple[int, ...]
+
+NO_AXES: frozenset[str] = frozenset()
+
+
+class ManualAxisType(NamedTuple):
+    """Which mesh axes a value varies over, is unreduced over, or is reduced over."""
+
+    varying: frozenset[str] = NO_AXES
+    unreduced: frozenset[str] = NO_AXES
+    reduced: frozenset[str] = NO_AXES
+
+
+NOT_MANUAL = ManualAxisType()
+
+
+class AbstractValue:
+    """Base of all types of values."""
+
+    __slots__ = ()
+
+    def tangent_aval(self) -> AbstractValue:
+        """The type of this type's tangents."""
+        raise TypeError(message("aval", f"{self} has no tangent type."))
+
+    def strip_weak_type(self) -> AbstractValue:
+        """The same type, no longer weak."""
+        return self
+
+    def str_short(self) -> str:
+        """The type in jaxpr notation."""
+        return repr(self)
+
+
+class AbstractToken(AbstractValue):
+    """The type of tokens, which order side effects."""
+
+    __slots__ = ()
+
+    def tangent_aval(self) -> AbstractValue:
+        return self
+
+    def str_short(self) -> str:
+        return "Tok"
+
+    def __repr__(self) -> str:
+        return "Token()"
+
+
+abstract_token = AbstractToken()
+
+
+class ShapedArray(AbstractValue):
+    """The type of arrays: shape, dtype, weak type, placement.
+
+    Hash-consed: calling the class twice with the same facts gives the same object.
+    Mirrors jax.core.ShapedArray.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_tangent",
+        "dtype",
+        "manual_axis_type",
+        "memory_kind",
+        "ndim",
+        "shape",
+        "sharding",
+        "size",
+        "weak_type",
+    )
+
+    shape: Shape
+    dtype: Any
+    weak_type: bool
+    sharding: Any
+    manual_axis_type: ManualAxisType
+    memory_kind: str | None
+    ndim: int
+    size: int
+    _tangent: ShapedArray | None
+
+    def __new__(
+        cls,
+        shape: Iterable[Any],
+        dtype: Any,
+        weak_type: bool = False,
+        *,
+        sharding: Any = None,
+        manual_axis_type: ManualAxisType = NOT_MANUAL,
+        memory_kind: str | None = None,
+    ) -> ShapedArray:
+        if not dtypes.is_extended(dtype):
+            dtype = np.dtype(dtype)
+        return _intern(
+            canonicalize_shape(shape),
+            dtype,
+            bool(weak_type),
+            sharding,
+            manual_axis_type,
+            memory_kind,
+        )
+
+    @property
+    def vma(self) -> frozenset[str]:
+        """The mesh axes over which the value may differ from device to device."""
+        return self.manual_axis_type.varying
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """This type with some facts replaced."""
+        facts = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "weak_type": self.weak_type,
+            "sharding": self.sharding,
+            "manual_axis_type": self.manual_axis_type,
+            "memory_kind": self.memory_kind,
+        }
+        return ShapedArray(**{**facts, **changes})
+
+    def with_shape(self, shape: Shape) -> ShapedArray:
+        """This type with another shape, given as a tuple of ints."""
+        return _intern(
+            shape, self.dtype, self.weak_type, None, self.manual_axis_type, self.memory_kind
+        )
+
+    def strip_weak_type(self) -> ShapedArray:
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def tangent_aval(self) -> ShapedArray:
+        if self._tangent is None:
+            if dtypes.issubdtype(self.dtype, np.inexact):
+                self._tangent = self.strip_weak_type()
+            else:
+                self._tangent = self.update(dtype=dtypes.float0, weak_type=False)
+        return self._tangent
+
+    def str_short(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        return f"{dtypes.short_name(self.dtype)}[{dims}]"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError(message("len", "the array has no dimensions.", got=str(self)))
+        return self.shape[0]
+
+    def __str__(self) -> str:
+        return ("~" if self.weak_type else "") + self.str_short()
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        dims = ",".join(map(str, self.shape))
+        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{dims}]{weak})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return shaped_array, (self.shape, self.dtype, self.weak_type)
+
+
+_interned: dict[tuple[Any, ...], ShapedArray] = {}
+_new = object.__new__
+
+
+def _intern(
+    shape: Shape,
+    dtype: Any,
+    weak_type: bool,
+    sharding: Any,
+    manual_axis_type: ManualAxisType,
+    memory_kind: str | None,
+) -> ShapedArray:
+    if sharding is None and manual_axis_type is NOT_MANUAL and memory_kind is None:
+        return shaped_array(shape, dtype, weak_type)
+    key = (shape, dtype, weak_type, sharding, manual_axis_type, memory_kind)
+    aval = _interned.get(key)
+    return aval or _interned.setdefault(key, _build(*key))
+
+
+def shaped_array(shape: Shape, dtype: Any, weak_type: bool = False) -> ShapedArray:
+    """The type of an unplaced array; `shape` must be a tuple of ints and `dtype` canonical."""
+    key = (shape, dtype, weak_type)
+    aval = _interned.get(key)
+    if aval is None:
+        aval = _interned.setdefault(key, _build(shape, dtype, weak_type, None, NOT_MANUAL, None))
+    return aval
+
+
+def _build(
+    shape: Shape,
+    dtype: Any,
+    weak_type: bool,
+    sharding: Any,
+    manual_axis_type: ManualAxisType,
+    memory_kind: str | None,
+) -> ShapedArray:
+    aval = _new(ShapedArray)
+    aval.shape = shape
+    aval.dtype = dtype
+    aval.weak_type = weak_type
+    aval.sharding = sharding
+    aval.manual_axis_type = manual_axis_type
+    aval.memory_kind = memory_kind
+    aval.ndim = len(shape)
+    aval.size = math.prod(shape)
+    aval._tangent = None
+    return aval
+
+
+ShapedArray.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def canonicalize_shape(shape: Any, name: str = "shape") -> Shape:
+    """A shape as a tuple of Python ints.
+
+    Raises:
+        TypeError: a dimension is traced, negative or not an integer.
+    """
+    if type(shape) is tuple and all(type(d) is int and d >= 0 for d in shape):
+        return shape
+    if isinstance(shape, (int, np.integer)) or not np.iterable(shape):
+        shape = (shape,)
+    try:
+        dims = tuple(map(operator.index, shape))
+    except TypeError as error:
+        if type(error) is not TypeError:
+            raise
+        raise TypeError(
+            message(
+                name,
+                "shapes must be sequences of concrete integers.",
+                got=str(shape),
+                fix="compute the shape with Python or NumPy, or mark the argument as static",
+            )
+        ) from None
+    if any(d < 0 for d in dims):
+        raise TypeError(message(name, "dimensions must not be negative.", got=str(dims)))
+    return dims
+
+
+# Python scalars are weakly typed; bool is not.
+_scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
+
+
+def _aval_of_python_scalar(x: Any) -> ShapedArray:
+    kind = type(x)
+    dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[kind])
+    if kind is int and not -(2**63) <= x < 2**63:
+        raise OverflowError(
+            message("", f"the Python int {x} does not fit into {dtype}.", fix="use a float")
+        )
+    if kind is int and dtype.itemsize == 4 and not -(2**31) <= x < 2**31:
+        raise OverflowError(
+            message(
+                "",
+                f"the Python int {x} does not fit into {dtype}.",
+                fix="a uint32 or float array, or minijax.config.update('enable_x64', True)",
+            )
+        )
+    return shaped_array((), dtype, kind is not bool)
+
+
+def _aval_of_numpy(x: Any) -> ShapedArray:
+    dtype = x.dtype
+    if dtype.hasobject or dtype.kind in "USMm" or (dtype.kind == "V" and not _is_extra(dtype)):
+        raise TypeError(
+            message(
+                "",
+                "not a type of array that can be computed with.",
+                got=f"NumPy {type(x).__name__} of dtype {dtype}",
+                expected="booleans, integers, floats or complex numbers",
+            )
+        )
+    return shaped_array(x.shape, dtypes.canonicalize_dtype(dtype), False)
+
+
+def _is_extra(dtype: np.dtype[Any]) -> bool:
+    return dtype == dtypes.float0 or dtypes.issubdtype(dtype, np.number)
+
+
+aval_handlers: dict[type, Callable[[Any], Any]] = {
+    **dict.fromkeys((bool, int, float, complex), _aval_of_python_scalar),
+    np.ndarray: _aval_of_numpy,
+}
+"""How to read the type of a value, by the value's class.  The runtime adds `Array`."""
+
+
+def aval_of(x: Any) -> Any:
+    """The type of `x`: of an array, a tracer, a NumPy array or scalar, or a Python scalar.
+
+    Raises:
+        TypeError: `x` is none of these.
+    """
+    handler = aval_handlers.get(type(x))
+    if handler is not None:
+        return handler(x)
+    return _aval_of_other(x)
+
+
+def has_aval(x: Any) -> bool:
+    """Whether `x` is a value that can be computed with."""
+    try:
+        aval_of(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _aval_of_other(x: Any) -> Any:
+    for base in type(x).__mro__:
+        handler = aval_handlers.get(base)
+        if handler is not None:
+            return handler(x)
+    if isinstance(x, (np.generic, np.ndarray)):
+        return _aval_of_numpy(x)
+    if hasattr(x, "__jax_array__"):
+        return aval_of(x.__jax_array__())
+    raise TypeError(
+        message(
+            "",
+            "not a valid type of value.",
+            got=f"{x!r} of type {type(x).__name__}",
+            expected="an array, or a Python or NumPy scalar",
+        )
+    )

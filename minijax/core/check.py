@@ -1,0 +1,99 @@
+"""Type-checks jaxprs: every variable bound once, before use, with the type its rule gives.
+
+Input: a jaxpr.  Output: nothing, or an `InternalError` that shows the faulty equation inside
+its jaxpr.  Runs after every pass when `MINIJAX_CHECK=1`, and always in tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minijax.core import printing
+from minijax.core.aval import AbstractValue, ShapedArray
+from minijax.core.errors import InternalError
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
+
+
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
+    """Checks scoping and types of a jaxpr and of all jaxprs inside it.
+
+    Raises:
+        InternalError: the jaxpr is malformed.
+    """
+    if isinstance(jaxpr, ClosedJaxpr):
+        _check_consts(jaxpr)
+        jaxpr = jaxpr.jaxpr
+    bound: set[int] = set()
+    _bind(jaxpr, (*jaxpr.constvars, *jaxpr.invars), bound, "a parameter")
+    for eqn in jaxpr.eqns:
+        _check_eqn(jaxpr, eqn, bound)
+        _bind(jaxpr, eqn.outvars, bound, printing.eqn_text(eqn))
+    for atom in jaxpr.outvars:
+        _check_use(jaxpr, atom, bound, "the results")
+
+
+def _check_consts(closed: ClosedJaxpr) -> None:
+    if len(closed.consts) != len(closed.jaxpr.constvars):
+        _fail(
+            closed.jaxpr,
+            f"{len(closed.jaxpr.constvars)} constvars but {len(closed.consts)} constants",
+        )
+
+
+def _bind(jaxpr: Jaxpr, variables: Iterable[Any], bound: set[int], where: str) -> None:
+    for var in variables:
+        if type(var) is not Var:
+            _fail(jaxpr, f"{var!r} is bound by {where} but is no variable")
+        if id(var) in bound:
+            _fail(jaxpr, f"a variable of type {var.aval} is bound a second time by {where}")
+        bound.add(id(var))
+
+
+def _check_use(jaxpr: Jaxpr, atom: Any, bound: set[int], where: str) -> None:
+    if not isinstance(atom.aval, AbstractValue):
+        _fail(jaxpr, f"{atom!r} in {where} has no type")
+    if type(atom) is Var and id(atom) not in bound:
+        _fail(jaxpr, f"a variable of type {atom.aval} is used in {where} before it is bound")
+
+
+def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
+    text = printing.eqn_text(eqn)
+    for atom in eqn.invars:
+        _check_use(jaxpr, atom, bound, text)
+    for inner in jaxprs_in_params(eqn.params):
+        check_jaxpr(inner)
+    avals = [atom.aval for atom in eqn.invars]
+    try:
+        out = eqn.primitive.abstract_eval(*avals, **eqn.params)
+    except Exception as error:
+        raise InternalError(_text(jaxpr, f"{text} does not type-check: {error}")) from error
+    outs = out if eqn.primitive.multiple_results else (out,)
+    if len(outs) != len(eqn.outvars):
+        _fail(jaxpr, f"{text} gives {len(outs)} results but binds {len(eqn.outvars)}")
+    for var, aval in zip(eqn.outvars, outs, strict=True):
+        if not same_type(var.aval, aval):
+            _fail(jaxpr, f"{text} gives {aval} but binds a variable of type {var.aval}")
+    if eqn.effects - jaxpr.effects:
+        _fail(jaxpr, f"{text} has effects that the jaxpr does not declare")
+
+
+def same_type(a: Any, b: Any) -> bool:
+    """Whether two types agree in shape, dtype and variance; weak types do not matter."""
+    if a is b:
+        return True
+    if isinstance(a, ShapedArray) and isinstance(b, ShapedArray):
+        return (
+            a.shape == b.shape
+            and a.dtype == b.dtype
+            and a.manual_axis_type == b.manual_axis_type
+        )
+    return False
+
+
+def _text(jaxpr: Jaxpr, problem: str) -> str:
+    return f"malformed jaxpr: {problem}, in\n{jaxpr}"
+
+
+def _fail(jaxpr: Jaxpr, problem: str) -> None:
+    raise InternalError(_text(jaxpr, problem))

@@ -1,0 +1,318 @@
+"""Configuration states: global values, environment variables, thread-local overrides.
+
+Input: environment, `config.update`, context managers.  Output: `state.value`, read at any step.
+Each state is backed by one of jaxlib's native `Config` objects, so that reading costs a C++
+attribute and the C++ call path sees the states that belong in its keys.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from jaxlib import _jax
+
+from minijax.core.errors import message
+
+T = TypeVar("T")
+
+_native = _jax.config
+_TRUE_WORDS = frozenset({"1", "true", "yes", "on", "y", "t"})
+_FALSE_WORDS = frozenset({"0", "false", "no", "off", "n", "f", ""})
+
+trace_context: Callable[[], tuple[Any, ...]] = _native.trace_context
+"""Values of all states that enter the keys of trace caches, as one tuple."""
+
+
+class _Override(Generic[T]):
+    """Context manager that gives a state a thread-local value and restores the former one."""
+
+    __slots__ = ("_native", "_previous", "_value")
+
+    def __init__(self, native: Any, value: T) -> None:
+        self._native = native
+        self._value = value
+
+    def __enter__(self) -> None:
+        self._previous = self._native.swap_local(self._value)
+
+    def __exit__(self, *_: object) -> None:
+        self._native.set_local(self._previous)
+
+
+class State(Generic[T]):
+    """One named setting.
+
+    Order of precedence: thread-local override, `config.update`, environment variable, default.
+    Calling the state gives a context manager: `with enable_x64(True): ...`.
+    """
+
+    __slots__ = ("_native", "_parse", "default", "doc", "env_name", "in_trace_key", "name")
+
+    def __init__(
+        self,
+        name: str,
+        default: T,
+        doc: str,
+        *,
+        parse: Callable[[str, Any], T],
+        in_trace_key: bool,
+        in_call_key: bool,
+    ) -> None:
+        self.name = name
+        self.default = default
+        self.doc = doc
+        self.env_name = f"MINIJAX_{name.upper()}"
+        self._parse = parse
+        self.in_trace_key = in_trace_key
+        text = os.environ.get(self.env_name)
+        initial = default if text is None else parse(name, text)
+        self._native = _native.Config(
+            f"minijax_{name}",
+            initial,
+            include_in_jit_key=in_trace_key or in_call_key,
+            include_in_trace_context=in_trace_key,
+        )
+        config.add(self)
+
+    @property
+    def value(self) -> T:
+        """The value in force in this thread."""
+        return self._native.value  # type: ignore[no-any-return]
+
+    @property
+    def native(self) -> Any:
+        """The C++ object behind the state."""
+        return self._native
+
+    def update(self, value: T) -> None:
+        """Sets the global value, for every thread without an override."""
+        self._native.set_global(self._parse(self.name, value))
+
+    def __call__(self, value: T) -> _Override[T]:
+        return _Override(self._native, self._parse(self.name, value))
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            message(
+                f"config.{self.name}",
+                "a configuration state has no truth value.",
+                fix=f"config.{self.name} on the config object, or the state's .value",
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"State({self.name}={self.value!r})"
+
+
+class Config:
+    """All states by name: `config.update("enable_x64", True)`, `config.enable_x64`.
+
+    Names are also accepted with JAX's prefix, so `config.update("jax_enable_x64", True)` works.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[str, State[Any]] = {}
+
+    def add(self, state: State[Any]) -> None:
+        """Registers `state`; two states of one name are an error."""
+        if state.name in self._states:
+            raise ValueError(message("config.add", f"state {state.name!r} exists already."))
+        self._states[state.name] = state
+
+    def state(self, name: str) -> State[Any]:
+        """The state called `name`.
+
+        Raises:
+            AttributeError: there is none.
+        """
+        short = name.removeprefix("jax_")
+        if short not in self._states:
+            raise AttributeError(
+                message(
+                    "config",
+                    f"unknown configuration state {name!r}.",
+                    expected="one of " + ", ".join(sorted(self._states)),
+                )
+            )
+        return self._states[short]
+
+    def update(self, name: str, value: Any) -> None:
+        """Sets the global value of the state called `name`.
+
+        Raises:
+            AttributeError: there is no such state.
+            ValueError: the value is not one the state accepts.
+        """
+        self.state(name).update(value)
+
+    def read(self, name: str) -> Any:
+        """The value in force of the state called `name`."""
+        return self.state(name).value
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every state's value in force, by name."""
+        return {name: state.value for name, state in self._states.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self.state(name).value
+
+    def __iter__(self) -> Iterator[State[Any]]:
+        return iter(self._states.values())
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._states})
+
+
+config = Config()
+
+
+def _parse_bool(name: str, value: Any) -> bool:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _TRUE_WORDS:
+            return True
+        if word in _FALSE_WORDS:
+            return False
+    elif value in (True, False, 0, 1):
+        return bool(value)
+    raise ValueError(
+        message(f"config.{name}", "not a boolean.", got=repr(value), expected="True or False")
+    )
+
+
+def bool_state(
+    name: str, default: bool, doc: str, *, in_trace_key: bool = False, in_call_key: bool = False
+) -> State[bool]:
+    """A state that is True or False."""
+    return State(
+        name, default, doc, parse=_parse_bool, in_trace_key=in_trace_key, in_call_key=in_call_key
+    )
+
+
+def enum_state(
+    name: str,
+    default: Any,
+    choices: tuple[Any, ...],
+    doc: str,
+    *,
+    in_trace_key: bool = False,
+    in_call_key: bool = False,
+) -> State[Any]:
+    """A state that takes one of `choices`."""
+
+    def parse(name: str, value: Any) -> Any:
+        if value in choices:
+            return value
+        raise ValueError(
+            message(
+                f"config.{name}",
+                "not one of the choices.",
+                got=repr(value),
+                expected="one of " + ", ".join(map(repr, choices)),
+            )
+        )
+
+    return State(
+        name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
+    )
+
+
+def int_state(
+    name: str, default: int, doc: str, *, in_trace_key: bool = False, in_call_key: bool = False
+) -> State[int]:
+    """A state that is an integer."""
+
+    def parse(name: str, value: Any) -> int:
+        try:
+            return int(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                message(f"config.{name}", "not an integer.", got=repr(value))
+            ) from None
+
+    return State(
+        name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
+    )
+
+
+def object_state(
+    name: str,
+    default: Any,
+    doc: str,
+    *,
+    validate: Callable[[Any], Any] = lambda value: value,
+    in_trace_key: bool = False,
+    in_call_key: bool = False,
+) -> State[Any]:
+    """A state that holds any value that `validate` returns."""
+
+    def parse(_name: str, value: Any) -> Any:
+        return validate(value)
+
+    return State(
+        name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
+    )
+
+
+enable_x64 = bool_state(
+    "enable_x64", False, "Keep 64-bit types instead of reducing them to 32 bits.", in_trace_key=True
+)
+disable_jit = bool_state(
+    "disable_jit", False, "Run jitted functions operation by operation.", in_trace_key=True
+)
+numpy_dtype_promotion = enum_state(
+    "numpy_dtype_promotion",
+    "standard",
+    ("standard", "strict"),
+    "How operands of different dtypes combine; 'strict' refuses all but weak types.",
+    in_trace_key=True,
+)
+numpy_rank_promotion = enum_state(
+    "numpy_rank_promotion",
+    "allow",
+    ("allow", "warn", "raise"),
+    "What happens when operands of different rank are broadcast.",
+    in_trace_key=True,
+)
+default_matmul_precision = enum_state(
+    "default_matmul_precision",
+    None,
+    (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+    "Precision of dot and convolution where the call names none.",
+    in_trace_key=True,
+)
+default_device = object_state(
+    "default_device", None, "Device of computations without committed arguments.", in_call_key=True
+)
+default_prng_impl = enum_state(
+    "default_prng_impl",
+    "threefry2x32",
+    ("threefry2x32", "rbg", "unsafe_rbg"),
+    "Implementation of random keys made without naming one.",
+    in_trace_key=True,
+)
+threefry_partitionable = bool_state(
+    "threefry_partitionable",
+    True,
+    "Random bits do not depend on how the result is sharded.",
+    in_trace_key=True,
+)
+log_compiles = bool_state("log_compiles", False, "Log every compilation at WARNING level.")
+check_tracer_leaks = bool_state(
+    "check_tracer_leaks", False, "Raise when a tracer outlives its trace.", in_trace_key=True
+)
+debug_nans = bool_state(
+    "debug_nans", False, "Raise when a computation produces a NaN.", in_call_key=True
+)
+debug_infs = bool_state(
+    "debug_infs", False, "Raise when a computation produces an infinity.", in_call_key=True
+)
+enable_checks = bool_state("check", False, "Type-check every jaxpr after each pass.")
+num_cpu_devices = int_state(
+    "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
+)

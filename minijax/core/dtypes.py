@@ -1,0 +1,774 @@
+"""Element types: their names, the 64-bit switch, their kinds, and how they promote.
+
+Input: whatever a user may write for a dtype, or values.  Output: `np.dtype` objects (or extended
+dtypes, which pass through).  Used at every step.  Not here: conversion of values.
+
+Promotion is a join in a lattice whose nodes are the dtypes and the three weak kinds, which stand
+for Python's `int`, `float` and `complex`: types without a width, that adapt to the other operand.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TypeAlias, overload
+
+import ml_dtypes
+import numpy as np
+
+from minijax.core import config
+from minijax.core.errors import message
+
+
+class ExtendedDType:
+    """Base of element types that NumPy cannot describe, such as those of random keys.
+
+    A subclass sets `name` (its short notation), `itemsize` (bytes of one element) and `type` (the
+    abstract scalar type that `issubdtype` compares), and defines equality and hash.
+    """
+
+    name: str
+    itemsize: int
+    type: type[np.generic]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+DType: TypeAlias = np.dtype[Any] | ExtendedDType
+
+
+class TypePromotionError(ValueError):
+    """The operands' dtypes have no common type.  Mirrors jax.dtypes.TypePromotionError."""
+
+
+class extended(np.generic):  # noqa: N801 - named as the NumPy scalar types that it stands beside
+    """Abstract scalar type of all extended dtypes.  Mirrors jax.dtypes.extended."""
+
+
+class prng_key(extended):  # noqa: N801
+    """Abstract scalar type of all random key dtypes.  Mirrors jax.dtypes.prng_key."""
+
+
+float0 = np.dtype([("float0", np.void, 0)])
+"""Tangent type of integers and booleans: it holds no information."""
+
+bool_ = np.dtype(np.bool_)
+int2 = np.dtype(ml_dtypes.int2)
+int4 = np.dtype(ml_dtypes.int4)
+int8 = np.dtype(np.int8)
+int16 = np.dtype(np.int16)
+int32 = np.dtype(np.int32)
+int64 = np.dtype(np.int64)
+uint2 = np.dtype(ml_dtypes.uint2)
+uint4 = np.dtype(ml_dtypes.uint4)
+uint8 = np.dtype(np.uint8)
+uint16 = np.dtype(np.uint16)
+uint32 = np.dtype(np.uint32)
+uint64 = np.dtype(np.uint64)
+float4_e2m1fn = np.dtype(ml_dtypes.float4_e2m1fn)
+float8_e3m4 = np.dtype(ml_dtypes.float8_e3m4)
+float8_e4m3 = np.dtype(ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz = np.dtype(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = np.dtype(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz = np.dtype(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2 = np.dtype(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz = np.dtype(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = np.dtype(ml_dtypes.float8_e8m0fnu)
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+float16 = np.dtype(np.float16)
+float32 = np.dtype(np.float32)
+float64 = np.dtype(np.float64)
+complex64 = np.dtype(np.complex64)
+complex128 = np.dtype(np.complex128)
+
+SIGNED = (int2, int4, int8, int16, int32, int64)
+UNSIGNED = (uint2, uint4, uint8, uint16, uint32, uint64)
+NARROW_FLOATS = (
+    float4_e2m1fn,
+    float8_e3m4,
+    float8_e4m3,
+    float8_e4m3b11fnuz,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
+)
+FLOATS = (*NARROW_FLOATS, bfloat16, float16, float32, float64)
+COMPLEXES = (complex64, complex128)
+ALL = (bool_, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEXES)
+"""Every dtype that arrays can have, `float0` and extended dtypes apart."""
+
+# NumPy's own kind letters do not serve: ml_dtypes calls all its types "V".
+_KINDS: dict[np.dtype[Any], str] = (
+    {bool_: "b"}
+    | dict.fromkeys(SIGNED, "i")
+    | dict.fromkeys(UNSIGNED, "u")
+    | dict.fromkeys(FLOATS, "f")
+    | dict.fromkeys(COMPLEXES, "c")
+)
+_WIDEST = {"b": bool_, "i": int64, "u": uint64, "f": float64, "c": complex128}
+_PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+_CANONICAL_32 = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
+_SUB_BYTE_BITS = {int2: 2, uint2: 2, int4: 4, uint4: 4, float4_e2m1fn: 4}
+
+python_scalar_dtypes: dict[type, np.dtype[Any]] = {
+    bool: bool_,
+    int: int64,
+    float: float64,
+    complex: complex128,
+}
+
+# The C++ objects behind the states, since hot functions read them on every call.
+_x64 = config.enable_x64.native
+_promotion = config.numpy_dtype_promotion.native
+
+
+def is_extended(dtype: object) -> bool:
+    """Whether `dtype` is an extended dtype (not an abstract type such as `prng_key`)."""
+    return isinstance(dtype, ExtendedDType)
+
+
+_short_names: dict[DType, str] = {float0: "float0"}
+
+
+def short_name(dtype: DType) -> str:
+    """The notation of jaxprs: `f32`, `bf16`, `i4`, `bool`, `f8_e4m3fn`, `key<fry>`."""
+    try:
+        return _short_names[dtype]
+    except KeyError:
+        name = str(dtype.name)
+        if isinstance(dtype, np.dtype) and dtype in _KINDS:
+            for long, short in (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
+                name = name.replace(long, short)
+        _short_names[dtype] = name
+        return name
+
+
+class ScalarType(type):
+    """Type of `minijax.numpy.float32` and its like: a name for a dtype that makes arrays.
+
+    Each compares and hashes as the NumPy scalar type, and serves wherever a dtype is expected.
+    `make_array(value, dtype)` is assigned by the room that has arrays.
+    """
+
+    dtype: np.dtype[Any]
+    make_array: Callable[[Any, np.dtype[Any]], Any]
+
+    def __new__(cls, name: str, dtype: np.dtype[Any]) -> ScalarType:
+        namespace = {"__module__": "minijax.numpy", "dtype": dtype}
+        return super().__new__(cls, name, (), namespace)
+
+    def __init__(cls, name: str, dtype: np.dtype[Any]) -> None:
+        super().__init__(name, (), {})
+        cls.__doc__ = f"Makes arrays of dtype {dtype.name}; also names that dtype."
+
+    def __call__(cls, value: Any) -> Any:
+        return ScalarType.make_array(value, cls.dtype)
+
+    def __eq__(cls, other: object) -> bool:
+        if isinstance(other, ScalarType):
+            return cls is other
+        if isinstance(other, np.dtype):
+            return cls.dtype == other
+        return cls.dtype.type is other
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.dtype.type)
+
+    def __repr__(cls) -> str:
+        return f"minijax.numpy.{cls.__name__}"
+
+
+SCALAR_TYPES: dict[str, ScalarType] = {
+    ("bool_" if dtype == bool_ else dtype.name): ScalarType(dtype.name, dtype) for dtype in ALL
+}
+"""The scalar types by the name they have in `minijax.numpy`."""
+
+
+def _np_dtype(dtype_like: Any, name: str) -> np.dtype[Any]:
+    """`np.dtype(dtype_like)`, with our error texts; the same object for equal dtypes in `ALL`."""
+    if hasattr(dtype_like, "shape") and not isinstance(dtype_like, (type, np.dtype, np.generic)):
+        raise ValueError(
+            message(
+                name,
+                "an array was given as a dtype.",
+                got=f"a value of type {type(dtype_like).__name__}",
+                fix="pass its dtype: x.dtype",
+            )
+        )
+    try:
+        dtype = np.dtype(dtype_like)
+    except TypeError as error:
+        raise TypeError(
+            message(
+                name,
+                "not a dtype.",
+                got=repr(dtype_like),
+                expected="a NumPy dtype, a scalar type such as minijax.numpy.float32, or a name",
+            )
+        ) from error
+    return _SHARED.get(dtype, dtype)
+
+
+_SHARED = {dtype: dtype for dtype in ALL}
+_canonical: dict[bool, dict[Any, Any]] = {False: {}, True: {}}
+
+
+def canonicalize_dtype(dtype_like: Any) -> Any:
+    """The dtype that arrays get for `dtype_like`: 64-bit types lose half unless x64 is on.
+
+    Extended dtypes pass through, as do dtypes that arrays cannot have.
+
+    Raises:
+        TypeError: `dtype_like` does not name a dtype.
+    """
+    cache = _canonical[_x64.value]
+    try:
+        return cache[dtype_like]
+    except (KeyError, TypeError):
+        pass
+    if isinstance(dtype_like, ExtendedDType):
+        return dtype_like
+    dtype = _np_dtype(dtype_like, "canonicalize_dtype")
+    if not _x64.value:
+        dtype = _CANONICAL_32.get(dtype, dtype)
+    if isinstance(dtype_like, (type, np.dtype, str)):
+        cache[dtype_like] = dtype
+    return dtype
+
+
+def check_user_dtype_supported(dtype_like: Any, name: str) -> None:
+    """Checks that arrays can have the dtype that a user passed to the function `name`.
+
+    Raises:
+        TypeError: it is no dtype, or one that arrays cannot have (objects, text, dates, ...).
+        ValueError: it is an array.
+    """
+    if isinstance(dtype_like, ExtendedDType):
+        return
+    dtype = _np_dtype(dtype_like, name)
+    if dtype not in _KINDS and dtype != float0:
+        raise TypeError(
+            message(
+                name,
+                "arrays cannot have this dtype.",
+                got=str(dtype),
+                expected="a boolean, integer, float or complex dtype in native byte order",
+            )
+        )
+
+
+def canonicalize_user_dtype(dtype_like: Any, name: str) -> Any:
+    """The dtype for the `dtype=` argument that a user passed to the function `name`.
+
+    Warns when the user asked for 64 bits by name and x64 is off; `int`, `float` and `complex` ask
+    for the default width instead.
+
+    Raises:
+        TypeError: it is no dtype, or one that arrays cannot have.
+        ValueError: it is an array.
+    """
+    check_user_dtype_supported(dtype_like, name)
+    dtype = canonicalize_dtype(dtype_like)
+    if isinstance(dtype_like, ExtendedDType) or dtype_like in (None, *python_scalar_dtypes):
+        return dtype
+    requested = _np_dtype(dtype_like, name)
+    if dtype != requested:
+        text = message(
+            name,
+            f"dtype {requested.name} is not available and becomes {dtype.name}.",
+            fix='minijax.config.update("enable_x64", True) before the first computation',
+        )
+        warnings.warn(text, UserWarning, stacklevel=3)
+    return dtype
+
+
+def _scalar_class(dtype_like: Any) -> type[np.generic]:
+    """The NumPy scalar type, concrete or abstract, that stands for `dtype_like`."""
+    if isinstance(dtype_like, ExtendedDType):
+        return dtype_like.type
+    if isinstance(dtype_like, type) and issubclass(dtype_like, np.generic):
+        return dtype_like
+    return _np_dtype(dtype_like, "issubdtype").type
+
+
+# ml_dtypes' scalar types derive from np.generic only; these are the kinds they belong to.
+_ABSTRACT_BASES: dict[type, type[np.generic]] = (
+    {dtype.type: np.signedinteger for dtype in (int2, int4)}
+    | {dtype.type: np.unsignedinteger for dtype in (uint2, uint4)}
+    | {dtype.type: np.floating for dtype in (*NARROW_FLOATS, bfloat16)}
+)
+_subtypes: dict[tuple[Any, Any], bool] = {}
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether dtype `a` is `b`, or one of the kind `b`.
+
+    Unlike NumPy's, knows that `bfloat16` is a `np.floating`, `int4` a `np.integer`, and a random
+    key's dtype a `prng_key`.  Mirrors jax.numpy.issubdtype.
+    """
+    try:
+        return _subtypes[a, b]
+    except (KeyError, TypeError):
+        pass
+    if isinstance(b, ExtendedDType):
+        answer = bool(a == b)
+    else:
+        kind, wanted = _scalar_class(a), _scalar_class(b)
+        answer = issubclass(kind, wanted) or issubclass(_ABSTRACT_BASES.get(kind, kind), wanted)
+    _subtypes[a, b] = answer
+    return answer
+
+
+_ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
+    "bool": frozenset({bool_}),
+    "signed integer": frozenset(SIGNED),
+    "unsigned integer": frozenset(UNSIGNED),
+    "integral": frozenset({*SIGNED, *UNSIGNED}),
+    "real floating": frozenset(FLOATS),
+    "complex floating": frozenset(COMPLEXES),
+    "numeric": frozenset(ALL) - {bool_},
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether `dtype` is of `kind`: a dtype, an array API name such as "integral", or a tuple.
+
+    Source: mirrors jax.numpy.isdtype; Python array API standard.
+
+    Raises:
+        ValueError: a string in `kind` names neither a kind nor a dtype.
+        TypeError: `kind` is anything else.
+    """
+    subject = _np_dtype(dtype, "jnp.isdtype")
+    return any(_is_of_kind(subject, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
+
+
+def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
+    if isinstance(kind, str) and kind in _ARRAY_API_KINDS:
+        return dtype in _ARRAY_API_KINDS[kind]
+    names = ", ".join(map(repr, _ARRAY_API_KINDS))
+    try:
+        return bool(dtype == np.dtype(kind))
+    except TypeError:
+        error = ValueError if isinstance(kind, str) else TypeError
+        raise error(
+            message(
+                "jnp.isdtype",
+                "`kind` names no kind of dtype.",
+                got=repr(kind),
+                expected=f"a dtype, one of {names}, or a tuple of these",
+            )
+        ) from None
+
+
+def finfo(dtype: Any) -> ml_dtypes.finfo:
+    """Limits of a floating dtype; those of its parts for a complex one.  Mirrors jax.numpy.finfo.
+
+    Raises:
+        ValueError: the dtype is not inexact.
+    """
+    dtype = _np_dtype(getattr(dtype, "dtype", dtype), "jnp.finfo")
+    if _KINDS.get(dtype) not in ("f", "c"):
+        raise ValueError(
+            message("jnp.finfo", "not a floating dtype.", got=str(dtype), fix="jnp.iinfo")
+        )
+    return ml_dtypes.finfo(dtype)
+
+
+def iinfo(dtype: Any) -> ml_dtypes.iinfo:
+    """Limits of an integer dtype.  Mirrors jax.numpy.iinfo.
+
+    Raises:
+        ValueError: the dtype is not an integer one.
+    """
+    dtype = _np_dtype(getattr(dtype, "dtype", dtype), "jnp.iinfo")
+    if _KINDS.get(dtype) not in ("i", "u"):
+        raise ValueError(
+            message("jnp.iinfo", "not an integer dtype.", got=str(dtype), fix="jnp.finfo")
+        )
+    return ml_dtypes.iinfo(dtype)
+
+
+def can_cast(
+    from_: Any,
+    to: Any,
+    casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe",
+) -> bool:
+    """Whether NumPy's rule `casting` lets `from_` become `to`.  Mirrors jax.numpy.can_cast."""
+    source = _np_dtype(getattr(from_, "dtype", from_), "jnp.can_cast")
+    return np.can_cast(source, _np_dtype(to, "jnp.can_cast"), casting)
+
+
+def bit_width(dtype: np.dtype[Any]) -> int:
+    """Bits of one element: 4 for `int4`, 8 for `bool`, 64 for `complex64`.
+
+    Raises:
+        ValueError: elements of this dtype have no width (`float0`, extended dtypes).
+    """
+    if dtype not in _KINDS:
+        raise ValueError(message("itemsize_bits", "not a numeric dtype.", got=str(dtype)))
+    return _SUB_BYTE_BITS.get(dtype, dtype.itemsize * 8)
+
+
+def default_int_dtype() -> np.dtype[Any]:
+    """The dtype of Python's `int`: int64 with x64, else int32."""
+    return int64 if _x64.value else int32
+
+
+def default_uint_dtype() -> np.dtype[Any]:
+    """The unsigned partner of `default_int_dtype()`."""
+    return uint64 if _x64.value else uint32
+
+
+def default_float_dtype() -> np.dtype[Any]:
+    """The dtype of Python's `float`: float64 with x64, else float32."""
+    return float64 if _x64.value else float32
+
+
+def default_complex_dtype() -> np.dtype[Any]:
+    """The dtype of Python's `complex`: complex128 with x64, else complex64."""
+    return complex128 if _x64.value else complex64
+
+
+def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:
+    """`dtype`, or int32 for booleans."""
+    found: np.dtype[Any] = canonicalize_dtype(dtype)
+    return int32 if found == bool_ else found
+
+
+def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
+    """`dtype` if inexact, else the float for it: float64 for 64-bit integers, or float32."""
+    found: np.dtype[Any] = canonicalize_dtype(dtype)
+    if _KINDS.get(found) not in ("b", "i", "u"):
+        return found
+    return float64 if found in (int64, uint64) else float32
+
+
+def to_complex_dtype(dtype: Any) -> np.dtype[Any]:
+    """The narrowest complex dtype for numbers of `dtype`; itself if complex."""
+    dtype = to_inexact_dtype(dtype)
+    if _KINDS.get(dtype) != "f":
+        return dtype
+    return complex128 if dtype == float64 else complex64
+
+
+_COMPLEX_OF: dict[np.dtype[Any], np.dtype[Any]] = {float32: complex64, float64: complex128}
+_REAL_OF: dict[np.dtype[Any], np.dtype[Any]] = {complex64: float32, complex128: float64}
+
+
+def complex_dtype_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The complex dtype whose parts are of `dtype`; itself if complex.
+
+    Raises:
+        TypeError: there is none.
+    """
+    if dtype in _REAL_OF:
+        return dtype
+    if dtype not in _COMPLEX_OF:
+        raise TypeError(
+            message(
+                "complex",
+                "no complex dtype has parts of this dtype.",
+                got=str(dtype),
+                expected="float32 or float64",
+            )
+        )
+    return _COMPLEX_OF[dtype]
+
+
+def real_dtype_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the real part; itself if not complex."""
+    return _REAL_OF.get(dtype, dtype)
+
+
+def is_python_scalar(x: object) -> bool:
+    """Whether `x` is a Python bool, int, float or complex (of NumPy's scalars, none is)."""
+    return isinstance(x, (int, float, complex)) and not isinstance(x, np.generic)
+
+
+def _python_type(x: object) -> type | None:
+    """The Python scalar type of which `x` is an instance, even by a subclass such as IntEnum."""
+    if not is_python_scalar(x):
+        return None
+    return next(kind for kind in python_scalar_dtypes if isinstance(x, kind))
+
+
+def is_weakly_typed(x: Any) -> bool:
+    """Whether `x` adapts to the other operand's dtype: Python numbers, and arrays made of them."""
+    if type(x) in python_scalar_dtypes:
+        return type(x) is not bool
+    try:
+        return bool(x.weak_type)
+    except AttributeError:
+        pass
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return bool(getattr(aval, "weak_type", False))
+    return is_python_scalar(x) and not isinstance(x, bool)
+
+
+def dtype(x: Any, canonicalize: bool = False) -> Any:
+    """The dtype of a value, or the one that `x` names: of Python's scalars, the 64-bit one.
+
+    Args:
+        canonicalize: reduce it to 32 bits unless x64 is on.
+
+    Raises:
+        ValueError: `x` is None.
+        TypeError: `x` has no dtype, or one that arrays cannot have.
+    """
+    if x is None:
+        raise ValueError(message("dtype", "None has no dtype."))
+    found = _dtype_of(x, "dtype")
+    return canonicalize_dtype(found) if canonicalize else found
+
+
+def _dtype_of(x: Any, name: str) -> Any:
+    kind = type(x)
+    if kind in python_scalar_dtypes:
+        return python_scalar_dtypes[kind]
+    if isinstance(x, type) and x in python_scalar_dtypes:
+        return python_scalar_dtypes[x]
+    if isinstance(x, ExtendedDType):
+        return x
+    if isinstance(x, (type, str, np.dtype)):
+        found: Any = _np_dtype(x, name)
+    elif hasattr(x, "dtype"):
+        found = x.dtype
+    elif (python_type := _python_type(x)) is not None:
+        return python_scalar_dtypes[python_type]
+    else:
+        raise TypeError(message(name, "this value has no dtype.", got=repr(x)))
+    check_user_dtype_supported(found, name)
+    return found
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python scalar type (bool, int, float or complex) of the elements of `x`, or of a dtype.
+
+    Raises:
+        TypeError: elements of `x` are none of these.
+    """
+    found = _dtype_of(x, "scalar_type_of")
+    if found not in _KINDS:
+        raise TypeError(
+            message("scalar_type_of", "no Python scalar holds this dtype.", got=str(found))
+        )
+    return _PYTHON_TYPES[_KINDS[found]]
+
+
+# A node of the promotion lattice; int, float and complex are the weak kinds.
+_Node: TypeAlias = np.dtype[Any] | type
+_WEAK_KINDS: dict[str, _Node] = {"b": bool_, "i": int, "u": int, "f": float, "c": complex}
+
+# What each type promotes to directly.  The 2- and 4-bit integers and the floats of 8 bits or fewer
+# lead nowhere: to leave them loses the point of using them, so it has to be explicit.
+_STANDARD_EDGES: dict[_Node, tuple[_Node, ...]] = {
+    bool_: (int,),
+    int: (uint2, uint4, uint8, int2, int4, int8),
+    uint8: (int16, uint16),
+    uint16: (int32, uint32),
+    uint32: (int64, uint64),
+    uint64: (float,),
+    int8: (int16,),
+    int16: (int32,),
+    int32: (int64,),
+    int64: (float,),
+    float: (*NARROW_FLOATS, bfloat16, float16, complex),
+    bfloat16: (float32,),
+    float16: (float32,),
+    float32: (float64, complex64),
+    float64: (complex128,),
+    complex: (complex64,),
+    complex64: (complex128,),
+}
+_STRICT_EDGES: dict[_Node, tuple[_Node, ...]] = {
+    int: (*SIGNED, *UNSIGNED, float),
+    float: (*FLOATS, complex),
+    complex: COMPLEXES,
+}
+
+
+def _upper_bounds(edges: dict[_Node, tuple[_Node, ...]]) -> dict[_Node, frozenset[_Node]]:
+    """For each node, itself and all that can be reached from it."""
+    bounds: dict[_Node, frozenset[_Node]] = {}
+
+    def visit(node: _Node) -> frozenset[_Node]:
+        if node not in bounds:
+            bounds[node] = frozenset({node}).union(*map(visit, edges.get(node, ())))
+        return bounds[node]
+
+    for node in (*ALL, int, float, complex):
+        visit(node)
+    return bounds
+
+
+_LATTICES = {
+    "standard": _upper_bounds(_STANDARD_EDGES),
+    "strict": _upper_bounds(_STRICT_EDGES),
+}
+
+
+def _join(nodes: Iterable[_Node], mode: str) -> _Node:
+    """The least upper bound of `nodes`."""
+    nodes = list(dict.fromkeys(nodes))
+    bounds = _LATTICES[mode]
+    common = frozenset.intersection(*(bounds[node] for node in nodes))
+    for node in common:
+        if bounds[node] == common:
+            return node
+    raise TypePromotionError(_no_join_message(nodes, mode))
+
+
+def _no_join_message(nodes: list[_Node], mode: str) -> str:
+    names = ", ".join(f"Python {n.__name__}" if isinstance(n, type) else n.name for n in nodes)
+    if mode == "strict":
+        return message(
+            "dtype promotion",
+            "operands of different dtypes, and numpy_dtype_promotion is 'strict'.",
+            got=names,
+            expected="equal dtypes, or Python scalars of a lower kind",
+            fix='x.astype(...), or config.update("numpy_dtype_promotion", "standard")',
+        )
+    reason = "their dtypes have no implicit common type."
+    if any(node in NARROW_FLOATS for node in nodes):
+        reason = "floats of 8 bits or fewer never promote implicitly."
+    elif any(node in (int2, int4, uint2, uint4) for node in nodes):
+        reason = "integers of 2 or 4 bits never promote implicitly."
+    return message(
+        "dtype promotion", reason, got=names, expected="equal dtypes", fix="x.astype(...)"
+    )
+
+
+def _describe(x: Any) -> tuple[Any, bool]:
+    """The dtype of an operand, and whether it is weak."""
+    kind = type(x)
+    if kind in python_scalar_dtypes:
+        return python_scalar_dtypes[kind], kind is not bool
+    if kind is np.ndarray:
+        return x.dtype, False
+    try:
+        return x.dtype, x.weak_type
+    except AttributeError:
+        pass
+    if x is None:
+        return float64, False
+    if isinstance(x, type) and x in python_scalar_dtypes:
+        return python_scalar_dtypes[x], x is not bool
+    return _dtype_of(x, "result_type"), is_weakly_typed(x)
+
+
+def _promote_canonical(dtypes: Sequence[Any], weak: Sequence[bool]) -> tuple[Any, bool]:
+    """Checks and promotes operands; 64-bit types lose half before and after, unless x64 is on."""
+    if not dtypes:
+        raise ValueError(message("result_type", "needs at least one array or dtype."))
+    for d in dtypes:
+        check_user_dtype_supported(d, "result_type")
+    operands = tuple(zip(map(canonicalize_dtype, dtypes), weak, strict=True))
+    joined, joined_weak = _promote(operands, _promotion.value)
+    return canonicalize_dtype(joined), joined_weak
+
+
+def _promote(operands: tuple[tuple[Any, bool], ...], mode: str) -> tuple[Any, bool]:
+    """Joins operands, given as (canonical dtype, weak) pairs."""
+    dtypes = [dtype for dtype, _ in operands]
+    opaque = [dtype for dtype in dtypes if dtype not in _KINDS]
+    if opaque:
+        return _promote_opaque(opaque[0], dtypes), False
+    all_weak = all(weak for _, weak in operands)
+    if len(operands) == 1 or (all_weak and mode == "standard"):
+        # Weak arrays may have any width, and keep it among themselves.
+        node = _join(dtypes, mode)
+    else:
+        node = _join((_WEAK_KINDS[_KINDS[d]] if weak else d for d, weak in operands), mode)
+    if isinstance(node, type):
+        return python_scalar_dtypes[node], True
+    return node, all_weak and node != bool_
+
+
+def _promote_opaque(opaque: DType, dtypes: list[DType]) -> DType:
+    """Promotes operands of which one is `float0` or extended: all have to be equal."""
+    if any(dtype != opaque for dtype in dtypes):
+        raise TypePromotionError(
+            message(
+                "dtype promotion",
+                f"{short_name(opaque)} combines with no other dtype.",
+                got=", ".join(map(short_name, dtypes)),
+            )
+        )
+    return opaque
+
+
+_lattice_results: dict[tuple[Any, ...], tuple[Any, bool]] = {}
+
+
+def lattice_result_type(*args: Any) -> tuple[Any, bool]:
+    """The dtype that `args` promote to, and whether the result is weakly typed.
+
+    Arguments are values, dtypes, or Python's scalar types.  Weak operands, if all are, keep their
+    widths: two weak `bfloat16` give a weak `bfloat16`.
+
+    Raises:
+        ValueError: no argument.
+        TypePromotionError: the dtypes have no common type.
+    """
+    if len(args) == 2:
+        # Written out, because a comprehension would double the time of the commonest call.
+        x, x_weak = _describe(args[0])
+        y, y_weak = _describe(args[1])
+        key: tuple[Any, ...] = (x, x_weak, y, y_weak, _x64.value, _promotion.value)
+    else:
+        key = (*itertools.chain(*map(_describe, args)), _x64.value, _promotion.value)
+    try:
+        return _lattice_results[key]
+    except KeyError:
+        result = _lattice_results[key] = _promote_canonical(key[:-2:2], key[1:-2:2])
+        return result
+
+
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[Any, bool]: ...
+
+
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[False] = ...) -> Any: ...
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype that operations give for `args`: values, dtypes, or Python's scalar types.
+
+    A weak result has the default width of its kind.  Mirrors jax.numpy.result_type.
+
+    Raises:
+        ValueError: no argument.
+        TypePromotionError: the dtypes have no common type.
+    """
+    dtype, weak = lattice_result_type(*args)
+    if weak:
+        dtype = canonicalize_dtype(_WIDEST[_KINDS[dtype]])
+    return (dtype, weak) if return_weak_type_flag else dtype
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """The dtype that dtypes `a` and `b` promote to, whether or not x64 is on.
+
+    Python's `int`, `float` and `complex` are weak.  Mirrors jax.numpy.promote_types.
+
+    Raises:
+        TypePromotionError: the dtypes have no common type.
+    """
+    operands = tuple(
+        (x, False)
+        if isinstance(x, ExtendedDType)
+        else (_np_dtype(x, "jnp.promote_types"), x in (int, float, complex))
+        for x in (a, b)
+    )
+    dtype, weak = _promote(operands, _promotion.value)
+    return _WIDEST[_KINDS[dtype]] if weak else dtype

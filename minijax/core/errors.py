@@ -1,0 +1,86 @@
+"""Error classes, and the one formatter of their texts.
+
+Every message has the same shape: the public name that the user called and what is wrong; then
+what was given, what was expected, how to mend it, and the line of the user's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from minijax.core import source
+
+_Facts = str | Mapping[str, object] | None
+
+
+def message(
+    name: str,
+    problem: str,
+    *,
+    got: _Facts = None,
+    expected: str | None = None,
+    fix: str | None = None,
+    at: str | None = None,
+) -> str:
+    """Formats an error text.
+
+    Args:
+        name: the public function the user called, such as `lax.mul`.
+        problem: what is wrong, one sentence.
+        got: what was given; a mapping prints `name: value` pairs.
+        expected: what would have been right.
+        fix: what the user can do.
+        at: the place in the user's code; found from the stack where absent.
+    """
+    if isinstance(got, Mapping):
+        got = "   ".join(f"{key}: {value}" for key, value in got.items())
+    place = source.user_line() if at is None else at
+    lines = [f"{name}: {problem}" if name else problem]
+    for label, text in (("got", got), ("expected", expected), ("fix", fix), ("at", place)):
+        if text:
+            lines.append(f"  {label:<8}  " + str(text).replace("\n", "\n            "))
+    return "\n".join(lines)
+
+
+class InternalError(AssertionError):
+    """A fault of minijax itself; the text shows the equation in question."""
+
+
+class MissingRule(NotImplementedError):
+    """A primitive has no rule for what a transformation asks of it."""
+
+
+class ConcretizationTypeError(TypeError):
+    """A traced value was used where a concrete value is needed.  Mirrors jax.errors."""
+
+
+class TracerArrayConversionError(ConcretizationTypeError):
+    """A traced value was handed to NumPy.  Mirrors jax.errors."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced value was used as a Python bool.  Mirrors jax.errors."""
+
+
+class TracerIntegerConversionError(ConcretizationTypeError):
+    """A traced value was used as a Python index.  Mirrors jax.errors."""
+
+
+class NonConcreteBooleanIndexError(IndexError):
+    """A traced boolean mask was used as an index.  Mirrors jax.errors."""
+
+
+class UnexpectedTracerError(RuntimeError):
+    """A tracer was used after its trace had ended: it leaked.  Mirrors jax.errors."""
+
+
+class KeyReuseError(RuntimeError):
+    """A random key was used twice.  Mirrors jax.errors."""
+
+
+class ShardingTypeError(TypeError):
+    """Operands' shardings do not fit together."""
+
+
+class ResourceTypingError(TypeError):
+    """One mesh resource carries two logical axes of one value."""

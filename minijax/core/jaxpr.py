@@ -1,0 +1,241 @@
+"""Jaxprs: the typed intermediate language that every step reads and writes.
+
+A jaxpr is a list of equations `outvars = primitive[params] invars` in order of evaluation.
+Jaxprs are immutable: passes build new ones.  Names are given to variables only when printed
+(`core/printing.py`), types are checked by `core/check.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from minijax.core import printing
+from minijax.core.aval import aval_of
+
+NO_EFFECTS: frozenset[Any] = frozenset()
+
+
+class Var:
+    """A variable: bound once, by an equation or as a parameter of a jaxpr."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var({self.aval.str_short()})"
+
+
+class Literal:
+    """A scalar constant written into an equation."""
+
+    __slots__ = ("aval", "value")
+
+    def __init__(self, value: Any, aval: Any = None) -> None:
+        self.value = value
+        self.aval = aval_of(value) if aval is None else aval
+
+    @property
+    def val(self) -> Any:
+        """The value, under JAX's name."""
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"Literal({self.value})"
+
+
+Atom = Var | Literal
+
+
+class DebugInfo:
+    """Where a jaxpr comes from: the function, its argument names and result paths."""
+
+    __slots__ = ("arg_names", "func_name", "func_src_info", "result_paths", "traced_for")
+
+    def __init__(
+        self,
+        traced_for: str,
+        func_src_info: str,
+        arg_names: tuple[str, ...] | None = None,
+        result_paths: tuple[str, ...] | None = None,
+        func_name: str = "",
+    ) -> None:
+        self.traced_for = traced_for
+        self.func_src_info = func_src_info
+        self.arg_names = arg_names
+        self.result_paths = result_paths
+        self.func_name = func_name or func_src_info.split(" ")[0]
+
+    def __repr__(self) -> str:
+        return (
+            f"DebugInfo(traced_for={self.traced_for!r}, func_src_info={self.func_src_info!r}, "
+            f"arg_names={self.arg_names}, result_paths={self.result_paths})"
+        )
+
+
+NO_DEBUG_INFO = DebugInfo("", "")
+
+
+class Eqn:
+    """One equation: `outvars = primitive[params] invars`."""
+
+    __slots__ = ("effects", "invars", "outvars", "params", "primitive", "scope", "source")
+
+    def __init__(
+        self,
+        invars: list[Any],
+        outvars: list[Any],
+        primitive: Any,
+        params: dict[str, Any],
+        effects: frozenset[Any] = NO_EFFECTS,
+        source: Any = None,
+        scope: tuple[str, ...] = (),
+    ) -> None:
+        self.invars = invars
+        self.outvars = outvars
+        self.primitive = primitive
+        self.params = params
+        self.effects = effects
+        self.source = source
+        self.scope = scope
+
+    @property
+    def source_info(self) -> Any:
+        """The C++ traceback captured where the equation was made."""
+        return self.source
+
+    def replace(self, **changes: Any) -> Eqn:
+        """This equation with some fields replaced."""
+        fields = {name: getattr(self, name) for name in Eqn.__slots__}
+        return Eqn(**{**fields, **changes})
+
+    def __repr__(self) -> str:
+        return printing.eqn_text(self)
+
+
+class Jaxpr:
+    """A function as equations, open in its `constvars`.  Mirrors jax.core.Jaxpr."""
+
+    __slots__ = (
+        "__weakref__",
+        "constvars",
+        "debug_info",
+        "effects",
+        "eqns",
+        "invars",
+        "outvars",
+    )
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[Eqn],
+        effects: frozenset[Any] | None = None,
+        debug_info: DebugInfo = NO_DEBUG_INFO,
+    ) -> None:
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        self.effects = join_effects(self.eqns) if effects is None else effects
+        self.debug_info = debug_info
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """This jaxpr with some fields replaced; effects follow the equations."""
+        names = ("constvars", "invars", "outvars", "eqns", "debug_info")
+        fields = {name: getattr(self, name) for name in names}
+        return Jaxpr(**{**fields, **changes})
+
+    def pretty_print(self, **options: Any) -> str:
+        """The text of the jaxpr."""
+        return printing.jaxpr_text(self, **options)
+
+    def __str__(self) -> str:
+        return printing.jaxpr_text(self)
+
+    __repr__ = __str__
+
+
+class ClosedJaxpr:
+    """A jaxpr with the values of its constants.  Mirrors jax.core.ClosedJaxpr."""
+
+    __slots__ = ("__weakref__", "cache", "consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+        # Results of transformations of this jaxpr; they live as long as it does.
+        self.cache: dict[Any, Any] = {}
+
+    @property
+    def eqns(self) -> list[Eqn]:
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        return self.jaxpr.effects
+
+    @property
+    def in_avals(self) -> list[Any]:
+        return [v.aval for v in self.jaxpr.invars]
+
+    @property
+    def out_avals(self) -> list[Any]:
+        return [v.aval for v in self.jaxpr.outvars]
+
+    @property
+    def literals(self) -> list[Any]:
+        """The constants, under JAX's older name."""
+        return self.consts
+
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Any = None) -> ClosedJaxpr:
+        """This closed jaxpr with another jaxpr or other constants."""
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
+        )
+
+    def pretty_print(self, **options: Any) -> str:
+        """The text of the jaxpr."""
+        return printing.jaxpr_text(self.jaxpr, **options)
+
+    def __str__(self) -> str:
+        return printing.jaxpr_text(self.jaxpr)
+
+    __repr__ = __str__
+
+
+def join_effects(eqns: Sequence[Eqn]) -> frozenset[Any]:
+    """All effects of some equations."""
+    effects = NO_EFFECTS
+    for eqn in eqns:
+        if eqn.effects:
+            effects |= eqn.effects
+    return effects
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """Every jaxpr among the parameters of an equation, also inside tuples."""
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """Every jaxpr directly inside the equations of `jaxpr`."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def used_outputs(jaxpr: Jaxpr) -> set[Any]:
+    """Variables that some equation or result of `jaxpr` reads."""
+    used = {v for v in jaxpr.outvars if type(v) is Var}
+    for eqn in jaxpr.eqns:
+        used.update(v for v in eqn.invars if type(v) is Var)
+    return used

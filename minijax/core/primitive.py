@@ -1,0 +1,95 @@
+"""Primitives: the operations of the language, each one class whose methods are its rules.
+
+`bind` hands an operation to the current trace; the trace asks the primitive for the rule it
+needs.  Nothing is looked up by name: `PRIMITIVES` serves tools and tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn
+
+from minijax.core.errors import MissingRule, message
+from minijax.core.jaxpr import NO_EFFECTS
+from minijax.core.trace import current
+
+PRIMITIVES: dict[str, Primitive] = {}
+
+
+class Primitive:
+    """One operation and its rules.  Arrays are positional, parameters keyword-only and hashable.
+
+    A subclass gives `abstract_eval` and `lower`, and whichever of `jvp`, `transpose` and `batch`
+    make sense.  With `multiple_results`, rules take and return sequences.
+
+    Attributes:
+        name: what jaxprs print.
+        multiple_results: whether `bind` returns a list instead of one value.
+        has_effects: whether `effects` must be asked for each equation.
+        hidden_params: parameters that jaxprs do not print, because types tell them.
+    """
+
+    name: str = ""
+    multiple_results: ClassVar[bool] = False
+    has_effects: ClassVar[bool] = False
+    hidden_params: ClassVar[frozenset[str]] = frozenset()
+    # An eager implementation in Python; None means: compile the operation as a program.
+    impl: Any = None
+    # Splits an operation that holds a jaxpr into a known and a staged part; None: opaque.
+    partial_eval: Any = None
+    # Drops unused outputs of an operation that holds a jaxpr; None: opaque.
+    dead_code: Any = None
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name or self.name
+        if self.name in PRIMITIVES:
+            raise ValueError(message(self.name, "a primitive of this name exists already."))
+        PRIMITIVES[self.name] = self
+        caller = sys._getframe(1)  # noqa: SLF001  the documented way to the calling frame
+        self.declared_at = f"{caller.f_code.co_filename}:{caller.f_lineno}"
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Applies the operation in the current trace."""
+        outs = current.value.process(self, args, params)
+        return outs if self.multiple_results else outs[0]
+
+    def bind_all(self, *args: Any, **params: Any) -> Sequence[Any]:
+        """Applies the operation in the current trace; always a sequence of results."""
+        return current.value.process(self, args, params)  # type: ignore[no-any-return]
+
+    def abstract_eval(self, *avals: Any, **params: Any) -> Any:
+        """The type of the result, or the types of the results."""
+        self._missing("abstract evaluation (abstract_eval)")
+
+    def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
+        """The side effects of one application."""
+        return NO_EFFECTS
+
+    def lower(self, ctx: Any, *values: Any, **params: Any) -> Any:
+        """StableHLO for the operation: the value, or values, of its results."""
+        self._missing("lowering to StableHLO (lower)")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        """Primal and tangent results; tangents may be `Zero`."""
+        self._missing("forward-mode differentiation (jvp)")
+
+    def transpose(self, ct: Any, *args: Any, **params: Any) -> Any:
+        """Cotangents of the linear arguments, None for the others."""
+        self._missing("reverse-mode differentiation (transpose)")
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        """The result over a whole batch, and where its batch dimension is."""
+        self._missing("batching (batch)")
+
+    def _missing(self, rule: str) -> NoReturn:
+        raise MissingRule(
+            message(
+                self.name,
+                f"the primitive has no rule for {rule}.",
+                fix="define the rule on its class, or wrap the call in custom_jvp or custom_vjp",
+            )
+        )
+
+    def __repr__(self) -> str:
+        return self.name

@@ -1,0 +1,65 @@
+"""Where in the user's code something happened.
+
+Input: the Python stack.  Output: a traceback kept by every equation, formatted only on demand.
+Capturing is one C++ call; walking frames is left until somebody asks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NamedTuple
+
+from jaxlib import _jax
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+_jax.set_tracebacks_enabled(True)
+capture = _jax.Traceback.get_traceback
+"""The current stack as a C++ traceback object: cheap to make, expensive to read."""
+
+
+class Frame(NamedTuple):
+    """One line of the user's program."""
+
+    file_name: str
+    line: int
+    function_name: str
+
+    def __str__(self) -> str:
+        name = self.function_name
+        place = f"{os.path.basename(self.file_name)}:{self.line}"
+        return place if name == "<module>" else f"{place} in {name}"
+
+
+def is_internal(file_name: str) -> bool:
+    """Whether a file belongs to the package, and so never to the user's program."""
+    return file_name.startswith((_PACKAGE, "<frozen"))
+
+
+def user_frame(traceback: Any) -> Frame | None:
+    """The innermost frame of `traceback` outside the package."""
+    if traceback is None:
+        return None
+    for frame in traceback.frames:
+        if not is_internal(frame.file_name):
+            return Frame(frame.file_name, frame.line_num, frame.function_name)
+    return None
+
+
+def summarize(traceback: Any) -> str:
+    """`file:line in function` of the user's frame, or a dash where there is none."""
+    frame = user_frame(traceback)
+    return "-" if frame is None else str(frame)
+
+
+def user_line() -> str | None:
+    """The line of the user's code that is running now."""
+    frame = sys._getframe(1)  # noqa: SLF001  the standard, documented way to the calling frame
+    current: Any = frame
+    while current is not None:
+        code = current.f_code
+        if not is_internal(code.co_filename):
+            return str(Frame(code.co_filename, current.f_lineno, code.co_name))
+        current = current.f_back
+    return None

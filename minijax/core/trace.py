@@ -1,0 +1,210 @@
+"""The tracing context: which interpreter the next operation goes to.
+
+One current trace per thread decides what `bind` does.  A tracer holds its trace, its aval and
+the interpreter's datum.  Invariant: `trace.process` runs while `trace` is the current trace;
+before a trace hands work to another one, it makes that one current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from jaxlib import _jax
+
+from minijax.core import operators, source
+from minijax.core.aval import AbstractValue, aval_handlers
+from minijax.core.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+    message,
+)
+
+current: Any = _jax.config.Config("minijax_trace", None, include_in_jit_key=True)
+"""The current trace, thread-local.  Its value keys the C++ call path: calls made while a
+function is traced never hit programs cached outside."""
+
+
+class Trace:
+    """One run of one interpreter over one function."""
+
+    __slots__ = ("__weakref__", "finished", "function_name")
+
+    def __init__(self, function_name: str = "") -> None:
+        self.function_name = function_name
+        self.finished = False
+
+    def process(
+        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """Interprets one operation; always a sequence of results."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        name = f" of {self.function_name}" if self.function_name else ""
+        return f"{type(self).__name__}{name}"
+
+
+class Tracer(operators.ArrayOperators):
+    """A value inside a traced function: a trace, a type, and the interpreter's datum."""
+
+    __slots__ = ("__weakref__", "aval", "trace")
+    # NumPy defers to the tracer's own operators.
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    aval: Any
+    trace: Trace
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        return self.aval.size  # type: ignore[no-any-return]
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type  # type: ignore[no-any-return]
+
+    def concrete(self) -> Any:
+        """The value underneath where it is known, else None."""
+        return None
+
+    def origin(self) -> str:
+        """One line on where this value comes from."""
+        return f"traced in {self.trace!r}"
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __bool__(self) -> bool:
+        value = self.concrete()
+        if value is not None:
+            return bool(value)
+        _refuse(
+            self,
+            TracerBoolConversionError,
+            "a traced value has no concrete truth value",
+            "lax.cond, lax.select or numpy.where; or mark the argument as static "
+            "(jit's static_argnums)",
+        )
+
+    def __int__(self) -> int:
+        return int(self._number("int"))
+
+    def __float__(self) -> float:
+        return float(self._number("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex"))
+
+    def _number(self, kind: str) -> Any:
+        value = self.concrete()
+        if value is not None:
+            return value
+        _refuse(
+            self,
+            ConcretizationTypeError,
+            f"a traced value cannot become a Python {kind}",
+            f"x.astype({kind}) for a traced conversion; or mark the argument as static "
+            "(jit's static_argnums)",
+        )
+
+    def __index__(self) -> int:
+        value = self.concrete()
+        if value is not None:
+            return value.__index__()  # type: ignore[no-any-return]
+        _refuse(
+            self,
+            TracerIntegerConversionError,
+            "a traced value cannot be used as a Python index or shape",
+            "index arrays with x[i] or lax.dynamic_slice; shapes must be static: mark the "
+            "argument as static (jit's static_argnums)",
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
+        _refuse(
+            self,
+            TracerArrayConversionError,
+            "a traced value cannot become a NumPy array",
+            "use minijax.numpy functions in place of numpy's inside transformed functions",
+        )
+
+    def item(self, *args: Any) -> Any:
+        """The one element as a Python scalar; the value must be known."""
+        return self._number("scalar").item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists; the value must be known."""
+        return self._number("list").tolist()
+
+    def block_until_ready(self) -> Tracer:
+        """Does nothing: a traced value has no computation of its own to wait for."""
+        return self
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, _memo: Any) -> Tracer:
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval})"
+
+    def __format__(self, spec: str) -> str:
+        value = self.concrete()
+        return format(str(self) if value is None else value, spec)
+
+
+def _refuse(tracer: Tracer, error: type[Exception], problem: str, fix: str) -> NoReturn:
+    name = tracer.trace.function_name or "a transformed function"
+    raise error(
+        message(
+            name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix
+        )
+    )
+
+
+aval_handlers[Tracer] = lambda x: x.aval
+
+
+def leaked(tracer: Tracer) -> UnexpectedTracerError:
+    """The error for a tracer used after its trace has ended."""
+    name = tracer.trace.function_name or "a transformed function"
+    return UnexpectedTracerError(
+        message(
+            name,
+            "a traced value was used after the transformation that made it had ended: it leaked.",
+            got=f"{tracer.aval}, {tracer.origin()}",
+            expected=f"values made while {name} is traced stay inside it",
+            fix="return the value from the function instead of storing it in a global, an "
+            "attribute or a closure; minijax.checking_leaks() finds who holds it",
+        )
+    )
+
+
+def check_alive(tracer: Tracer) -> None:
+    """Refuses a tracer whose trace has ended.
+
+    Raises:
+        UnexpectedTracerError: the tracer leaked.
+    """
+    if tracer.trace.finished:
+        raise leaked(tracer)
+
+
+__all__ = ["AbstractValue", "Trace", "Tracer", "check_alive", "current", "leaked", "source"]

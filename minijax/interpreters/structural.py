@@ -1,0 +1,291 @@
+"""The linear operations that the interpreters themselves emit.
+
+Differentiation and batching need sums of cotangents, zeros, moved and new dimensions.  These
+four primitives are closed under transposition and batching, so they stand below `lax`:
+`add_any`, `broadcast_in_dim`, `transpose` and `reduce_sum`.  Decision 0002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters.tangents import Zero, jvp_of_unary_linear
+
+
+class AddAny(Primitive):
+    """Adds two cotangents or tangents of one type.
+
+    Shapes: x: T[s], y: T[s] -> T[s].  Linear in both.
+    """
+
+    name = "add_any"
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self.bind(*primals), add_tangents(*tangents)
+
+    def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
+        return x
+
+    def lower(self, ctx: Any, x: Any, y: Any) -> Any:
+        return ctx.op("stablehlo.add", [x, y])
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        return ct, ct
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+        dim = next(d for d in dims if d is not None)
+        x, y = (to_batch_dim(arg, d, dim, size) for arg, d in zip(args, dims, strict=True))
+        return self.bind(x, y), dim
+
+
+class BroadcastInDim(Primitive):
+    """Repeats `x`: its dimension i becomes dimension `broadcast_dimensions[i]` of the result.
+
+    Shapes: x: T[s] -> T[shape], where each size in s is 1 or that of its target.  Linear in x.
+    """
+
+    name = "broadcast_in_dim"
+    hidden_params = frozenset({"shape", "sharding"})
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(
+        self, x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+    ) -> ShapedArray:
+        sizes = tuple(shape[d] for d in broadcast_dimensions) if _in_range(
+            broadcast_dimensions, len(shape)
+        ) else ()
+        fits = len(broadcast_dimensions) == x.ndim == len(sizes) and all(
+            a in (1, b) for a, b in zip(x.shape, sizes, strict=True)
+        )
+        increasing = all(
+            a < b for a, b in zip(broadcast_dimensions, broadcast_dimensions[1:], strict=False)
+        )
+        if not (fits and increasing):
+            raise TypeError(
+                message(
+                    "lax.broadcast_in_dim",
+                    "the operand does not fit into the shape.",
+                    got={"operand": x, "shape": shape, "dimensions": broadcast_dimensions},
+                    expected="increasing dimensions, one for each of the operand's; "
+                    "each of size 1 or of the size it maps to",
+                )
+            )
+        return x.with_shape(shape)
+
+    def lower(
+        self, ctx: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+    ) -> Any:
+        return ctx.op(
+            "stablehlo.broadcast_in_dim",
+            [x],
+            {"broadcast_dimensions": ctx.i64_array(broadcast_dimensions)},
+        )
+
+    def transpose(
+        self, ct: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+    ) -> tuple[Any]:
+        operand = x.aval.shape
+        new = [d for d in range(len(shape)) if d not in broadcast_dimensions]
+        stretched = [
+            d
+            for d, size in zip(broadcast_dimensions, operand, strict=True)
+            if size == 1 and shape[d] != 1
+        ]
+        summed = reduce_sum(ct, sorted(new + stretched))
+        if not stretched:
+            return (summed,)
+        kept = tuple(i for i, d in enumerate(broadcast_dimensions) if d not in stretched)
+        return (broadcast_in_dim(summed, operand, kept),)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        shape: Shape,
+        broadcast_dimensions: Shape,
+        sharding: Any,
+    ) -> tuple[Any, int]:
+        x = moveaxis(args[0], dims[0], 0)
+        shifted = (0, *(d + 1 for d in broadcast_dimensions))
+        return broadcast_in_dim(x, (size, *shape), shifted), 0
+
+
+class Transpose(Primitive):
+    """Permutes dimensions: dimension i of the result is dimension `permutation[i]` of `x`.
+
+    Shapes: x: T[s] -> T[s[p] for p in permutation].  Linear in x.
+    """
+
+    name = "transpose"
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(self, x: ShapedArray, *, permutation: Shape) -> ShapedArray:
+        if sorted(permutation) != list(range(x.ndim)):
+            raise TypeError(
+                message(
+                    "lax.transpose",
+                    "the permutation does not fit the operand.",
+                    got={"operand": x, "permutation": permutation},
+                    expected=f"each of 0 … {x.ndim - 1} once" if x.ndim else "()",
+                )
+            )
+        return x.with_shape(tuple(x.shape[p] for p in permutation))
+
+    def lower(self, ctx: Any, x: Any, *, permutation: Shape) -> Any:
+        return ctx.op("stablehlo.transpose", [x], {"permutation": ctx.i64_array(permutation)})
+
+    def transpose(self, ct: Any, x: Any, *, permutation: Shape) -> tuple[Any]:
+        return (transpose(ct, np.argsort(permutation).tolist()),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, permutation: Shape
+    ) -> tuple[Any, int]:
+        dim = dims[0]
+        rest = (p + (p >= dim) for p in permutation)
+        return transpose(args[0], (dim, *rest)), 0
+
+
+class ReduceSum(Primitive):
+    """Sums `x` over `axes`.
+
+    Shapes: x: T[s] -> T[s without axes].  Linear in x.
+    """
+
+    name = "reduce_sum"
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(self, x: ShapedArray, *, axes: Shape, out_sharding: Any) -> ShapedArray:
+        check_axes("lax.reduce_sum", x, axes)
+        return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
+
+    def lower(self, ctx: Any, x: Any, *, axes: Shape, out_sharding: Any) -> Any:
+        return ctx.reduce("stablehlo.add", x, axes, 0)
+
+    def transpose(self, ct: Any, x: Any, *, axes: Shape, out_sharding: Any) -> tuple[Any]:
+        kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
+        return (broadcast_in_dim(ct, x.aval.shape, kept),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Shape, out_sharding: Any
+    ) -> tuple[Any, int]:
+        dim = dims[0]
+        moved = tuple(a + (a >= dim) for a in axes)
+        out = self.bind(args[0], axes=moved, out_sharding=out_sharding)
+        return out, dim - sum(a < dim for a in moved)
+
+
+add_any_p = AddAny()
+broadcast_in_dim_p = BroadcastInDim()
+transpose_p = Transpose()
+reduce_sum_p = ReduceSum()
+
+
+def _in_range(dims: Sequence[int], ndim: int) -> bool:
+    return all(0 <= d < ndim for d in dims)
+
+
+def check_axes(name: str, x: ShapedArray, axes: Sequence[int]) -> None:
+    """Refuses axes that are out of range or named twice.
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
+    """
+    if not _in_range(axes, x.ndim):
+        raise ValueError(
+            message(name, "an axis is out of range.", got={"operand": x, "axes": tuple(axes)})
+        )
+    if len(set(axes)) != len(axes):
+        raise ValueError(
+            message(name, "an axis is named twice.", got={"operand": x, "axes": tuple(axes)})
+        )
+
+
+def broadcast_in_dim(x: Any, shape: Shape, broadcast_dimensions: Sequence[int]) -> Any:
+    """`x` repeated to `shape`; unchanged where nothing would change."""
+    aval = aval_of(x)
+    if aval.shape == shape and len(broadcast_dimensions) == len(shape):
+        return x
+    return broadcast_in_dim_p.bind(
+        x, shape=shape, broadcast_dimensions=tuple(broadcast_dimensions), sharding=None
+    )
+
+
+def transpose(x: Any, permutation: Sequence[int]) -> Any:
+    """`x` with its dimensions permuted; unchanged where nothing would change."""
+    permutation = tuple(permutation)
+    if permutation == tuple(range(len(permutation))):
+        return x
+    return transpose_p.bind(x, permutation=permutation)
+
+
+def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
+    """The sum of `x` over `axes`; unchanged where there are none."""
+    axes = tuple(axes)
+    return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
+
+
+def full(shape: Shape, value: Any, dtype: Any) -> Any:
+    """An array of one repeated number."""
+    scalar = np.asarray(value, dtype)[()]
+    return broadcast_in_dim(scalar, shape, ())
+
+
+def moveaxis(x: Any, source: int, target: int) -> Any:
+    """`x` with dimension `source` moved to position `target`."""
+    if source == target:
+        return x
+    order = [d for d in range(aval_of(x).ndim) if d != source]
+    order.insert(target, source)
+    return transpose(x, order)
+
+
+def new_axis(x: Any, size: int, position: int) -> Any:
+    """`x` repeated `size` times along a new dimension at `position`."""
+    shape = aval_of(x).shape
+    kept = [d for d in range(len(shape) + 1) if d != position]
+    return broadcast_in_dim(x, (*shape[:position], size, *shape[position:]), kept)
+
+
+def to_batch_dim(x: Any, dim: int | None, target: int, size: int) -> Any:
+    """`x` with its batch dimension at `target`; an unmapped value (None) is repeated."""
+    return new_axis(x, size, target) if dim is None else moveaxis(x, dim, target)
+
+
+def zeros(aval: Any) -> Any:
+    """Zeros of a type; of type float0 they are a NumPy array."""
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    return full(aval.shape, 0, aval.dtype)
+
+
+def instantiate(tangent: Any) -> Any:
+    """A tangent as a value: symbolic zeros are made; other values pass."""
+    return zeros(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents of one type, either of which may be `Zero`."""
+    if type(x) is Zero:
+        return y
+    if type(y) is Zero:
+        return x
+    return add_any_p.bind(x, y)
+
+
+def jvp_of_linear(
+    primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[Any, Any]:
+    """The jvp of an operation linear in all arguments together: applies it to the tangents."""
+    out = primitive.bind(*primals, **params)
+    if all(type(t) is Zero for t in tangents):
+        return out, Zero.like(out)
+    return out, primitive.bind(*map(instantiate, tangents), **params)

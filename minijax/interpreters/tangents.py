@@ -1,0 +1,65 @@
+"""Tangents and cotangents: symbolic zeros, and the rules that simple operations share.
+
+The interpreters are `jvp.py` and `transpose.py`; sums and made zeros are in `structural.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core.aval import aval_of
+
+
+class Zero:
+    """A tangent or cotangent known to be zero; `aval` is its type."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+    @staticmethod
+    def like(primal: Any) -> Zero:
+        """The zero tangent of a primal value."""
+        return Zero(aval_of(primal).tangent_aval())
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+class LinearInput:
+    """Stands for a linear argument in a transpose rule, where no value is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"LinearInput({self.aval})"
+
+
+def is_linear(x: Any) -> bool:
+    """Whether an argument of a transpose rule is a linear one."""
+    return type(x) is LinearInput
+
+
+def jvp_of_unary_linear(
+    primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[Any, Any]:
+    """The jvp of an operation linear in its one argument: applies it to the tangent."""
+    out = primitive.bind(*primals, **params)
+    if type(tangents[0]) is Zero:
+        return out, Zero.like(out)
+    return out, primitive.bind(*tangents, **params)
+
+
+def jvp_of_constant(
+    primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[Any, Any]:
+    """The jvp of an operation whose result does not follow its arguments' tangents."""
+    out = primitive.bind(*primals, **params)
+    if primitive.multiple_results:
+        return out, [Zero.like(x) for x in out]
+    return out, Zero.like(out)

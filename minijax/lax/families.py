@@ -1,0 +1,361 @@
+"""Families of elementwise primitives: one line declares an operation with all its rules.
+
+`Unary` and `Binary` supply abstract evaluation, lowering, differentiation, transposition and
+batching from the name of a StableHLO operation and the derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Tracer
+from minijax.interpreters.structural import (
+    add_tangents,
+    broadcast_in_dim,
+    moveaxis,
+    reduce_sum,
+)
+from minijax.interpreters.tangents import Zero, is_linear
+
+Kinds = tuple[type, ...]
+FLOAT: Kinds = (np.floating,)
+COMPLEX: Kinds = (np.complexfloating,)
+INEXACT: Kinds = (np.inexact,)
+INTEGER: Kinds = (np.integer,)
+REAL: Kinds = (np.floating, np.integer)
+NUMERIC: Kinds = (np.number,)
+BITS: Kinds = (np.integer, np.bool_)
+ORDERED: Kinds = (np.floating, np.integer, np.bool_)
+ANY: Kinds = (np.number, np.bool_)
+
+# The dtype of a result, from the dtype of the operands.
+ResultDType = Callable[[Any], Any]
+
+
+def same_dtype(dtype: Any) -> Any:
+    """Results have the operands' dtype."""
+    return dtype
+
+
+def bool_dtype(_: Any) -> Any:
+    """Results are booleans."""
+    return dtypes.bool_
+
+
+def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> None:
+    """Refuses an operand whose dtype the operation does not take.
+
+    Raises:
+        TypeError: the dtype is none of `accepts`.
+    """
+    if not any(dtypes.issubdtype(aval.dtype, kind) for kind in accepts):
+        raise TypeError(
+            message(
+                f"lax.{name}",
+                f"does not accept dtype {getattr(aval.dtype, 'name', aval.dtype)}.",
+                got={argument: aval},
+                expected="a dtype of kind " + " or ".join(k.__name__ for k in accepts),
+                fix="convert with lax.convert_element_type(x, dtype)",
+            )
+        )
+
+
+class Unary(Primitive):
+    """Applies one function to each element.
+
+    Shapes: x: T[s] -> R[s].
+
+    Args:
+        name: the primitive's name.
+        op: the StableHLO or CHLO operation.
+        accepts: kinds of dtypes it takes.
+        derivative: `(x, y) -> dy/dx` where y is the result; `Unary.FLAT` where it is zero almost
+            everywhere; `Unary.LINEAR` where the function is linear.
+        result: the dtype of the result.
+    """
+
+    FLAT = "flat"
+    LINEAR = "linear"
+
+    def __init__(
+        self,
+        name: str,
+        op: str,
+        *,
+        accepts: Kinds,
+        derivative: Callable[[Any, Any], Any] | str,
+        result: ResultDType = same_dtype,
+    ) -> None:
+        super().__init__(name)
+        self.op = op
+        self.accepts = accepts
+        self.derivative = derivative
+        self.result = result
+        self._results: dict[ShapedArray, ShapedArray] = {}
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        found = self._results.get(x)
+        if found is None:
+            check_dtype(self.name, "x", x, self.accepts)
+            found = x if self.result is same_dtype else x.update(dtype=self.result(x.dtype))
+            self._results[x] = found
+        return found
+
+    def lower(self, ctx: Any, x: Any) -> Any:
+        return ctx.op(self.op, [x])
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (x_dot,) = primals, tangents
+        y = self.bind(x)
+        if type(x_dot) is Zero or self.derivative is Unary.FLAT:
+            return y, Zero.like(y)
+        if self.derivative is Unary.LINEAR:
+            return y, self.bind(x_dot)
+        assert callable(self.derivative)
+        return y, _mul(x_dot, self.derivative(x, y))
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any]:
+        if self.derivative is not Unary.LINEAR:
+            self._missing("transposition: it is not linear (transpose)")
+        return (self.bind(ct),)
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
+        return self.bind(args[0]), dims[0]
+
+
+class Binary(Primitive):
+    """Applies one function to each pair of elements.
+
+    Shapes: x: T[s], y: T[t] -> R[broadcast of s and t]; ranks agree, or one operand is a scalar;
+    dimensions agree, or one is 1.
+
+    Args:
+        name: the primitive's name.
+        op: the StableHLO or CHLO operation.
+        accepts: kinds of dtypes it takes.
+        derivatives: for each operand, `(g, x, y, out) -> g * d out/d operand`, linear in g;
+            None where the derivative is zero almost everywhere.
+        transposes: for each operand in which the operation is linear when the other is known (or
+            linear too), `(ct, x, y) -> cotangent`; None elsewhere.
+        result: the dtype of the result.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        op: str,
+        *,
+        accepts: Kinds,
+        derivatives: tuple[Callable[..., Any] | None, Callable[..., Any] | None],
+        transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None),
+        result: ResultDType = same_dtype,
+        attributes: Callable[[Any], dict[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.op = op
+        self.accepts = accepts
+        self.derivatives = derivatives
+        self.transposes = transposes
+        self.result = result
+        self.attributes = attributes
+        self._results: dict[tuple[ShapedArray, ShapedArray], ShapedArray] = {}
+
+    def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
+        found = self._results.get((x, y))
+        if found is None:
+            check_same_dtype(self.name, x=x, y=y)
+            check_dtype(self.name, "x", x, self.accepts)
+            shape = broadcast_shape(self.name, x=x, y=y)
+            weak = x.weak_type and y.weak_type
+            found = shaped_array(shape, self.result(x.dtype), weak and self.result is same_dtype)
+            self._results[x, y] = found
+        return found
+
+    def lower(self, ctx: Any, x: Any, y: Any) -> Any:
+        x, y = broadcast_operands(ctx, (x, y))
+        return ctx.op(self.op, [x, y], self.attributes(ctx) if self.attributes else None)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        x, y = primals
+        out = self.bind(x, y)
+        total: Any = Zero.like(out)
+        for tangent, derivative in zip(tangents, self.derivatives, strict=True):
+            if type(tangent) is not Zero and derivative is not None:
+                total = add_tangents(total, broadcast_to(derivative(tangent, x, y, out), out))
+        return out, total
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        results: list[Any] = [None, None]
+        for i, (operand, rule) in enumerate(zip((x, y), self.transposes, strict=True)):
+            if is_linear(operand):
+                if rule is None:
+                    self._missing("transposition: it is not linear (transpose)")
+                results[i] = sum_to_shape(rule(ct, x, y), operand.aval.shape)
+        return results[0], results[1]
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+        (x, y), dim = align_batched(args, dims)
+        return self.bind(x, y), dim
+
+
+def align_batched(args: Sequence[Any], dims: Sequence[Any]) -> tuple[list[Any], int]:
+    """Elementwise operands with their batch dimensions lined up, and where these are.
+
+    Operands keep their ranks where they can; others get dimensions of size 1.
+    """
+    ranks = [aval_of(x).ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
+    rank = max(ranks)
+    # The batch dimension of the first operand of full rank stays where it is.
+    target = next((d for d, r in zip(dims, ranks, strict=True) if d is not None and r == rank), 0)
+    aligned = []
+    for x, d, r in zip(args, dims, ranks, strict=True):
+        if d is not None and r == rank:
+            aligned.append(moveaxis(x, d, target))
+        elif d is None and r == 0:
+            aligned.append(x)
+        else:
+            kept = [target] if d is not None else [i for i in range(rank + 1) if i != target]
+            sizes = [1] * (rank + 1)
+            for i, size in zip(kept, aval_of(x).shape, strict=True):
+                sizes[i] = size
+            aligned.append(broadcast_in_dim(x, tuple(sizes), kept))
+    return aligned, target
+
+
+def check_same_dtype(name: str, **operands: ShapedArray) -> None:
+    """Refuses operands of different dtypes.
+
+    Raises:
+        TypeError: the dtypes differ.
+    """
+    if len({aval.dtype for aval in operands.values()}) > 1:
+        raise TypeError(
+            message(
+                f"lax.{name}",
+                "operands have different dtypes.",
+                got=operands,
+                expected="one dtype; lax converts nothing but Python scalars",
+                fix=f"lax.convert_element_type, or minijax.numpy, which promotes",
+            )
+        )
+
+
+def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
+    """The common shape of elementwise operands.
+
+    Raises:
+        TypeError: ranks differ (and none is 0), or dimensions differ (and none is 1).
+    """
+    shapes = [aval.shape for aval in operands.values() if aval.shape]
+    if not shapes:
+        return ()
+    if len({len(shape) for shape in shapes}) > 1:
+        raise TypeError(
+            message(
+                f"lax.{name}",
+                "operand ranks differ.",
+                got=operands,
+                expected="equal ranks; lax adds no dimensions",
+                fix="lax.broadcast_in_dim, or the function of minijax.numpy",
+            )
+        )
+    result = []
+    for sizes in zip(*shapes, strict=True):
+        distinct = set(sizes) - {1}
+        if len(distinct) > 1:
+            raise TypeError(
+                message(
+                    f"lax.{name}",
+                    "operand shapes do not fit together.",
+                    got=operands,
+                    expected="equal dimensions, or dimensions of size 1",
+                )
+            )
+        result.append(distinct.pop() if distinct else 1)
+    return tuple(result)
+
+
+def broadcast_operands(ctx: Any, values: Sequence[Any]) -> list[Any]:
+    """StableHLO values of the equation's operands, each repeated to the result's shape."""
+    shape = ctx.avals_out[0].shape
+    out = []
+    for value, aval in zip(values, ctx.avals_in, strict=True):
+        if aval.shape != shape:
+            dims = range(len(shape)) if aval.shape else ()
+            value = ctx.broadcast(value, shape, aval.dtype, dims)
+        out.append(value)
+    return out
+
+
+def broadcast_to(x: Any, like: Any) -> Any:
+    """`x` repeated to the shape of `like`, by the rules of elementwise operands."""
+    source, target = aval_of(x).shape, aval_of(like).shape
+    if source == target:
+        return x
+    return broadcast_in_dim(x, target, range(len(target)) if source else ())
+
+
+def sum_to_shape(ct: Any, shape: tuple[int, ...]) -> Any:
+    """The cotangent of an operand of `shape` that was repeated to the shape of `ct`."""
+    full = aval_of(ct).shape
+    if full == shape:
+        return ct
+    if not shape:
+        return reduce_sum(ct, range(len(full)))
+    axes = [i for i, (a, b) in enumerate(zip(shape, full, strict=True)) if a != b]
+    kept = [i for i in range(len(full)) if i not in axes]
+    return broadcast_in_dim(reduce_sum(ct, axes), shape, kept)
+
+
+def operand(x: Any, like: Any = None) -> Any:
+    """An argument made fit for `bind`: Python scalars take the dtype of `like`.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+    """
+    if isinstance(x, Tracer) or hasattr(x, "aval"):
+        return x
+    if like is not None and type(x) in (int, float, complex):
+        return scalar_like(x, like)
+    aval_of(x)
+    return x
+
+
+def scalar_like(value: Any, like: Any) -> Any:
+    """A Python scalar as a NumPy scalar of the dtype of `like`, where it keeps its meaning."""
+    dtype = aval_of(like).dtype
+    kind = type(value)
+    fits = (
+        dtypes.issubdtype(dtype, np.complexfloating)
+        or (kind is not complex and dtypes.issubdtype(dtype, np.floating))
+        or (kind is int and dtypes.issubdtype(dtype, np.integer))
+    )
+    return np.asarray(value, dtype)[()] if fits else value
+
+
+def operands(*args: Any) -> Sequence[Any]:
+    """Arguments made fit for `bind`; Python scalars take the dtype of the arrays among them."""
+    like = next((x for x in args if hasattr(x, "aval") or hasattr(x, "dtype")), None)
+    return [operand(x, like) for x in args]
+
+
+def _mul(x: Any, y: Any) -> Any:
+    """Multiplies a tangent by a derivative, by the primitive that `binary.py` declares."""
+    return mul_p.bind(x, y)
+
+
+# Multiplication is declared here because every derivative is applied by it.
+mul_p = Binary(
+    "mul",
+    "stablehlo.multiply",
+    accepts=ANY,
+    derivatives=(lambda g, x, y, out: _mul(g, y), lambda g, x, y, out: _mul(x, g)),
+    transposes=(lambda ct, x, y: _mul(ct, y), lambda ct, x, y: _mul(x, ct)),
+)
