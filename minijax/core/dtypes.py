@@ -203,7 +203,7 @@ def _np_dtype(dtype_like: Any, name: str) -> np.dtype[Any]:
             )
         )
     try:
-        dtype = np.dtype(dtype_like)
+        dtype: np.dtype[Any] = np.dtype(dtype_like)
     except TypeError as error:
         raise TypeError(
             message(
@@ -276,7 +276,7 @@ def canonicalize_user_dtype(dtype_like: Any, name: str) -> Any:
     """
     check_user_dtype_supported(dtype_like, name)
     dtype = canonicalize_dtype(dtype_like)
-    if isinstance(dtype_like, ExtendedDType) or dtype_like in (None, *python_scalar_dtypes):
+    if dtype_like is None or is_extended(dtype_like) or _is_python_type(dtype_like):
         return dtype
     requested = _np_dtype(dtype_like, name)
     if dtype != requested:
@@ -374,12 +374,12 @@ def finfo(dtype: Any) -> ml_dtypes.finfo:
     Raises:
         ValueError: the dtype is not inexact.
     """
-    dtype = _np_dtype(getattr(dtype, "dtype", dtype), "jnp.finfo")
+    dtype = _dtype_of(dtype, "jnp.finfo")
     if _KINDS.get(dtype) not in ("f", "c"):
         raise ValueError(
             message("jnp.finfo", "not a floating dtype.", got=str(dtype), fix="jnp.iinfo")
         )
-    return ml_dtypes.finfo(dtype)
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes is half typed
 
 
 def iinfo(dtype: Any) -> ml_dtypes.iinfo:
@@ -388,12 +388,12 @@ def iinfo(dtype: Any) -> ml_dtypes.iinfo:
     Raises:
         ValueError: the dtype is not an integer one.
     """
-    dtype = _np_dtype(getattr(dtype, "dtype", dtype), "jnp.iinfo")
+    dtype = _dtype_of(dtype, "jnp.iinfo")
     if _KINDS.get(dtype) not in ("i", "u"):
         raise ValueError(
             message("jnp.iinfo", "not an integer dtype.", got=str(dtype), fix="jnp.finfo")
         )
-    return ml_dtypes.iinfo(dtype)
+    return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def can_cast(
@@ -401,9 +401,8 @@ def can_cast(
     to: Any,
     casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe",
 ) -> bool:
-    """Whether NumPy's rule `casting` lets `from_` become `to`.  Mirrors jax.numpy.can_cast."""
-    source = _np_dtype(getattr(from_, "dtype", from_), "jnp.can_cast")
-    return np.can_cast(source, _np_dtype(to, "jnp.can_cast"), casting)
+    """Whether NumPy's rule `casting` lets a dtype become `to`.  Mirrors jax.numpy.can_cast."""
+    return np.can_cast(_np_dtype(from_, "jnp.can_cast"), _np_dtype(to, "jnp.can_cast"), casting)
 
 
 def bit_width(dtype: np.dtype[Any]) -> int:
@@ -453,10 +452,10 @@ def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
 
 def to_complex_dtype(dtype: Any) -> np.dtype[Any]:
     """The narrowest complex dtype for numbers of `dtype`; itself if complex."""
-    dtype = to_inexact_dtype(dtype)
-    if _KINDS.get(dtype) != "f":
-        return dtype
-    return complex128 if dtype == float64 else complex64
+    found = to_inexact_dtype(dtype)
+    if _KINDS.get(found) != "f":
+        return found
+    return complex128 if found == float64 else complex64
 
 
 _COMPLEX_OF: dict[np.dtype[Any], np.dtype[Any]] = {float32: complex64, float64: complex128}
@@ -486,6 +485,11 @@ def complex_dtype_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def real_dtype_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of the real part; itself if not complex."""
     return _REAL_OF.get(dtype, dtype)
+
+
+def _is_python_type(x: object) -> bool:
+    # NumPy's dtypes are no types, yet compare equal to Python's: np.dtype("float64") == float.
+    return isinstance(x, type) and x in python_scalar_dtypes
 
 
 def is_python_scalar(x: object) -> bool:
@@ -534,7 +538,7 @@ def _dtype_of(x: Any, name: str) -> Any:
     kind = type(x)
     if kind in python_scalar_dtypes:
         return python_scalar_dtypes[kind]
-    if isinstance(x, type) and x in python_scalar_dtypes:
+    if _is_python_type(x):
         return python_scalar_dtypes[x]
     if isinstance(x, ExtendedDType):
         return x
@@ -589,6 +593,8 @@ _STANDARD_EDGES: dict[_Node, tuple[_Node, ...]] = {
     complex: (complex64,),
     complex64: (complex128,),
 }
+# Without x64 there is no int64 for uint32 and the signed integers to meet in.
+_STANDARD_EDGES_32 = _STANDARD_EDGES | {uint32: (int32, uint64)}
 _STRICT_EDGES: dict[_Node, tuple[_Node, ...]] = {
     int: (*SIGNED, *UNSIGNED, float),
     float: (*FLOATS, complex),
@@ -611,15 +617,17 @@ def _upper_bounds(edges: dict[_Node, tuple[_Node, ...]]) -> dict[_Node, frozense
 
 
 _LATTICES = {
-    "standard": _upper_bounds(_STANDARD_EDGES),
-    "strict": _upper_bounds(_STRICT_EDGES),
+    ("standard", True): _upper_bounds(_STANDARD_EDGES),
+    ("standard", False): _upper_bounds(_STANDARD_EDGES_32),
+    ("strict", True): _upper_bounds(_STRICT_EDGES),
+    ("strict", False): _upper_bounds(_STRICT_EDGES),
 }
 
 
 def _join(nodes: Iterable[_Node], mode: str) -> _Node:
     """The least upper bound of `nodes`."""
     nodes = list(dict.fromkeys(nodes))
-    bounds = _LATTICES[mode]
+    bounds = _LATTICES[mode, _x64.value]
     common = frozenset.intersection(*(bounds[node] for node in nodes))
     for node in common:
         if bounds[node] == common:
@@ -660,7 +668,7 @@ def _describe(x: Any) -> tuple[Any, bool]:
         pass
     if x is None:
         return float64, False
-    if isinstance(x, type) and x in python_scalar_dtypes:
+    if _is_python_type(x):
         return python_scalar_dtypes[x], x is not bool
     return _dtype_of(x, "result_type"), is_weakly_typed(x)
 
@@ -757,7 +765,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def promote_types(a: Any, b: Any) -> Any:
-    """The dtype that dtypes `a` and `b` promote to, whether or not x64 is on.
+    """The dtype that dtypes `a` and `b` promote to; 64-bit operands keep their width without x64.
 
     Python's `int`, `float` and `complex` are weak.  Mirrors jax.numpy.promote_types.
 
@@ -767,7 +775,7 @@ def promote_types(a: Any, b: Any) -> Any:
     operands = tuple(
         (x, False)
         if isinstance(x, ExtendedDType)
-        else (_np_dtype(x, "jnp.promote_types"), x in (int, float, complex))
+        else (_np_dtype(x, "jnp.promote_types"), _is_python_type(x) and x is not bool)
         for x in (a, b)
     )
     dtype, weak = _promote(operands, _promotion.value)

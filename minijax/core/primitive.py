@@ -28,12 +28,14 @@ class Primitive:
         multiple_results: whether `bind` returns a list instead of one value.
         has_effects: whether `effects` must be asked for each equation.
         hidden_params: parameters that jaxprs do not print, because types tell them.
+        without: rules that make no sense for the operation, such as "jvp"; the docstring says why.
     """
 
     name: str = ""
     multiple_results: ClassVar[bool] = False
     has_effects: ClassVar[bool] = False
     hidden_params: ClassVar[frozenset[str]] = frozenset()
+    without: ClassVar[frozenset[str]] = frozenset()
     # An eager implementation in Python; None means: compile the operation as a program.
     impl: Any = None
     # Splits an operation that holds a jaxpr into a known and a staged part; None: opaque.

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import operators, source
-from minijax.core.aval import AbstractValue, aval_handlers
+from minijax.core import operators
+from minijax.core.aval import aval_handlers
 from minijax.core.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -207,4 +207,3 @@ def check_alive(tracer: Tracer) -> None:
         raise leaked(tracer)
 
 
-__all__ = ["AbstractValue", "Trace", "Tracer", "check_alive", "current", "leaked", "source"]

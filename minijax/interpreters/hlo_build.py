@@ -162,8 +162,6 @@ def dense(value: np.ndarray[Any, Any]) -> Any:
                 packed = np.array([0xFF if value.flat[0] else 0], np.uint8)
             return ir.DenseElementsAttr.get(packed, type=kind, shape=value.shape)
         if dtypes.bit_width(dtype) < 8:
-            if dtype.kind == "V" and not np.issubdtype(dtype, np.number):
-                pass
             bits = value.astype(np.uint8 if dtype.name.startswith("uint") else np.int8)
             if dtype == ml_dtypes.float4_e2m1fn:
                 bits = value.view(np.uint8)

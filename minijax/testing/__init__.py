@@ -1,1 +1,1 @@
-"""What tests need, of this project and of programs written with it: a leaf that no other room imports."""
+"""What tests need, of this project and of programs written with it: a leaf of the layers."""

@@ -60,8 +60,8 @@ FACADE = Room(9, _NUMPY)
 OUTSIDE_OF_MODULE = {"minijax.sharding.shardy": ("jaxlib.mlir",)}
 """What a single module may import beyond its room."""
 
-DYNAMIC_IMPORTERS = frozenset({"minijax.runtime.plugins"})
-"""Modules that find at run time what they import."""
+DYNAMIC_IMPORTERS = frozenset({"minijax.core.bootstrap", "minijax.runtime.plugins"})
+"""Modules that import within a changed environment, or find at run time what to import."""
 
 ALIASES = frozenset({"np", "hlo"})
 """The only names that an imported module may take besides its own."""
@@ -295,9 +295,7 @@ def _is_facade_statement(node: ast.stmt) -> bool:
 def _is_plain(value: ast.expr) -> bool:
     """Whether an expression only names things: constants, names, attributes, displays of them."""
     plain = ast.Constant | ast.Name | ast.Attribute | ast.List | ast.Tuple | ast.Dict | ast.Starred
-    return all(
-        isinstance(node, plain) for node in ast.walk(value) if isinstance(node, ast.expr)
-    )
+    return all(isinstance(node, plain) for node in ast.walk(value) if isinstance(node, ast.expr))
 
 
 def check_sizes(root: Path) -> Iterator[Violation]:
@@ -363,9 +361,10 @@ def check_private_names(root: Path) -> Iterator[Violation]:
             if _is_private(imported.target.rpartition(".")[2]):
                 yield source.violation(imported.node, f"imports the private {imported.target}")
         for node in ast.walk(source.tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                if node.value.id in bound and _is_private(node.attr):
-                    yield source.violation(node, f"uses the private {ast.unparse(node)}")
+            if not isinstance(node, ast.Attribute) or not _is_private(node.attr):
+                continue
+            if isinstance(node.value, ast.Name) and node.value.id in bound:
+                yield source.violation(node, f"uses the private {ast.unparse(node)}")
 
 
 def _is_private(name: str) -> bool:

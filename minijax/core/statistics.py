@@ -1,0 +1,81 @@
+"""Counters of caches, and durations of the compiler's steps.
+
+`minijax.cache_stats()` shows the counters.  Calls answered by the C++ path never reach a cache
+of Python's and are not counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from minijax.core import config
+
+logger = logging.getLogger("minijax")
+
+
+class CacheInfo(NamedTuple):
+    """How often a cache had the answer, and how often not."""
+
+    hits: int
+    misses: int
+
+
+class CacheCounter:
+    """Hits and misses of one kind of cache."""
+
+    __slots__ = ("hits", "misses")
+
+    def __init__(self, name: str) -> None:
+        self.hits = 0
+        self.misses = 0
+        _counters[name] = self
+
+
+_counters: dict[str, CacheCounter] = {}
+tracing = CacheCounter("trace")
+lowering = CacheCounter("lower")
+compilation = CacheCounter("compile")
+eager = CacheCounter("eager")
+transformed = CacheCounter("transform")
+
+
+def cache_stats() -> dict[str, CacheInfo]:
+    """Hits and misses of each kind of cache since the start or the last `clear_caches`."""
+    return {name: CacheInfo(c.hits, c.misses) for name, c in _counters.items()}
+
+
+def reset() -> None:
+    """Sets all counters to zero."""
+    for counter in _counters.values():
+        counter.hits = counter.misses = 0
+
+
+listeners: list[Callable[[str, str, float], None]] = []
+"""Called with an event key, the function's name and seconds, after each step of the compiler."""
+
+
+class timed:  # noqa: N801  a context manager reads as a verb
+    """Context manager: logs how long a step took, and tells the listeners."""
+
+    __slots__ = ("_event", "_function", "_start", "_text")
+
+    def __init__(self, event: str, text: str, function_name: str) -> None:
+        self._event = event
+        self._text = text
+        self._function = function_name
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *_: Any) -> None:
+        seconds = time.perf_counter() - self._start
+        if logger.isEnabledFor(logging.DEBUG) or config.log_compiles.value:
+            level = logging.WARNING if config.log_compiles.value else logging.DEBUG
+            logger.log(
+                level, "Finished %s of %s in %.6f sec", self._text, self._function, seconds
+            )
+        for listener in listeners:
+            listener(self._event, self._function, seconds)

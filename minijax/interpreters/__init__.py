@@ -1,0 +1,1 @@
+"""Interpreters: jaxpr to jaxpr, and jaxpr to StableHLO.  Each is one trace, one file."""

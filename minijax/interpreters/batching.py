@@ -1,0 +1,176 @@
+"""Batching: a value becomes a whole batch of values along one dimension.
+
+Input: a function, or a jaxpr, for one example.  Output: the same for a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import axes
+from minijax.core.aval import aval_of
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.trace import Trace, Tracer, check_alive, current
+from minijax.interpreters import evaluation, staging
+from minijax.interpreters.structural import to_batch_dim
+
+_new_tracer = object.__new__
+
+not_mapped = None
+"""Stands where a batch dimension would, for values that are the same for all examples."""
+
+
+class BatchTracer(Tracer):
+    """A batch of values, and which of its dimensions runs over the batch."""
+
+    __slots__ = ("dim", "value")
+
+    value: Any
+    dim: int
+
+    def concrete(self) -> Any:
+        return None
+
+    def origin(self) -> str:
+        value = self.value
+        what = value.origin() if isinstance(value, Tracer) else "a value"
+        return f"{what} mapped by vmap over dimension {self.dim}"
+
+    def __repr__(self) -> str:
+        return f"BatchTracer({self.aval}, batched={self.value!r}, dim={self.dim})"
+
+
+class BatchTrace(Trace):
+    """Applies operations to whole batches, in `parent`."""
+
+    __slots__ = ("axis_name", "parent", "size", "spmd_axis_name")
+
+    def __init__(
+        self,
+        parent: Trace,
+        size: int,
+        axis_name: Any = None,
+        spmd_axis_name: Any = None,
+        function_name: str = "",
+    ) -> None:
+        super().__init__(function_name)
+        self.parent = parent
+        self.size = size
+        self.axis_name = axis_name
+        self.spmd_axis_name = spmd_axis_name
+
+    def tracer(self, value: Any, dim: int | None) -> Any:
+        """A batch along `dim`; the value itself where it is not mapped."""
+        if dim is None:
+            return value
+        tracer = _new_tracer(BatchTracer)
+        aval = aval_of(value)
+        shape = aval.shape
+        tracer.trace = self
+        tracer.aval = aval.with_shape(shape[:dim] + shape[dim + 1 :])
+        tracer.value = value
+        tracer.dim = dim
+        return tracer
+
+    def split(self, x: Any) -> tuple[Any, int | None]:
+        """The batch and its dimension; a value that is not mapped has dimension None."""
+        if type(x) is BatchTracer and x.trace is self:
+            return x.value, x.dim
+        if isinstance(x, Tracer):
+            check_alive(x)
+        return x, None
+
+    def process(
+        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        parent = self.parent
+        current.set_local(parent)
+        try:
+            for x in args:
+                if type(x) is BatchTracer and x.trace is self:
+                    break
+            else:
+                return parent.process(primitive, args, params)
+            values, dims = zip(*map(self.split, args), strict=True)
+            out, out_dim = primitive.batch(self.size, values, dims, **params)
+            if primitive.multiple_results:
+                return list(map(self.tracer, out, out_dim))
+            return (self.tracer(out, out_dim),)
+        finally:
+            current.set_local(self)
+
+
+def batch_flat(
+    function: Callable[..., Sequence[Any]],
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    axis_name: Any = None,
+    spmd_axis_name: Any = None,
+    function_name: str = "",
+) -> tuple[list[Any], list[int | None]]:
+    """Runs `function` once on a whole batch; its results and their batch dimensions."""
+    before = current.value
+    trace = BatchTrace(before, size, axis_name, spmd_axis_name, function_name)
+    current.set_local(trace)
+    try:
+        with axes.extend(axis_name, size):
+            outs = function(*map(trace.tracer, args, dims))
+        pairs = [trace.split(out) for out in outs]
+    finally:
+        current.set_local(before)
+        trace.finished = True
+    return [value for value, _ in pairs], [dim for _, dim in pairs]
+
+
+def batch_jaxpr(
+    closed: ClosedJaxpr,
+    size: int,
+    batched: Sequence[bool],
+    force: bool | Sequence[bool] = False,
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr for a batch along dimension 0 of the arguments marked `batched`.
+
+    Args:
+        closed: the function of one example.
+        size: how many examples there are.
+        batched: which arguments are mapped.
+        force: which results shall be mapped even if all examples share them.
+
+    Returns:
+        The jaxpr, and which results are mapped, along dimension 0.
+    """
+    if isinstance(force, bool):
+        force = (force,) * len(closed.jaxpr.outvars)
+    key = ("batch", size, tuple(batched), tuple(force))
+    if key not in closed.cache:
+        closed.cache[key] = _batch_jaxpr(closed, size, batched, force)
+    return closed.cache[key]  # type: ignore[no-any-return]
+
+
+def _batch_jaxpr(
+    closed: ClosedJaxpr, size: int, batched: Sequence[bool], force: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    avals = [
+        aval.with_shape((size, *aval.shape)) if mapped else aval
+        for aval, mapped in zip(closed.in_avals, batched, strict=True)
+    ]
+    out_batched: list[bool] = []
+
+    def function(*args: Any) -> list[Any]:
+        outs, dims = batch_flat(
+            lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs),
+            size,
+            args,
+            [0 if mapped else None for mapped in batched],
+        )
+        out_batched[:] = [d is not None or f for d, f in zip(dims, force, strict=True)]
+        return [
+            to_batch_dim(out, dim, 0, size) if mapped else out
+            for out, dim, mapped in zip(outs, dims, out_batched, strict=True)
+        ]
+
+    jaxpr, consts = staging.stage(function, avals, closed.jaxpr.debug_info)
+    return ClosedJaxpr(jaxpr, consts), out_batched

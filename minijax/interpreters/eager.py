@@ -1,0 +1,167 @@
+"""Eager evaluation: what `bind` does when nothing is being traced.
+
+Each operation is a program of one primitive, compiled once for each signature.  Repeated calls
+are answered by jaxlib's C++ call path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jaxlib import _jax
+
+from minijax.core import config, hooks, statistics, tree
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
+from minijax.core.trace import Trace, Tracer, current, leaked
+from minijax.interpreters import program, staging
+from minijax.runtime import compile
+from minijax.runtime.array import Array
+
+# jaxlib's call path reads these; JAX sets them too, and then its own states serve as well.
+_jax.jax_jit.set_enable_x64_state(config.enable_x64.native)
+_jax.jax_jit.set_disable_jit_state(config.disable_jit.native)
+_jax.jax_jit.set_post_hook_state(_jax.config.Config("minijax_post_hook", None))
+
+
+class EagerTrace(Trace):
+    """Computes at once."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        if primitive.impl is not None:
+            out = primitive.impl(*args, **params)
+        else:
+            key = (primitive, *params.items()) if params else primitive
+            function = _one_op_functions.get(key)
+            if function is None:
+                function = _one_op_functions.setdefault(key, _one_op(primitive, params))
+            out = function(*args)
+        return out if primitive.multiple_results else (out,)
+
+
+EAGER = EagerTrace()
+hooks.fill_eager_trace(EAGER)
+
+_one_op_functions: dict[Any, Callable[..., Any]] = {}
+
+
+def native_function(name: str, python: Callable[..., Any], miss: Callable[..., Any]) -> Any:
+    """A C++ callable that answers known signatures itself and asks `miss` about others."""
+    return _jax.pjit(
+        name,
+        python,
+        miss,
+        [],
+        [],
+        object(),
+        tree.dispatch_registry,
+        _no_fallback,
+        _function_cache,
+    )
+
+
+_function_cache = _jax.pjit.PjitFunctionCache() if hasattr(_jax.pjit, "PjitFunctionCache") else (
+    _jax.PjitFunctionCache()
+)
+
+
+def _no_fallback(*_: Any) -> Any:
+    raise TypeError("arguments that C++ cannot place are handled before this is reached")
+
+
+def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
+    options = program.Options(
+        primitive.name, compiler_options=tuple(compile.ONE_OP_OPTIONS.items())
+    )
+    programs: dict[Any, ClosedJaxpr] = {}
+
+    def miss(*args: Any) -> tuple[Any, Any, bool]:
+        check_no_tracers(args)
+        avals = tuple(map(aval_of, args))
+        key = (avals, config.trace_context())
+        closed = programs.get(key)
+        if closed is None:
+            statistics.eager.misses += 1
+            info = DebugInfo("eager", primitive.name)
+            function = _bind_function(primitive, params)
+            closed = programs[key] = staging.stage_closed(function, avals, info)
+        else:
+            statistics.eager.hits += 1
+        executable = program.executable_for(closed, args, options)
+        outs = executable(args)
+        result = tuple(outs) if primitive.multiple_results else outs[0]
+        return result, fast_path(executable, len(args), result, args), False
+
+    def python(*args: Any) -> Any:
+        return miss(*args)[0]
+
+    return native_function(primitive.name, python, miss)  # type: ignore[no-any-return]
+
+
+def _bind_function(primitive: Any, params: dict[str, Any]) -> Callable[..., Sequence[Any]]:
+    def function(*args: Any) -> Sequence[Any]:
+        return primitive.bind_all(*args, **params)  # type: ignore[no-any-return]
+
+    return function
+
+
+def fast_path(executable: Any, num_args: int, result: Any, args: Sequence[Any]) -> Any:
+    """Data for jaxlib's call path, or None where a call must pass through Python."""
+    if config.debug_nans.value or config.debug_infs.value:
+        return None
+    if any(not type.__instancecheck__(Array, x) and _is_wide(x) for x in args):
+        return None
+    return executable.fast_path(num_args, tree.dispatch_registry.flatten(result)[1])
+
+
+def _is_wide(x: Any) -> bool:
+    # C++ converts host values by a process-wide 64-bit switch, which another library may own.
+    return getattr(getattr(x, "dtype", None), "itemsize", 4) == 8
+
+
+def check_no_tracers(args: Sequence[Any]) -> None:
+    """Refuses tracers where nothing is being traced: they leaked.
+
+    Raises:
+        UnexpectedTracerError: one did.
+    """
+    for x in args:
+        if isinstance(x, Tracer):
+            raise leaked(x)
+
+
+def clear_caches() -> None:
+    """Forgets all programs of single operations."""
+    _one_op_functions.clear()
+    _function_cache.clear()
+
+
+def run_outside_traces(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls `function` as if nothing were being traced."""
+    before = current.swap_local(EAGER)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        current.set_local(before)
+
+
+def check_callable(name: str, function: Any) -> None:
+    """Refuses what cannot be called, where a transformation expects a function.
+
+    Raises:
+        TypeError: `function` is not callable.
+    """
+    if not callable(function):
+        raise TypeError(
+            message(
+                name,
+                "expected a function.",
+                got=f"{type(function).__name__}: {function!r}",
+            )
+        )

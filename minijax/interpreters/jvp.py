@@ -1,0 +1,168 @@
+"""Forward-mode differentiation: a value becomes a primal and a tangent.
+
+Input: a function, or a jaxpr.  Output: results and how they move.  Reverse mode is this trace
+over `partial_eval.PartialTrace`, then `transpose.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.trace import Trace, Tracer, check_alive, current
+from minijax.interpreters import evaluation, staging
+from minijax.interpreters.structural import instantiate
+from minijax.interpreters.tangents import Zero
+
+_new_tracer = object.__new__
+
+
+class JVPTracer(Tracer):
+    """A primal value and its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    primal: Any
+    tangent: Any
+
+    def concrete(self) -> Any:
+        primal = self.primal
+        return primal.concrete() if isinstance(primal, Tracer) else primal
+
+    def origin(self) -> str:
+        primal = self.primal
+        return primal.origin() if isinstance(primal, Tracer) else "differentiated"
+
+    def __repr__(self) -> str:
+        return f"JVPTracer({self.aval}, primal={self.primal!r}, tangent={self.tangent!r})"
+
+
+class JVPTrace(Trace):
+    """Pushes tangents forward; primitives run in `parent`."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Trace, function_name: str = "") -> None:
+        super().__init__(function_name)
+        self.parent = parent
+
+    def tracer(self, primal: Any, tangent: Any) -> Any:
+        """A primal with its tangent; the primal alone where the tangent is zero."""
+        if type(tangent) is Zero:
+            return primal
+        tracer = _new_tracer(JVPTracer)
+        tracer.trace = self
+        tracer.aval = aval_of(primal)
+        tracer.primal = primal
+        tracer.tangent = tangent
+        return tracer
+
+    def split(self, x: Any) -> tuple[Any, Any]:
+        """The primal and the tangent of a value."""
+        if type(x) is JVPTracer and x.trace is self:
+            return x.primal, x.tangent
+        if isinstance(x, Tracer):
+            check_alive(x)
+        return x, Zero.like(x)
+
+    def process(
+        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        parent = self.parent
+        current.set_local(parent)
+        try:
+            for x in args:
+                if type(x) is JVPTracer and x.trace is self:
+                    break
+            else:
+                return parent.process(primitive, args, params)
+            primals, tangents = zip(*map(self.split, args), strict=True)
+            if primitive.multiple_results:
+                outs, out_dots = primitive.jvp(primals, tangents, **params)
+                return list(map(self.tracer, outs, out_dots))
+            out, out_dot = primitive.jvp(primals, tangents, **params)
+            return (self.tracer(out, out_dot),)
+        finally:
+            current.set_local(self)
+
+
+def jvp_flat(
+    function: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    function_name: str = "",
+    parent: Trace | None = None,
+) -> tuple[list[Any], list[Any]]:
+    """Runs `function` on primals and tangents; both lists of results, tangents may be `Zero`."""
+    before = current.value
+    trace = JVPTrace(before if parent is None else parent, function_name)
+    current.set_local(trace)
+    try:
+        outs = function(*map(trace.tracer, primals, tangents))
+        out_primals, out_tangents = [], []
+        for out in outs:
+            primal, tangent = trace.split(out)
+            out_primals.append(primal)
+            out_tangents.append(tangent)
+    finally:
+        current.set_local(before)
+        trace.finished = True
+    return out_primals, out_tangents
+
+
+def jvp_jaxpr(
+    closed: ClosedJaxpr, nonzero: Sequence[bool], instantiate_outs: bool | Sequence[bool] = False
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of primals and (non-zero) tangents to primal results and their tangents.
+
+    Args:
+        closed: the function.
+        nonzero: which arguments have a tangent that is not symbolically zero.
+        instantiate_outs: which zero tangents of results to make.
+
+    Returns:
+        The jaxpr, and which results have a tangent.
+    """
+    count = len(closed.jaxpr.outvars)
+    if isinstance(instantiate_outs, bool):
+        instantiate_outs = (instantiate_outs,) * count
+    key = ("jvp", tuple(nonzero), tuple(instantiate_outs))
+    if key not in closed.cache:
+        closed.cache[key] = _jvp_jaxpr(closed, nonzero, instantiate_outs)
+    return closed.cache[key]  # type: ignore[no-any-return]
+
+
+def _jvp_jaxpr(
+    closed: ClosedJaxpr, nonzero: Sequence[bool], instantiate_outs: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    in_avals = closed.in_avals
+    tangent_avals = [a.tangent_aval() for a, nz in zip(in_avals, nonzero, strict=True) if nz]
+    out_nonzero: list[bool] = []
+
+    def function(*args: Any) -> list[Any]:
+        primals, given = args[: len(in_avals)], iter(args[len(in_avals) :])
+        tangents = [
+            next(given) if nz else Zero(aval.tangent_aval())
+            for aval, nz in zip(in_avals, nonzero, strict=True)
+        ]
+        outs, out_dots = jvp_flat(
+            lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs), primals, tangents
+        )
+        out_dots = [
+            instantiate(t) if make else t
+            for t, make in zip(out_dots, instantiate_outs, strict=True)
+        ]
+        out_nonzero[:] = [type(t) is not Zero for t in out_dots]
+        return outs + [t for t in out_dots if type(t) is not Zero]
+
+    info = closed.jaxpr.debug_info
+    jaxpr, consts = staging.stage(function, in_avals + tangent_avals, info)
+    return ClosedJaxpr(jaxpr, consts), out_nonzero
+
+
+def is_differentiable(aval: Any) -> bool:
+    """Whether values of a type have tangents other than float0."""
+    return aval.tangent_aval().dtype != dtypes.float0

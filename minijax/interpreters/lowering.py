@@ -1,0 +1,276 @@
+"""Lowering: from a jaxpr to a StableHLO module.  Step 5 of the walk of an argument.
+
+Input: a closed jaxpr and what is known about its arguments.  Output: an MLIR module.  Each
+equation asks its primitive for the operations it stands for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+
+from minijax.core import source
+from minijax.core.aval import AbstractValue
+from minijax.core.errors import InternalError, message
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from minijax.core.trace import current
+from minijax.interpreters import hlo_build, staging
+from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
+from minijax.runtime.array import Array, to_numpy
+
+_create = ir.Operation.create
+_FRAMES_IN_LOCATIONS = 10
+
+
+class Lowering:
+    """A module under construction: its functions, names and source locations."""
+
+    def __init__(self, name: str, platform: str) -> None:
+        context = hlo_build.context()
+        self.platform = platform
+        self.unknown = ir.Location.unknown(context)
+        self.module = ir.Module.create(loc=self.unknown)
+        operation = self.module.operation
+        operation.attributes["sym_name"] = string(sanitize(name))
+        operation.attributes["mhlo.num_replicas"] = integer(1, 32)
+        operation.attributes["mhlo.num_partitions"] = integer(1, 32)
+        self.point = ir.InsertionPoint(self.module.body)
+        self.host_callbacks: list[Any] = []
+        self._names: dict[str, int] = {}
+        self._functions: dict[Any, str] = {}
+        self._kept_alive: list[Any] = []
+        self._locations = _jax_mlir_ext.TracebackToLocationCache(
+            code_to_filename=_user_file,
+            frame_limit=_FRAMES_IN_LOCATIONS,
+            context=context,
+        )
+
+    def location(self, eqn: Any, scope: tuple[str, ...]) -> Any:
+        """Where an equation comes from: its scope, its primitive, the user's lines."""
+        child = self.unknown if eqn.source is None else self._locations.get(eqn.source)
+        name = "/".join((*scope, *eqn.scope, eqn.primitive.name))
+        return ir.Location.name(name, child, hlo_build.context())
+
+    def fresh_name(self, name: str) -> str:
+        """A symbol of the module not taken yet."""
+        base = sanitize(name)
+        count = self._names.get(base, 0)
+        self._names[base] = count + 1
+        return base if count == 0 else f"{base}_{count - 1}"
+
+    def function(
+        self,
+        name: str,
+        jaxpr: Jaxpr,
+        consts: Sequence[Any],
+        *,
+        scope: tuple[str, ...] = (),
+        public: bool = False,
+        arg_attributes: Sequence[dict[str, Any]] = (),
+        result_attributes: Sequence[dict[str, Any]] = (),
+        arg_names: Sequence[str] | None = None,
+    ) -> None:
+        """Adds a function that computes `jaxpr`."""
+        in_types = [type_of(v.aval) for v in jaxpr.invars]
+        out_types = [type_of(v.aval) for v in jaxpr.outvars]
+        context = hlo_build.context()
+        attributes = {
+            "sym_name": string(name),
+            "function_type": ir.TypeAttr.get(
+                ir.FunctionType.get(in_types, out_types, context), context
+            ),
+            "sym_visibility": string("public" if public else "private"),
+        }
+        for key, per_value in (("arg_attrs", arg_attributes), ("res_attrs", result_attributes)):
+            if any(per_value):
+                attributes[key] = ir.ArrayAttr.get(
+                    [ir.DictAttr.get(a, context) for a in per_value], context
+                )
+        operation = _create(
+            "func.func", [], [], attributes, regions=1, loc=self.unknown, ip=self.point
+        )
+        if arg_names is not None and len(arg_names) == len(in_types):
+            locations = [ir.Location.name(n, self.unknown, context) for n in arg_names]
+        else:
+            locations = [self.unknown] * len(in_types)
+        block = operation.regions[0].blocks.append(*in_types, arg_locs=locations)
+        ctx = LoweringContext(self, self.platform, ir.InsertionPoint(block), self.unknown)
+        outs = lower_jaxpr(ctx, jaxpr, consts, list(block.arguments), scope)
+        _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
+
+    def call(
+        self,
+        ctx: LoweringContext,
+        closed: ClosedJaxpr,
+        name: str,
+        args: Sequence[Any],
+    ) -> list[Any]:
+        """Calls `closed` as a private function, which is added once however often it is called."""
+        function_name = self._functions.get(id(closed))
+        if function_name is None:
+            function_name = self.fresh_name(name)
+            self._functions[id(closed)] = function_name
+            self._kept_alive.append(closed)
+            self.function(function_name, closed.jaxpr, closed.consts, scope=(f"jit({name})",))
+        types = [type_of(v.aval) for v in closed.jaxpr.outvars]
+        return list(
+            _create(
+                "func.call",
+                types,
+                args,
+                {"callee": symbol(function_name)},
+                loc=ctx.location,
+                ip=ctx.point,
+            ).results
+        )
+
+
+def _user_file(code: Any) -> str | None:
+    return None if source.is_internal(code.co_filename) else str(code.co_filename)
+
+
+def sanitize(name: str) -> str:
+    """A name fit for a symbol: what is no letter, digit, dot or dash becomes an underscore."""
+    return re.sub(r"[^\w.-]", "_", name).strip("_") if name.startswith("<") else re.sub(
+        r"[^\w.-]", "_", name
+    )
+
+
+def host_value(value: Any) -> np.ndarray[Any, Any]:
+    """A constant of a jaxpr as a NumPy array, of the dtype that XLA computes with."""
+    if type.__instancecheck__(Array, value):
+        return to_numpy(value.buffer)
+    return np.asarray(value)
+
+
+def lower_jaxpr(
+    ctx: LoweringContext,
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    scope: tuple[str, ...] = (),
+) -> list[Any]:
+    """Builds the equations of `jaxpr` where `ctx` points; the MLIR values of its results."""
+    values: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
+    for var, const in zip(jaxpr.constvars, consts, strict=True):
+        values[var] = ctx.constant(host_value(const), _physical_dtype(var.aval))
+
+    def read(atom: Any) -> Any:
+        if type(atom) is Literal:
+            return ctx.constant(atom.value, atom.aval.dtype)
+        return values[atom]
+
+    lowering = ctx.module
+    for eqn in jaxpr.eqns:
+        operands = [read(atom) for atom in eqn.invars]
+        ctx.location = lowering.location(eqn, scope)
+        ctx.avals_in = [atom.aval for atom in eqn.invars]
+        ctx.avals_out = [var.aval for var in eqn.outvars]
+        primitive = eqn.primitive
+        outs = primitive.lower(ctx, *operands, **eqn.params)
+        if primitive.multiple_results:
+            values.update(zip(eqn.outvars, outs, strict=True))
+        else:
+            values[eqn.outvars[0]] = outs
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _physical_dtype(aval: Any) -> Any:
+    return getattr(aval.dtype, "physical_dtype", aval.dtype)
+
+
+def lower_function(
+    ctx: LoweringContext, function: Callable[..., Any], *values: Any
+) -> list[Any]:
+    """Lowers an equation as the composition of other primitives that `function` calls.
+
+    `function` takes values of the equation's argument types and returns a sequence of results.
+    """
+    jaxpr, consts = _stage_outside(function, ctx.avals_in)
+    return lower_jaxpr(ctx, jaxpr, consts, values)
+
+
+def _stage_outside(
+    function: Callable[..., Any], avals: Sequence[AbstractValue]
+) -> tuple[Jaxpr, list[Any]]:
+    before = current.value
+    try:
+        return staging.stage(function, avals)
+    finally:
+        current.set_local(before)
+
+
+def lower_to_module(
+    closed: ClosedJaxpr,
+    name: str,
+    platform: str,
+    *,
+    donated: Sequence[bool] = (),
+    arg_names: Sequence[str] | None = None,
+    result_names: Sequence[str] | None = None,
+) -> Lowering:
+    """The module of a whole program; its function `main` computes `closed`.
+
+    Args:
+        closed: the program.
+        name: the module is called `jit_<name>`.
+        platform: what it will run on.
+        donated: which arguments give their memory to results.
+        arg_names: names of the arguments, for locations.
+        result_names: paths of the results, shown as `jax.result_info`.
+    """
+    lowering = Lowering(f"jit_{sanitize(name)}", platform)
+    lowering.fresh_name("main")
+    jaxpr = closed.jaxpr
+    arg_attributes = _donation_attributes(jaxpr, donated)
+    result_attributes: list[dict[str, Any]] = [{} for _ in jaxpr.outvars]
+    for attributes, path in zip(result_attributes, result_names or (), strict=False):
+        attributes["jax.result_info"] = string(path)
+    with hlo_build.context(), lowering.unknown:
+        lowering.function(
+            "main",
+            jaxpr,
+            closed.consts,
+            scope=(f"jit({name})",),
+            public=True,
+            arg_attributes=arg_attributes,
+            result_attributes=result_attributes,
+            arg_names=arg_names,
+        )
+    _verify(lowering, closed)
+    return lowering
+
+
+def _verify(lowering: Lowering, closed: ClosedJaxpr) -> None:
+    try:
+        lowering.module.operation.verify()
+    except ir.MLIRError as error:
+        raise source_error(str(error), closed) from None
+
+
+def source_error(text: str, closed: ClosedJaxpr) -> Exception:
+    """The error for a module that StableHLO refuses: a fault of a lowering rule."""
+    return InternalError(
+        message("lowering", "the module is not valid StableHLO.", got=f"{text}\n{closed}")
+    )
+
+
+def _donation_attributes(jaxpr: Jaxpr, donated: Sequence[bool]) -> list[dict[str, Any]]:
+    attributes: list[dict[str, Any]] = [{} for _ in jaxpr.invars]
+    free: dict[Any, list[int]] = {}
+    for i, out in enumerate(jaxpr.outvars):
+        free.setdefault((out.aval.shape, out.aval.dtype), []).append(i)
+    for i, (var, given) in enumerate(zip(jaxpr.invars, donated, strict=False)):
+        if not given:
+            continue
+        outs = free.get((var.aval.shape, var.aval.dtype))
+        if outs:
+            attributes[i]["tf.aliasing_output"] = integer(outs.pop(0), 32)
+        else:
+            attributes[i]["jax.buffer_donor"] = hlo_build.boolean(True)
+    return attributes

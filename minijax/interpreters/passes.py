@@ -1,0 +1,95 @@
+"""Passes over jaxprs: dead code goes, unchanged inputs are forwarded.  Step 4 of the walk.
+
+Input: a jaxpr.  Output: a jaxpr of the same meaning.  With `MINIJAX_CHECK=1` each result is
+type-checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core import config
+from minijax.core.check import check_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+
+
+def dead_code_elimination(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None, *, keep_inputs: bool = False
+) -> tuple[Jaxpr, list[bool]]:
+    """Drops equations whose results nobody reads, except those with effects.
+
+    Args:
+        jaxpr: what to clean.
+        used_outputs: which results are wanted; all by default.
+        keep_inputs: whether parameters stay even if nobody reads them.
+
+    Returns:
+        The jaxpr, and which of its former parameters it still has.
+    """
+    outvars = [
+        v
+        for v, wanted in zip(jaxpr.outvars, used_outputs or [True] * len(jaxpr.outvars), strict=True)
+        if wanted
+    ]
+    live: set[Var] = {v for v in outvars if type(v) is Var}
+    eqns: list[Eqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        wanted = [v in live for v in eqn.outvars]
+        if not any(wanted) and not eqn.effects:
+            continue
+        if eqn.primitive.dead_code is not None:
+            slim = eqn.primitive.dead_code(eqn, wanted)
+            if slim is None:
+                continue
+            eqn = slim
+        eqns.append(eqn)
+        live.update(v for v in eqn.invars if type(v) is Var)
+    kept = [keep_inputs or v in live for v in jaxpr.invars]
+    result = Jaxpr(
+        jaxpr.constvars,
+        [v for v, keep in zip(jaxpr.invars, kept, strict=True) if keep],
+        outvars,
+        eqns[::-1],
+        None,
+        jaxpr.debug_info,
+    )
+    if config.enable_checks.value:
+        check_jaxpr(result)
+    return result, kept
+
+
+def prune_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Drops constants that no equation and no result reads."""
+    jaxpr = closed.jaxpr
+    used: set[Any] = {v for v in jaxpr.outvars if type(v) is Var}
+    for eqn in jaxpr.eqns:
+        used.update(v for v in eqn.invars if type(v) is Var)
+    pairs = [
+        (var, value)
+        for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
+        if var in used
+    ]
+    if len(pairs) == len(jaxpr.constvars):
+        return closed
+    pruned = Jaxpr(
+        [var for var, _ in pairs],
+        jaxpr.invars,
+        jaxpr.outvars,
+        jaxpr.eqns,
+        jaxpr.effects,
+        jaxpr.debug_info,
+    )
+    return ClosedJaxpr(pruned, [value for _, value in pairs])
+
+
+def close_over_constants(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with its constants as leading parameters."""
+    return Jaxpr(
+        [],
+        jaxpr.constvars + jaxpr.invars,
+        jaxpr.outvars,
+        jaxpr.eqns,
+        jaxpr.effects,
+        jaxpr.debug_info,
+    )

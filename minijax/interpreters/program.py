@@ -1,0 +1,158 @@
+"""Programs: closed jaxprs made runnable.  Steps 4 to 6 of the walk in one call.
+
+Input: a closed jaxpr and where it shall run.  Output: an executable, compiled once for each
+device and kept with the jaxpr.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from minijax.core import config, statistics
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.interpreters import lowering, passes
+from minijax.runtime import client, compile
+from minijax.runtime.array import Array
+from minijax.runtime.execute import Executable
+
+
+class Options(NamedTuple):
+    """How a program is to be compiled, apart from where."""
+
+    name: str
+    keep_unused: bool = True
+    donated: tuple[bool, ...] = ()
+    arg_names: tuple[str, ...] | None = None
+    result_names: tuple[str, ...] | None = None
+    compiler_options: tuple[tuple[str, Any], ...] = ()
+
+
+class Lowered(NamedTuple):
+    """A program as a StableHLO module, with what is left of its arguments."""
+
+    module: Any
+    host_callbacks: list[Any]
+    jaxpr: Jaxpr
+    kept: tuple[int, ...] | None
+    options: Options
+
+
+def committed_device(args: Sequence[Any], function_name: str) -> Any:
+    """The device that committed arguments demand, or None.
+
+    Raises:
+        ValueError: committed arguments live on different devices.
+    """
+    device = None
+    first = 0
+    for i, x in enumerate(args):
+        if not type.__instancecheck__(Array, x) or not x.buffer._committed:
+            continue
+        own = x.buffer._sharding.device
+        if device is None:
+            device, first = own, i
+        elif own is not device and own != device:
+            raise ValueError(
+                message(
+                    function_name,
+                    "arguments are committed to different devices.",
+                    got=f"argument {first} ({args[first].aval}) on {device}, "
+                    f"argument {i} ({x.aval}) on {own}",
+                    fix="move one of them with minijax.device_put(x, device)",
+                )
+            )
+    return device
+
+
+def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
+    """Cleans and lowers a closed jaxpr; done once for each platform."""
+    key = ("lower", options, platform)
+    found = closed.cache.get(key)
+    if found is not None:
+        statistics.lowering.hits += 1
+        return found  # type: ignore[no-any-return]
+    statistics.lowering.misses += 1
+    with statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name):
+        jaxpr, kept_flags = passes.dead_code_elimination(
+            closed.jaxpr, keep_inputs=options.keep_unused
+        )
+        clean = passes.prune_constants(ClosedJaxpr(jaxpr, closed.consts))
+        kept = None
+        if not all(kept_flags):
+            kept = tuple(i for i, keep in enumerate(kept_flags) if keep)
+        module = lowering.lower_to_module(
+            clean,
+            options.name,
+            platform,
+            donated=_select(options.donated, kept),
+            arg_names=None if options.arg_names is None else _select(options.arg_names, kept),
+            result_names=options.result_names,
+        )
+    result = Lowered(module.module, module.host_callbacks, jaxpr, kept, options)
+    closed.cache[key] = result
+    return result
+
+
+def _select(items: Sequence[Any], kept: Sequence[int] | None) -> Sequence[Any]:
+    return items if kept is None else [items[i] for i in kept if i < len(items)]
+
+
+def compile_lowered(
+    lowered: Lowered,
+    device: Any,
+    *,
+    committed: bool,
+    options: Mapping[str, Any] | None = None,
+) -> Executable:
+    """Compiles a lowered program for a device."""
+    statistics.compilation.misses += 1
+    name = lowered.options.name
+    in_avals = [v.aval for v in lowered.jaxpr.invars]
+    level = logging.WARNING if config.log_compiles.value else logging.DEBUG
+    if compile.logger.isEnabledFor(level):
+        compile.logger.log(
+            level, "Compiling %s with global shapes and types %s", name, in_avals
+        )
+    with statistics.timed("compile", "XLA compilation", name):
+        loaded = compile.compile_module(
+            lowered.module,
+            device,
+            options={**dict(lowered.options.compiler_options), **(options or {})},
+            host_callbacks=lowered.host_callbacks,
+        )
+    return Executable(
+        loaded,
+        device,
+        in_avals,
+        [v.aval for v in lowered.jaxpr.outvars],
+        kept=lowered.kept,
+        committed=committed,
+        donated=[i for i, given in enumerate(lowered.options.donated) if given],
+    )
+
+
+def executable_for(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any = None
+) -> Executable:
+    """The executable for a call with `args`; compiled on the first such call.
+
+    Args:
+        closed: the program.
+        args: its arguments, whose placement decides where it runs.
+        options: how it is compiled.
+        device: where it runs, if the user has said so.
+    """
+    demanded = committed_device(args, options.name) if device is None else device
+    target = client.default_device() if demanded is None else demanded
+    key = ("executable", options, target, demanded is not None)
+    found = closed.cache.get(key)
+    if found is None:
+        lowered = lower(closed, options, target.platform)
+        made = compile_lowered(lowered, target, committed=demanded is not None)
+        found = closed.cache.setdefault(key, made)
+    else:
+        statistics.compilation.hits += 1
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,231 @@
+"""Staging: from a Python function to a jaxpr.  Step 3 of the walk of an argument.
+
+Input: a function of flat values, and their types.  Output: an open jaxpr and the values of its
+constants.  Each operation becomes one equation; nothing is computed.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from minijax.core import config, source
+from minijax.core.aval import aval_of
+from minijax.core.errors import InternalError, message
+from minijax.core.jaxpr import (
+    NO_DEBUG_INFO,
+    NO_EFFECTS,
+    ClosedJaxpr,
+    DebugInfo,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+)
+from minijax.core.trace import Trace, Tracer, check_alive, current
+
+scope: Any = _jax.config.Config("minijax_scope", ())
+"""Names given by `named_scope`, outermost first; they end up in the names of lowered ops."""
+
+_capture = source.capture
+_SCALARS = (int, float, bool, complex, np.generic)
+_new_tracer = object.__new__
+
+
+class StagingTracer(Tracer):
+    """A value that a jaxpr under construction will compute: a variable of it."""
+
+    __slots__ = ("var",)
+
+    var: Var
+
+    def origin(self) -> str:
+        return self.trace.origin_of(self.var)  # type: ignore[attr-defined,no-any-return]
+
+
+class StagingTrace(Trace):
+    """Collects equations."""
+
+    __slots__ = ("arg_names", "constants", "effects", "eqns", "invars")
+
+    def __init__(self, function_name: str = "", arg_names: Sequence[str] | None = None) -> None:
+        super().__init__(function_name)
+        self.arg_names = arg_names
+        self.invars: list[Var] = []
+        self.eqns: list[Eqn] = []
+        self.effects = NO_EFFECTS
+        # Keyed by identity; the value is kept, so that the identity stays taken.
+        self.constants: dict[int, tuple[Var, Any]] = {}
+
+    def new_arg(self, aval: Any) -> StagingTracer:
+        """A new parameter of the jaxpr."""
+        var = Var(aval)
+        self.invars.append(var)
+        return self.tracer(var)
+
+    def tracer(self, var: Var) -> StagingTracer:
+        """The tracer of a variable."""
+        tracer = _new_tracer(StagingTracer)
+        tracer.trace = self
+        tracer.aval = var.aval
+        tracer.var = var
+        return tracer
+
+    def atom(self, x: Any) -> Any:
+        """The variable or literal for a value: a tracer of this trace, or a constant."""
+        if type(x) is StagingTracer and x.trace is self:
+            return x.var
+        if isinstance(x, _SCALARS):
+            return Literal(x)
+        found = self.constants.get(id(x))
+        if found is None:
+            if isinstance(x, Tracer):
+                check_alive(x)
+            found = self.constants[id(x)] = (Var(aval_of(x)), x)
+        return found[0]
+
+    def process(
+        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        invars = []
+        avals = []
+        for x in args:
+            if type(x) is StagingTracer and x.trace is self:
+                invars.append(x.var)
+                avals.append(x.aval)
+            else:
+                atom = self.atom(x)
+                invars.append(atom)
+                avals.append(atom.aval)
+        out = primitive.abstract_eval(*avals, **params)
+        outvars = [Var(aval) for aval in out] if primitive.multiple_results else [Var(out)]
+        effects = NO_EFFECTS
+        if primitive.has_effects:
+            effects = primitive.effects(*avals, **params)
+            self.effects |= effects
+        self.eqns.append(
+            Eqn(invars, outvars, primitive, params, effects, _capture(), scope.value)
+        )
+        tracers = []
+        for var in outvars:
+            tracer = _new_tracer(StagingTracer)
+            tracer.trace = self
+            tracer.aval = var.aval
+            tracer.var = var
+            tracers.append(tracer)
+        return tracers
+
+    def finish(
+        self, outs: Sequence[Any], debug_info: DebugInfo = NO_DEBUG_INFO
+    ) -> tuple[Jaxpr, list[Any]]:
+        """The finished jaxpr with results `outs`, and its constants."""
+        outvars = [self.atom(x) for x in outs]
+        constvars = [var for var, _ in self.constants.values()]
+        consts = [value for _, value in self.constants.values()]
+        jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, self.effects, debug_info)
+        return jaxpr, consts
+
+    def origin_of(self, var: Var) -> str:
+        """Where a variable of this trace comes from, in words."""
+        for i, invar in enumerate(self.invars):
+            if invar is var:
+                if self.arg_names is not None and i < len(self.arg_names):
+                    return f"the argument {self.arg_names[i]} of {self.function_name}"
+                return f"argument {i} of {self.function_name or 'the traced function'}"
+        for eqn in self.eqns:
+            if any(out is var for out in eqn.outvars):
+                return f"computed by {eqn.primitive} at {source.summarize(eqn.source)}"
+        return f"traced in {self!r}"
+
+
+def stage(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[Any],
+    debug_info: DebugInfo = NO_DEBUG_INFO,
+) -> tuple[Jaxpr, list[Any]]:
+    """Runs `function` on tracers of the given types; it returns a flat sequence of values.
+
+    Returns:
+        The jaxpr, open in its constants, and the constants: arrays, or tracers of outer traces.
+    """
+    trace = StagingTrace(debug_info.func_name, debug_info.arg_names)
+    previous = current.swap_local(trace)
+    try:
+        outs = function(*[trace.new_arg(aval) for aval in avals])
+        jaxpr, consts = trace.finish(outs, debug_info)
+    finally:
+        current.set_local(previous)
+        trace.finished = True
+    if config.check_tracer_leaks.value:
+        del outs
+        holder = weakref.ref(trace)
+        del trace
+        check_not_held(holder, debug_info.func_name)
+    return jaxpr, consts
+
+
+def stage_closed(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[Any],
+    debug_info: DebugInfo = NO_DEBUG_INFO,
+) -> ClosedJaxpr:
+    """As `stage`, for functions that close over no tracers of outer traces."""
+    jaxpr, consts = stage(function, avals, debug_info)
+    if any(isinstance(c, Tracer) for c in consts):
+        raise InternalError(f"the jaxpr closes over values of an outer trace\n{jaxpr}")
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def check_not_held(trace: Any, function_name: str) -> None:
+    """Refuses to go on while something still holds tracers of a finished trace.
+
+    Raises:
+        RuntimeError: somebody does; the text says who.
+    """
+    gc.collect()
+    if trace() is None:
+        return
+    tracers = [x for x in gc.get_referrers(trace()) if isinstance(x, Tracer)]
+    if not tracers:
+        return
+    found = [f"{tracer!r}, {tracer.origin()}: held by {_holders(tracer)}" for tracer in tracers]
+    raise RuntimeError(
+        message(
+            function_name,
+            f"{len(tracers)} traced value(s) outlive the function that made them.",
+            got="\n".join(found[:5]),
+            fix="return values instead of storing them in globals, attributes or closures",
+        )
+    )
+
+
+def _holders(tracer: Tracer) -> str:
+    names = []
+    for holder in gc.get_referrers(tracer):
+        if isinstance(holder, dict):
+            keys = [key for key, value in holder.items() if value is tracer]
+            owner = next(
+                (o for o in gc.get_referrers(holder) if getattr(o, "__dict__", None) is holder),
+                None,
+            )
+            names += [f"{_name(owner)}{key!r}" for key in keys]
+        elif isinstance(holder, (list, tuple, set)) and type(holder) is not list_of_frames:
+            names.append(f"a {type(holder).__name__} of {len(holder)}")
+        elif type(holder).__name__ == "cell":
+            names.append("the closure of a function")
+    return ", ".join(names) or "an unknown object"
+
+
+# Comprehensions in this file hold tracers in plain lists of their own.
+list_of_frames = type("list_of_frames", (), {})
+
+
+def _name(owner: Any) -> str:
+    if owner is None:
+        return "a dict, under "
+    return f"{getattr(owner, '__name__', type(owner).__name__)}, under "

@@ -1,0 +1,130 @@
+"""Transposition: runs a linear jaxpr backwards, from cotangents of results to those of arguments.
+
+Input: a jaxpr linear in its parameters, its residuals, cotangents.  Output: cotangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core import trace as core_trace
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from minijax.interpreters import staging
+from minijax.interpreters.structural import add_tangents, instantiate
+from minijax.interpreters.tangents import LinearInput, Zero
+
+
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents of the parameters of `jaxpr`, which is linear in them; some may be `Zero`.
+
+    Equations that do not depend on a parameter are evaluated first.
+    """
+    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    linear_eqns = _evaluate_nonlinear(jaxpr, values)
+    totals: dict[Var, Any] = {}
+
+    def accumulate(atom: Any, ct: Any) -> None:
+        if ct is None or type(ct) is Zero or type(atom) is Literal or atom in values:
+            return
+        before = totals.get(atom)
+        totals[atom] = ct if before is None else add_tangents(before, ct)
+
+    for atom, ct in zip(jaxpr.outvars, cotangents, strict=True):
+        accumulate(atom, ct)
+    # Reverse order: a cotangent is complete once all its uses were visited.
+    for eqn in reversed(linear_eqns):
+        cts = [totals.pop(var, None) for var in eqn.outvars]
+        if all(ct is None for ct in cts):
+            continue
+        for atom, ct in zip(eqn.invars, _transpose_eqn(eqn, values, cts), strict=True):
+            accumulate(atom, ct)
+    return [
+        totals[v] if v in totals else Zero(v.aval.tangent_aval()) for v in jaxpr.invars
+    ]
+
+
+def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence[Any]:
+    args = []
+    for atom in eqn.invars:
+        if type(atom) is Literal:
+            args.append(atom.value)
+        elif atom in values:
+            args.append(values[atom])
+        else:
+            args.append(LinearInput(atom.aval))
+    scope = staging.scope
+    before = scope.swap_local(scope.value + eqn.scope) if eqn.scope else None
+    try:
+        if not eqn.primitive.multiple_results:
+            return eqn.primitive.transpose(cts[0], *args, **eqn.params)  # type: ignore[no-any-return]
+        zeros = [
+            Zero(var.aval.tangent_aval()) if ct is None else ct
+            for var, ct in zip(eqn.outvars, cts, strict=True)
+        ]
+        return eqn.primitive.transpose(zeros, *args, **eqn.params)  # type: ignore[no-any-return]
+    finally:
+        if before is not None:
+            scope.set_local(before)
+
+
+def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Var, Any]) -> list[Eqn]:
+    linear = set(jaxpr.invars)
+    linear_eqns = []
+    for eqn in jaxpr.eqns:
+        if any(type(v) is Var and v in linear for v in eqn.invars):
+            linear.update(eqn.outvars)
+            linear_eqns.append(eqn)
+            continue
+        args = [v.value if type(v) is Literal else values[v] for v in eqn.invars]
+        outs = core_trace.current.value.process(eqn.primitive, args, eqn.params)
+        values.update(zip(eqn.outvars, outs, strict=True))
+    return linear_eqns
+
+
+def transpose_jaxpr(
+    closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzero: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of known arguments, then cotangents of results, to cotangents of linear arguments.
+
+    Args:
+        closed: a jaxpr linear in the arguments marked `linear`.
+        linear: which arguments are.
+        ct_nonzero: which results have a cotangent that is not symbolically zero.
+
+    Returns:
+        The jaxpr, and which linear arguments get a cotangent.
+    """
+    key = ("transpose", tuple(linear), tuple(ct_nonzero))
+    if key not in closed.cache:
+        closed.cache[key] = _transpose_jaxpr(closed, linear, ct_nonzero)
+    return closed.cache[key]  # type: ignore[no-any-return]
+
+
+def _transpose_jaxpr(
+    closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzero: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    jaxpr = closed.jaxpr
+    known_vars = [v for v, lin in zip(jaxpr.invars, linear, strict=True) if not lin]
+    linear_vars = [v for v, lin in zip(jaxpr.invars, linear, strict=True) if lin]
+    open_jaxpr = Jaxpr(
+        jaxpr.constvars + known_vars, linear_vars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects
+    )
+    ct_avals = [
+        v.aval.tangent_aval() for v, nz in zip(jaxpr.outvars, ct_nonzero, strict=True) if nz
+    ]
+    nonzero: list[bool] = []
+
+    def function(*args: Any) -> list[Any]:
+        known, given = args[: len(known_vars)], iter(args[len(known_vars) :])
+        cts = [
+            next(given) if nz else Zero(v.aval.tangent_aval())
+            for v, nz in zip(jaxpr.outvars, ct_nonzero, strict=True)
+        ]
+        outs = backward_pass(open_jaxpr, [*closed.consts, *known], cts)
+        nonzero[:] = [type(ct) is not Zero for ct in outs]
+        return [instantiate(ct) for ct in outs if type(ct) is not Zero]
+
+    avals = [v.aval for v in known_vars] + ct_avals
+    transposed, consts = staging.stage(function, avals, jaxpr.debug_info)
+    return ClosedJaxpr(transposed, consts), nonzero

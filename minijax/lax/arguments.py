@@ -1,0 +1,65 @@
+"""Checks and canonical forms of the arguments that many functions of `lax` share."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core.errors import message
+
+
+def is_array(x: Any) -> bool:
+    """Whether `x` is an array or tracer of ours; a function may return such a value as it is."""
+    return hasattr(x, "aval")
+
+
+def canonicalize_axis(axis: Any, ndim: int, name: str) -> int:
+    """An axis as a Python int from 0 to `ndim - 1`; negative ones count from the end.
+
+    Raises:
+        ValueError: the axis is out of range.
+    """
+    index = operator.index(axis)
+    if not -ndim <= index < ndim:
+        raise ValueError(
+            message(
+                name,
+                f"axis {index} is out of range.",
+                got=f"an array with {ndim} dimensions",
+                expected=f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis at all",
+            )
+        )
+    return index + ndim if index < 0 else index
+
+
+def canonicalize_axes(axes: Sequence[Any], ndim: int, name: str) -> tuple[int, ...]:
+    """Axes as distinct Python ints from 0 to `ndim - 1`, in the order given.
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
+    """
+    found = tuple(canonicalize_axis(axis, ndim, name) for axis in axes)
+    if len(set(found)) != len(found):
+        raise ValueError(message(name, "an axis is named twice.", got=f"axes {tuple(axes)}"))
+    return found
+
+
+def int_tuple(values: Any, name: str, argument: str) -> tuple[int, ...]:
+    """A sequence of concrete integers as a tuple of Python ints.
+
+    Raises:
+        TypeError: it is not a sequence, or an element is not an integer.
+    """
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError as error:
+        if type(error) is not TypeError:
+            raise
+        raise TypeError(
+            message(
+                name,
+                f"{argument} must be a sequence of concrete integers.",
+                got=f"{argument}: {values!r}",
+            )
+        ) from None

@@ -1,0 +1,192 @@
+"""New arrays: filled with one value, counting up, or of any content."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters.structural import broadcast_in_dim_p
+from minijax.lax.arguments import is_array
+from minijax.lax.convert import convert_element_type_p
+from minijax.lax.families import COMPLEX, REAL, check_dtype
+
+
+class Iota(Primitive):
+    """Counts up from 0 along `dimension`.
+
+    Shapes: -> T[shape].
+    """
+
+    name = "iota"
+
+    def abstract_eval(
+        self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any
+    ) -> ShapedArray:
+        aval = shaped_array(shape, dtype)
+        check_dtype("iota", "dtype", aval, (*REAL, *COMPLEX))
+        if not 0 <= dimension < len(shape):
+            raise ValueError(
+                message(
+                    "lax.iota",
+                    f"dimension {dimension} is out of range.",
+                    got={"shape": shape, "dimension": dimension},
+                )
+            )
+        return aval
+
+    def lower(self, ctx: Any, *, dtype: Any, shape: Shape, dimension: int, sharding: Any) -> Any:
+        return ctx.op("stablehlo.iota", [], {"iota_dimension": ctx.integer(dimension)})
+
+
+iota_p = Iota()
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """The numbers 0, 1, … `size` - 1.
+
+    Shapes:     -> dtype[size].
+    Dtypes:     integer, floating or complex.
+    Lowers to:  stablehlo.iota.
+    Source:     mirrors jax.lax.iota.
+
+    Raises:
+        TypeError: the dtype is not numeric, or the size is not an integer of at least 0.
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(
+    dtype: Any, shape: Shape, dimension: int, *, out_sharding: Any = None
+) -> Any:
+    """An array whose elements are their own index in `dimension`.
+
+    Shapes:     -> dtype[shape].
+    Dtypes:     integer, floating or complex.
+    Lowers to:  stablehlo.iota.
+    Source:     mirrors jax.lax.broadcasted_iota.
+
+    Raises:
+        TypeError: the dtype is not numeric, or the shape is no shape.
+        ValueError: the dimension is out of range.
+    """
+    return iota_p.bind(
+        dtype=dtypes.canonicalize_user_dtype(dtype, "lax.broadcasted_iota"),
+        shape=canonicalize_shape(shape, "lax.broadcasted_iota"),
+        dimension=operator.index(dimension),
+        sharding=out_sharding,
+    )
+
+
+class Empty(Primitive):
+    """An array whose content nobody relies on; today it is zeros.
+
+    Shapes: -> T[shape].
+    """
+
+    name = "empty"
+
+    def abstract_eval(self, *, shape: Shape, dtype: Any, out_sharding: Any) -> ShapedArray:
+        return shaped_array(shape, dtype)
+
+    def lower(self, ctx: Any, *, shape: Shape, dtype: Any, out_sharding: Any) -> Any:
+        return ctx.full(shape, 0, dtype)
+
+
+empty_p = Empty()
+
+
+def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Any:
+    """An array of any content.
+
+    Shapes:     -> dtype[shape].
+    Source:     mirrors jax.lax.empty.
+
+    Raises:
+        TypeError: the shape is no shape, or the dtype no dtype.
+    """
+    return empty_p.bind(
+        shape=canonicalize_shape(shape, "lax.empty"),
+        dtype=dtypes.canonicalize_user_dtype(dtype, "lax.empty"),
+        out_sharding=out_sharding,
+    )
+
+
+def full(shape: Shape, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """An array of one repeated value.
+
+    Shapes:     -> T[shape]; fill_value is a scalar.
+    Dtypes:     any; that of `fill_value` by default, and as weak.
+    Derivative: linear in `fill_value`.
+    Lowers to:  stablehlo.broadcast_in_dim.
+    Source:     mirrors jax.lax.full.
+
+    Raises:
+        TypeError: `fill_value` is not a scalar, or the shape is no shape.
+    """
+    shape = canonicalize_shape(shape, "lax.full")
+    if np.ndim(fill_value):
+        raise TypeError(
+            message("lax.full", "fill_value must be a scalar.", got={"fill_value": fill_value})
+        )
+    weak_type = dtype is None and dtypes.is_weakly_typed(fill_value)
+    if dtype is not None:
+        dtype = dtypes.canonicalize_user_dtype(dtype, "lax.full")
+    return _filled(shape, fill_value, dtype, weak_type, sharding)
+
+
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Shape | None = None, sharding: Any = None
+) -> Any:
+    """An array of one repeated value, with the shape and dtype of `x` where none are given.
+
+    Shapes:     x: T[s] -> T[s]; fill_value is a scalar.
+    Derivative: linear in `fill_value`; `x` gives its type only.
+    Source:     mirrors jax.lax.full_like.
+
+    Args:
+        x: an array, or anything with a shape and a dtype.
+        fill_value: the value.
+        dtype: the dtype of the result.
+        shape: the shape of the result.
+        sharding: where the result is placed.
+
+    Raises:
+        TypeError: `fill_value` is not a scalar.
+    """
+    described = hasattr(x, "shape") and hasattr(x, "dtype")
+    like = x if described else aval_of(x)
+    weak_type = dtype is None and bool(getattr(like, "weak_type", False))
+    dtype = like.dtype if dtype is None else dtype
+    if np.ndim(fill_value):
+        raise TypeError(
+            message("lax.full_like", "fill_value must be a scalar.", got={"fill_value": fill_value})
+        )
+    return _filled(
+        canonicalize_shape(like.shape if shape is None else shape, "lax.full_like"),
+        fill_value,
+        dtypes.canonicalize_user_dtype(dtype, "lax.full_like"),
+        weak_type,
+        sharding,
+    )
+
+
+def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:
+    if is_array(value):
+        if dtype is not None and (value.dtype, value.weak_type) != (dtype, weak_type):
+            value = convert_element_type_p.bind(
+                value, new_dtype=dtype, weak_type=weak_type, sharding=None
+            )
+    elif dtype is not None and not dtypes.is_extended(dtype):
+        value = np.asarray(value).astype(dtype)[()]
+        # A Python scalar is what stands for a weak constant.
+        value = value.item() if weak_type else value
+    return broadcast_in_dim_p.bind(
+        value, shape=shape, broadcast_dimensions=(), sharding=sharding
+    )

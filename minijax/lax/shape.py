@@ -1,0 +1,766 @@
+"""Operations that move elements around and compute nothing.
+
+Reshaping, new and dropped dimensions, broadcasting, transposing, joining, splitting, padding.
+Slices and gathers are in `slicing.py` and `gather_scatter.py`; here, where a slice is wanted,
+a negative padding does it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters import structural
+from minijax.interpreters.structural import jvp_of_linear, moveaxis, to_batch_dim
+from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
+from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
+from minijax.lax.families import check_same_dtype, operand, operands
+from minijax.lax.select import select_n
+
+PaddingConfig = tuple[tuple[int, int, int], ...]
+
+
+def broadcast_in_dim(
+    operand: Any,
+    shape: Shape,
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Repeats `operand`: its dimension i becomes dimension `broadcast_dimensions[i]`.
+
+    Shapes:     operand: T[s] -> T[shape]; each size in s is 1 or that of its target.
+    Dtypes:     any.
+    Derivative: transposes to a sum over the repeated dimensions.
+    Lowers to:  stablehlo.broadcast_in_dim.
+    Source:     mirrors jax.lax.broadcast_in_dim.
+
+    Raises:
+        TypeError: the operand does not fit into the shape.
+    """
+    shape = canonicalize_shape(shape, "lax.broadcast_in_dim")
+    dims = int_tuple(broadcast_dimensions, "lax.broadcast_in_dim", "broadcast_dimensions")
+    aval = aval_of(operand)
+    if any(a > b for a, b in itertools.pairwise(dims)) and len(dims) == aval.ndim:
+        order = sorted(range(len(dims)), key=dims.__getitem__)
+        operand, dims = structural.transpose(operand, order), tuple(sorted(dims))
+    elif aval.shape == shape and dims == tuple(range(len(shape))) and is_array(operand):
+        return operand
+    return structural.broadcast_in_dim_p.bind(
+        operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding
+    )
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """Repeats `operand` along new leading dimensions.
+
+    Shapes:     operand: T[s] -> T[sizes + s].
+    Source:     mirrors jax.lax.broadcast.
+
+    Raises:
+        TypeError: `sizes` are not all integers of at least 0.
+    """
+    sizes = canonicalize_shape(sizes, "lax.broadcast")
+    aval = aval_of(operand)
+    kept = range(len(sizes), len(sizes) + aval.ndim)
+    return broadcast_in_dim(operand, (*sizes, *aval.shape), kept, out_sharding=out_sharding)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+    """The shape of arrays of `shapes` together, by NumPy's rules.  Mirrors jax.lax.broadcast_shapes.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+    """
+    found = [canonicalize_shape(shape, "lax.broadcast_shapes") for shape in shapes]
+    rank = max(map(len, found), default=0)
+    result = []
+    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in found], strict=True):
+        distinct = set(sizes) - {1}
+        if len(distinct) > 1:
+            raise ValueError(
+                message(
+                    "lax.broadcast_shapes",
+                    "the shapes do not fit together.",
+                    got=" ".join(map(str, found)),
+                    expected="dimensions, aligned at the end, that are equal or 1",
+                )
+            )
+        result.append(distinct.pop() if distinct else 1)
+    return tuple(result)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """`x` with leading dimensions of size 1, up to `rank`.  Mirrors jax.lax.broadcast_to_rank."""
+    missing = rank - aval_of(x).ndim
+    return expand_dims(x, range(missing)) if missing > 0 else x
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """Adds dimensions of size 1, at the given positions of the result.
+
+    Shapes:     array: T[s] -> T[s with ones at dimensions].
+    Source:     mirrors jax.lax.expand_dims.
+
+    Raises:
+        ValueError: a position is out of range, or given twice.
+    """
+    shape = list(aval_of(array).shape)
+    rank = len(shape) + len(tuple(dimensions))
+    new = canonicalize_axes(dimensions, rank, "lax.expand_dims")
+    for dim in sorted(new):
+        shape.insert(dim, 1)
+    kept = [d for d in range(rank) if d not in new]
+    return broadcast_in_dim(array, tuple(shape), kept)
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """Permutes dimensions: dimension i of the result is `permutation[i]` of `operand`.
+
+    Shapes:     operand: T[s] -> T[s[p] for p in permutation].
+    Derivative: transposes to the inverse permutation.
+    Lowers to:  stablehlo.transpose.
+    Source:     mirrors jax.lax.transpose.
+
+    Raises:
+        TypeError: not a permutation of the operand's dimensions.
+    """
+    permutation = int_tuple(permutation, "lax.transpose", "permutation")
+    if is_array(operand) and permutation == tuple(range(operand.ndim)):
+        return operand
+    return structural.transpose_p.bind(operand, permutation=permutation)
+
+
+class Reshape(Primitive):
+    """Another shape for the same elements in the same order; `dimensions` permutes first.
+
+    Shapes: operand: T[s] -> T[new_sizes].  Linear.
+    """
+
+    name = "reshape"
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(
+        self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+    ) -> ShapedArray:
+        if math.prod(new_sizes) != x.size:
+            raise TypeError(
+                message(
+                    "lax.reshape",
+                    "the number of elements must stay the same.",
+                    got={"operand": x, "new_sizes": new_sizes},
+                    expected=f"sizes whose product is {x.size}",
+                )
+            )
+        if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
+            raise TypeError(
+                message(
+                    "lax.reshape",
+                    "dimensions must be a permutation of the operand's dimensions.",
+                    got={"operand": x, "dimensions": dimensions},
+                )
+            )
+        return x.with_shape(new_sizes)
+
+    def lower(
+        self, ctx: Any, x: Any, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+    ) -> Any:
+        if dimensions is not None:
+            aval = ctx.avals_in[0]
+            shape = [aval.shape[d] for d in dimensions]
+            permutation = {"permutation": ctx.i64_array(dimensions)}
+            permuted = ctx.tensor_type(shape, aval.dtype)
+            x = ctx.op("stablehlo.transpose", [x], permutation, permuted)
+        return ctx.op("stablehlo.reshape", [x])
+
+    def transpose(
+        self, ct: Any, x: Any, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+    ) -> tuple[Any]:
+        if dimensions is None:
+            return (reshape(ct, x.aval.shape),)
+        permuted = reshape(ct, [x.aval.shape[d] for d in dimensions])
+        return (transpose(permuted, np.argsort(dimensions).tolist()),)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        new_sizes: Shape,
+        dimensions: Shape | None,
+        sharding: Any,
+    ) -> tuple[Any, int]:
+        x = moveaxis(args[0], dims[0], 0)
+        if dimensions is not None:
+            dimensions = (0, *(d + 1 for d in dimensions))
+        return reshape(x, (size, *new_sizes), dimensions), 0
+
+
+reshape_p = Reshape()
+
+
+def reshape(
+    operand: Any,
+    new_sizes: Shape,
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Another shape for the same elements, in row-major order.
+
+    Shapes:     operand: T[s] -> T[new_sizes], with as many elements.
+    Derivative: transposes to a reshape back.
+    Lowers to:  stablehlo.reshape, after stablehlo.transpose where `dimensions` permute.
+    Source:     mirrors jax.lax.reshape.
+
+    Args:
+        operand: the array.
+        new_sizes: the new shape; all sizes are given (minijax.numpy.reshape completes a -1).
+        dimensions: the order in which the operand's dimensions are read.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        TypeError: the sizes do not fit, or `dimensions` is no permutation.
+    """
+    new_sizes = canonicalize_shape(new_sizes, "lax.reshape")
+    if dimensions is not None:
+        dimensions = int_tuple(dimensions, "lax.reshape", "dimensions")
+        if dimensions == tuple(range(aval_of(operand).ndim)):
+            dimensions = None
+    if dimensions is None and is_array(operand) and operand.shape == new_sizes:
+        return operand
+    return reshape_p.bind(
+        operand, new_sizes=new_sizes, dimensions=dimensions, sharding=out_sharding
+    )
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """Joins a range of dimensions into one; the range is read as a Python slice.
+
+    Shapes:     operand: T[a + b + c] -> T[a + (prod(b),) + c].
+    Source:     mirrors jax.lax.collapse.
+
+    Raises:
+        ValueError: the range ends before it starts.
+    """
+    shape = aval_of(operand).shape
+    start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if stop < start:
+        raise ValueError(
+            message(
+                "lax.collapse",
+                "the range of dimensions ends before it starts.",
+                got={"operand": aval_of(operand), "range": f"{start_dimension}:{stop_dimension}"},
+            )
+        )
+    return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
+
+
+class Squeeze(Primitive):
+    """Drops dimensions of size 1.
+
+    Shapes: array: T[s] -> T[s without dimensions].  Linear.
+    """
+
+    name = "squeeze"
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
+        if any(x.shape[d] != 1 for d in dimensions):
+            raise ValueError(
+                message(
+                    "lax.squeeze",
+                    "only dimensions of size 1 can be dropped.",
+                    got={"array": x, "dimensions": dimensions},
+                )
+            )
+        return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in dimensions))
+
+    def lower(self, ctx: Any, x: Any, *, dimensions: Shape) -> Any:
+        return ctx.op("stablehlo.reshape", [x])
+
+    def transpose(self, ct: Any, x: Any, *, dimensions: Shape) -> tuple[Any]:
+        return (reshape(ct, x.aval.shape),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, dimensions: Shape
+    ) -> tuple[Any, int]:
+        dim = dims[0]
+        moved = tuple(d + (d >= dim) for d in dimensions)
+        return squeeze(args[0], moved), dim - sum(d < dim for d in moved)
+
+
+squeeze_p = Squeeze()
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """Drops dimensions of size 1.
+
+    Shapes:     array: T[s] -> T[s without dimensions].
+    Derivative: transposes to a reshape back.
+    Lowers to:  stablehlo.reshape.
+    Source:     mirrors jax.lax.squeeze.
+
+    Raises:
+        ValueError: a dimension is out of range, named twice, or not of size 1.
+    """
+    dimensions = canonicalize_axes(dimensions, aval_of(array).ndim, "lax.squeeze")
+    if not dimensions and is_array(array):
+        return array
+    return squeeze_p.bind(array, dimensions=dimensions)
+
+
+class Concatenate(Primitive):
+    """Joins arrays along one dimension.
+
+    Shapes: T[.., n_i, ..] for each operand -> T[.., sum of n_i, ..].  Linear in all together.
+    """
+
+    name = "concatenate"
+    jvp = jvp_of_linear
+
+    def abstract_eval(self, *operands: ShapedArray, dimension: int) -> ShapedArray:
+        first = operands[0]
+        if len({x.dtype for x in operands}) > 1:
+            check_same_dtype("concatenate", **_numbered(operands))
+        if not 0 <= dimension < first.ndim:
+            raise TypeError(
+                message(
+                    "lax.concatenate",
+                    f"dimension {dimension} is out of range.",
+                    got=_numbered(operands),
+                )
+            )
+        before, after = first.shape[:dimension], first.shape[dimension + 1 :]
+        total = 0
+        for x in operands:
+            shape = x.shape
+            if len(shape) != first.ndim or (shape[:dimension], shape[dimension + 1 :]) != (
+                before,
+                after,
+            ):
+                raise TypeError(
+                    message(
+                        "lax.concatenate",
+                        f"the operands differ elsewhere than in dimension {dimension}.",
+                        got=_numbered(operands),
+                        expected="equal ranks, and equal sizes of all other dimensions",
+                    )
+                )
+            total += shape[dimension]
+        weak = all(x.weak_type for x in operands)
+        return (first if weak else first.strip_weak_type()).with_shape((*before, total, *after))
+
+    def lower(self, ctx: Any, *values: Any, dimension: int) -> Any:
+        return ctx.op("stablehlo.concatenate", values, {"dimension": ctx.integer(dimension)})
+
+    def transpose(self, ct: Any, *args: Any, dimension: int) -> tuple[Any, ...]:
+        sizes = [aval_of(x).shape[dimension] for x in _with_avals(args)]
+        parts = split(ct, sizes, dimension)
+        return tuple(
+            part if is_linear(x) else None for x, part in zip(args, parts, strict=True)
+        )
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, dimension: int
+    ) -> tuple[Any, int]:
+        target = next(d for d in dims if d is not None)
+        aligned = [to_batch_dim(x, d, target, size) for x, d in zip(args, dims, strict=True)]
+        return concatenate(aligned, dimension + (dimension >= target)), target
+
+
+concatenate_p = Concatenate()
+
+
+def _numbered(avals: Sequence[ShapedArray]) -> dict[str, ShapedArray]:
+    return {f"operands[{i}]": aval for i, aval in enumerate(avals)}
+
+
+def _with_avals(args: Sequence[Any]) -> list[Any]:
+    return [x.aval if is_linear(x) else aval_of(x) for x in args]
+
+
+def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+    """Joins arrays along one dimension.
+
+    Shapes:     T[.., n_i, ..] for each operand -> T[.., sum of n_i, ..].
+    Dtypes:     any, all equal.
+    Derivative: transposes to a split.
+    Lowers to:  stablehlo.concatenate.
+    Source:     mirrors jax.lax.concatenate.
+
+    Raises:
+        ValueError: there are no operands.
+        TypeError: dtypes, ranks or other dimensions differ, or the dimension is out of range.
+    """
+    arrays = [operand(x) for x in operands]
+    if not arrays:
+        raise ValueError(message("lax.concatenate", "there is nothing to join.", got="operands: []"))
+    if len(arrays) == 1 and is_array(arrays[0]) and 0 <= dimension < arrays[0].ndim:
+        return arrays[0]
+    return concatenate_p.bind(*arrays, dimension=int(dimension))
+
+
+class Split(Primitive):
+    """Cuts an array along one axis.
+
+    Shapes: operand: T[.., sum of sizes, ..] -> T[.., n, ..] for each n in sizes.  Linear.
+    """
+
+    name = "split"
+    multiple_results = True
+
+    def abstract_eval(self, x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray]:
+        if any(n < 0 for n in sizes) or sum(sizes) != x.shape[axis]:
+            raise ValueError(
+                message(
+                    "lax.split",
+                    "the sizes do not add up to the operand's dimension.",
+                    got={"operand": x, "sizes": sizes, "axis": axis},
+                    expected=f"sizes of at least 0 with the sum {x.shape[axis]}",
+                )
+            )
+        return [x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes]
+
+    def lower(self, ctx: Any, x: Any, *, sizes: Shape, axis: int) -> list[Any]:
+        shape = ctx.avals_in[0].shape
+        starts, limits = [0] * len(shape), list(shape)
+        strides = ctx.i64_array([1] * len(shape))
+        outs = []
+        for aval, stop in zip(ctx.avals_out, itertools.accumulate(sizes), strict=True):
+            limits[axis] = stop
+            attributes = {
+                "start_indices": ctx.i64_array(starts),
+                "limit_indices": ctx.i64_array(limits),
+                "strides": strides,
+            }
+            outs.append(ctx.op("stablehlo.slice", [x], attributes, ctx.type_of(aval)))
+            starts[axis] = stop
+        return outs
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        outs = self.bind(*primals, **params)
+        if type(tangents[0]) is Zero:
+            return outs, [Zero.like(x) for x in outs]
+        return outs, self.bind(*tangents, **params)
+
+    def transpose(self, ct: Any, x: Any, *, sizes: Shape, axis: int) -> tuple[Any]:
+        if all(type(part) is Zero for part in ct):
+            return (Zero(x.aval),)
+        return (concatenate([structural.instantiate(part) for part in ct], axis),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sizes: Shape, axis: int
+    ) -> tuple[Any, list[int]]:
+        dim = dims[0]
+        outs = self.bind(args[0], sizes=sizes, axis=axis + (axis >= dim))
+        return outs, [dim] * len(outs)
+
+
+split_p = Split()
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """Cuts an array along one axis into parts of the given sizes.
+
+    Shapes:     operand: T[.., sum of sizes, ..] -> T[.., n, ..] for each n in sizes.
+    Derivative: transposes to a concatenation.
+    Lowers to:  stablehlo.slice, one for each part.
+    Source:     mirrors jax.lax.split.
+
+    Raises:
+        ValueError: the axis is out of range, or the sizes do not add up to its dimension.
+    """
+    axis = canonicalize_axis(axis, aval_of(operand).ndim, "lax.split")
+    return split_p.bind(operand, sizes=tuple(int(n) for n in sizes), axis=axis)
+
+
+class Pad(Primitive):
+    """Puts a value around and between elements; negative edges cut elements off.
+
+    Shapes: operand: T[s], padding_value: T[] -> T[r], where r = low + s + (s - 1) * interior +
+    high in each dimension.  Linear in both together.
+    """
+
+    name = "pad"
+    jvp = jvp_of_linear
+
+    def abstract_eval(
+        self, x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig
+    ) -> ShapedArray:
+        if x.dtype != value.dtype:
+            check_same_dtype("pad", operand=x, padding_value=value)
+        facts = {"operand": x, "padding_config": padding_config}
+        if value.shape:
+            raise ValueError(
+                message("lax.pad", "padding_value must be a scalar.", got={"padding_value": value})
+            )
+        if len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
+            raise ValueError(
+                message(
+                    "lax.pad",
+                    "padding_config does not fit the operand.",
+                    got=facts,
+                    expected="(low, high, interior) for each dimension, with interior >= 0",
+                )
+            )
+        shape = tuple(
+            low + n + max(n - 1, 0) * interior + high
+            for n, (low, high, interior) in zip(x.shape, padding_config, strict=True)
+        )
+        if any(n < 0 for n in shape):
+            raise ValueError(
+                message("lax.pad", f"nothing is left: the result would be of shape {shape}.", got=facts)
+            )
+        weak = x.weak_type and value.weak_type
+        return (x if weak else x.strip_weak_type()).with_shape(shape)
+
+    def lower(self, ctx: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+        names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+        columns = [[row[i] for row in padding_config] for i in range(3)]
+        return ctx.op(
+            "stablehlo.pad",
+            [x, value],
+            {name: ctx.i64_array(c) for name, c in zip(names, columns, strict=True)},
+        )
+
+    def transpose(
+        self, ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig
+    ) -> tuple[Any, Any]:
+        shape = _with_avals([x])[0].shape
+        ct_x = _unpad(ct, shape, padding_config) if is_linear(x) else None
+        if not is_linear(value):
+            return ct_x, None
+        inside = _mask_of_operand(shape, padding_config)
+        outside = select_n(inside, ct, structural.zeros(aval_of(ct)))
+        return ct_x, structural.reduce_sum(outside, range(outside.ndim))
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        padding_config: PaddingConfig,
+    ) -> tuple[Any, int]:
+        (x, value), (dim, value_dim) = args, dims
+        if value_dim is None:
+            config = (*padding_config[:dim], (0, 0, 0), *padding_config[dim:])
+            return self.bind(x, value, padding_config=config), dim
+        x = to_batch_dim(x, dim, 0, size)
+        config = ((0, 0, 0), *padding_config)
+        padded = pad(x, structural.full((), 0, aval_of(x).dtype), config)
+        values = structural.broadcast_in_dim(value, padded.shape, (0,))
+        return select_n(_mask_of_operand(aval_of(x).shape, config), values, padded), 0
+
+
+pad_p = Pad()
+
+
+def _mask_of_operand(shape: Shape, padding_config: PaddingConfig) -> Any:
+    """Of the result of padding an array of `shape`: whether an element comes from the array."""
+    return pad(structural.full(shape, True, np.bool_), np.False_, padding_config)
+
+
+def _unpad(ct: Any, shape: Shape, padding_config: PaddingConfig) -> Any:
+    """The elements of `ct` where padding an array of `shape` puts the array's elements."""
+    # Rows of interior + 1 elements begin with one of the array's: complete the last row, make
+    # rows a dimension, and cut off all but its first element.
+    steps = [interior + 1 for _, _, interior in padding_config]
+    edges = tuple(
+        (-low, -high + (interior if n else 0), 0)
+        for n, (low, high, interior) in zip(shape, padding_config, strict=True)
+    )
+    zero = structural.full((), 0, aval_of(ct).dtype)
+    ct = pad(ct, zero, edges)
+    if all(step == 1 for step in steps):
+        return ct
+    rows = reshape(ct, tuple(itertools.chain(*zip(shape, steps, strict=True))))
+    cuts = [((0, 0, 0), (0, 1 - step, 0)) for step in steps]
+    return reshape(pad(rows, zero, tuple(itertools.chain(*cuts))), shape)
+
+
+def pad(
+    operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]
+) -> Any:
+    """Puts `padding_value` around the elements of `operand`, and between them.
+
+    Shapes:     operand: T[s], padding_value: T[] -> T[r]; in each dimension
+                r = low + s + (s - 1) * interior + high.
+    Dtypes:     any, equal.
+    Derivative: transposes to the elements at the operand's places, and the sum of the others.
+    Lowers to:  stablehlo.pad.
+    Source:     mirrors jax.lax.pad.
+
+    Args:
+        operand: the array.
+        padding_value: a scalar.
+        padding_config: for each dimension how many values come before the first element, after
+            the last, and between neighbours; the first two may be negative, and cut off.
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the configuration does not fit, or cuts off too much.
+    """
+    config = tuple(int_tuple(row, "lax.pad", "padding_config") for row in padding_config)
+    if any(len(row) != 3 for row in config):
+        raise ValueError(
+            message(
+                "lax.pad",
+                "each row of padding_config must be (low, high, interior).",
+                got=f"padding_config: {config}",
+            )
+        )
+    x, value = operands(operand, padding_value)
+    return pad_p.bind(x, value, padding_config=config)
+
+
+class Rev(Primitive):
+    """Reverses the order of elements along dimensions.
+
+    Shapes: operand: T[s] -> T[s].  Linear.
+    """
+
+    name = "rev"
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
+        fits = all(0 <= d < x.ndim for d in dimensions)
+        if not fits or len(set(dimensions)) != len(dimensions):
+            raise TypeError(
+                message(
+                    "lax.rev",
+                    "the dimensions do not fit the operand.",
+                    got={"operand": x, "dimensions": dimensions},
+                    expected=f"distinct dimensions from 0 to {x.ndim - 1}",
+                )
+            )
+        return x
+
+    def lower(self, ctx: Any, x: Any, *, dimensions: Shape) -> Any:
+        return ctx.op("stablehlo.reverse", [x], {"dimensions": ctx.i64_array(dimensions)})
+
+    def transpose(self, ct: Any, x: Any, *, dimensions: Shape) -> tuple[Any]:
+        return (rev(ct, dimensions),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, dimensions: Shape
+    ) -> tuple[Any, int]:
+        dim = dims[0]
+        return rev(args[0], [d + (d >= dim) for d in dimensions]), dim
+
+
+rev_p = Rev()
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """Reverses the order of elements along dimensions.
+
+    Shapes:     operand: T[s] -> T[s].
+    Derivative: transposes to itself.
+    Lowers to:  stablehlo.reverse.
+    Source:     mirrors jax.lax.rev.
+
+    Raises:
+        TypeError: a dimension is out of range, or named twice.
+    """
+    return rev_p.bind(operand, dimensions=int_tuple(dimensions, "lax.rev", "dimensions"))
+
+
+class Tile(Primitive):
+    """Lays copies of an array side by side.
+
+    Shapes: operand: T[s] -> T[s * reps].  Linear.
+    """
+
+    name = "tile"
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(self, x: ShapedArray, *, reps: Shape) -> ShapedArray:
+        if len(reps) != x.ndim or any(r < 0 for r in reps):
+            raise TypeError(
+                message(
+                    "lax.tile",
+                    "reps does not fit the operand.",
+                    got={"operand": x, "reps": reps},
+                    expected="one number of at least 0 for each dimension",
+                )
+            )
+        return x.with_shape(tuple(n * r for n, r in zip(x.shape, reps, strict=True)))
+
+    def lower(self, ctx: Any, x: Any, *, reps: Shape) -> Any:
+        aval = ctx.avals_in[0]
+        pairs = tuple(itertools.chain(*zip(reps, aval.shape, strict=True)))
+        copies = ctx.broadcast(x, pairs, aval.dtype, range(1, len(pairs), 2))
+        return ctx.op("stablehlo.reshape", [copies])
+
+    def transpose(self, ct: Any, x: Any, *, reps: Shape) -> tuple[Any]:
+        copies = reshape(ct, tuple(itertools.chain(*zip(reps, x.aval.shape, strict=True))))
+        return (structural.reduce_sum(copies, range(0, 2 * len(reps), 2)),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, reps: Shape
+    ) -> tuple[Any, int]:
+        dim = dims[0]
+        return self.bind(args[0], reps=(*reps[:dim], 1, *reps[dim:])), dim
+
+
+tile_p = Tile()
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """Lays copies of an array side by side: `reps[i]` of them along dimension i.
+
+    Shapes:     operand: T[s] -> T[s * reps].
+    Derivative: transposes to a sum over the copies.
+    Lowers to:  stablehlo.broadcast_in_dim and stablehlo.reshape.
+    Source:     mirrors jax.lax.tile.
+
+    Raises:
+        TypeError: `reps` has not one number of at least 0 for each dimension.
+    """
+    return tile_p.bind(operand, reps=int_tuple(reps, "lax.tile", "reps"))
+
+
+class Copy(Primitive):
+    """A new array with the elements of another.
+
+    Shapes: x: T[s] -> T[s].  Linear.
+    """
+
+    name = "copy"
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return x
+
+    def lower(self, ctx: Any, x: Any) -> Any:
+        return x
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any]:
+        return (self.bind(ct),)
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
+        return self.bind(args[0]), dims[0]
+
+
+copy_p = Copy()
+
+
+def copy(x: Any) -> Any:
+    """A new array with the elements of `x`.
+
+    Shapes:     x: T[s] -> T[s].
+    Source:     mirrors jax.lax.copy_p; minijax.numpy.copy is the public way.
+    """
+    return copy_p.bind(operand(x))

@@ -1,0 +1,1 @@
+"""The runtime: XLA clients, arrays, compilation, execution."""

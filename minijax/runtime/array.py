@@ -1,0 +1,457 @@
+"""`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
+
+A thin wrapper around one of jaxlib's C++ arrays, whose type and placement it reads.  It is a
+node with one child in the dispatch registry, so jaxlib's call path unwraps arguments and wraps
+results by itself; in users' trees it is a leaf.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from minijax.core import dtypes, operators, tree
+from minijax.core.aval import ShapedArray, aval_handlers, aval_of
+from minijax.core.errors import message
+from minijax.core.trace import Tracer
+from minijax.runtime import client, placement
+
+
+class _ArrayType(type):
+    """Makes tracers instances of `Array`, as users' checks expect."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        if type.__instancecheck__(cls, value):
+            return True
+        return cls is Array and isinstance(value, Tracer)
+
+
+class Array(operators.ArrayOperators, metaclass=_ArrayType):
+    """An array on a device.  Mirrors jax.Array; made by functions, not by calling the class."""
+
+    __slots__ = ("__weakref__", "buffer")
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    buffer: Any
+
+    def __init__(self, buffer: Any) -> None:
+        self.buffer = buffer
+
+    @property
+    def aval(self) -> Any:
+        """The type."""
+        return self.buffer.aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions."""
+        return self.buffer.aval.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.buffer.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self.buffer.aval.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.buffer.aval.size  # type: ignore[no-any-return]
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to that of other operands."""
+        return self.buffer.aval.weak_type  # type: ignore[no-any-return]
+
+    @property
+    def sharding(self) -> Any:
+        """Where the array lives."""
+        return self.buffer._sharding.public
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the array."""
+        return self.buffer._sharding.device
+
+    def devices(self) -> set[Any]:
+        """All devices that hold a piece."""
+        return {self.buffer._sharding.device}
+
+    @property
+    def committed(self) -> bool:
+        """Whether the user has placed the array; computations follow such arrays."""
+        return self.buffer._committed  # type: ignore[no-any-return]
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can reach every piece."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        return True
+
+    def concrete(self) -> Any:
+        """The value itself; tracers have the same method."""
+        return self
+
+    @property
+    def _value(self) -> np.ndarray[Any, Any]:
+        return to_numpy(self.buffer)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        value = self._value
+        if dtype is not None and dtype != value.dtype:
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TypeError(message("iter", "a scalar array has no elements.", got=str(self.aval)))
+        return (self[i] for i in range(self.shape[0]))
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
+            raise TypeError(
+                message(
+                    "index",
+                    "only integer scalar arrays can be used as a Python index.",
+                    got=str(self.aval),
+                )
+            )
+        return int(self._value)
+
+    def _scalar(self, kind: str) -> Any:
+        if self.ndim:
+            raise TypeError(
+                message(
+                    kind,
+                    f"only scalar arrays can become a Python {kind}.",
+                    got=str(self.aval),
+                    fix="index the array first, or use x.item() or x.astype",
+                )
+            )
+        return self._value
+
+    def item(self, *args: int) -> Any:
+        """One element as a Python scalar: the only one, or that at the given index."""
+        return self._value.item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested Python lists."""
+        return self._value.tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements' bytes in the given order."""
+        return self._value.tobytes(order)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._value[()] if self.ndim == 0 else str(self), spec)
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"Array(deleted, {self.aval.str_short()})"
+        extras = f", dtype={self.dtype.name}" + (", weak_type=True" if self.weak_type else "")
+        prefix = "Array("
+        if self.size == 0:
+            return f"{prefix}[], shape={self.shape}{extras})"
+        body = np.array2string(self._value, separator=", ", prefix=prefix, suffix=",")
+        newline = "\n" + " " * len(prefix)
+        last = len(body.rsplit("\n", 1)[-1])
+        gap = "," + newline if last + len(extras) + len(prefix) > 80 and self.ndim else ", "
+        return f"{prefix}{body}{gap}{extras[2:]})"
+
+    def __str__(self) -> str:
+        return str(self._value)
+
+    def block_until_ready(self) -> Array:
+        """Waits until the computation of the array is done, and returns it."""
+        self.buffer.block_until_ready()
+        return self
+
+    def is_ready(self) -> bool:
+        """Whether the computation of the array is done."""
+        return self.buffer.is_ready()  # type: ignore[no-any-return]
+
+    def delete(self) -> None:
+        """Frees the memory; using the array afterwards is an error."""
+        self.buffer.delete()
+
+    def is_deleted(self) -> bool:
+        """Whether the memory was freed, by `delete` or by donation."""
+        return self.buffer.is_deleted()  # type: ignore[no-any-return]
+
+    def copy_to_host_async(self) -> None:
+        """Starts copying to the host, so that a later conversion to NumPy waits less."""
+        self.buffer._copy_single_device_array_to_host_async()
+
+    def on_device_size_in_bytes(self) -> int:
+        """Bytes of device memory."""
+        return self.buffer.on_device_size_in_bytes()  # type: ignore[no-any-return]
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the memory."""
+        return self.buffer.unsafe_buffer_pointer()  # type: ignore[no-any-return]
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The pieces of the array on this process's devices."""
+        return [Shard(self.device, tuple(slice(None) for _ in self.shape), 0, self)]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack_device(self)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return to_dlpack(self, **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self._value, self.weak_type)
+
+    def __copy__(self) -> Array:
+        return self.copy()  # type: ignore[no-any-return]
+
+    def __deepcopy__(self, _memo: Any) -> Array:
+        return self.copy()  # type: ignore[no-any-return]
+
+
+class ExtendedArray(Array):
+    """An array of an extended dtype, such as random keys: its buffer holds what XLA computes with.
+
+    The physical dimensions are the last ones of the buffer.
+    """
+
+    __slots__ = ("extended_dtype",)
+
+    def __init__(self, buffer: Any, extended_dtype: Any) -> None:
+        self.buffer = buffer
+        self.extended_dtype = extended_dtype
+
+    @property
+    def aval(self) -> Any:
+        physical = self.buffer.aval.shape
+        inner = len(self.extended_dtype.physical_shape)
+        return ShapedArray(physical[: len(physical) - inner], self.extended_dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        return self.extended_dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        return self.aval.size  # type: ignore[no-any-return]
+
+    @property
+    def weak_type(self) -> bool:
+        return False
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        raise TypeError(
+            message(
+                "numpy.asarray",
+                f"arrays of dtype {self.dtype} have no NumPy form.",
+                fix="minijax.random.key_data(key) gives the underlying integers",
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{to_numpy(self.buffer)}"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle_extended, (to_numpy(self.buffer), self.extended_dtype)
+
+
+class Shard:
+    """One piece of an array: its device, its place in the whole, and its data."""
+
+    __slots__ = ("data", "device", "index", "replica_id")
+
+    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any) -> None:
+        self.device = device
+        self.index = index
+        self.replica_id = replica_id
+        self.data = data
+
+    def __repr__(self) -> str:
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, "
+            f"replica_id={self.replica_id}, data={self.data})"
+        )
+
+
+for _class in (Array, ExtendedArray):
+    aval_handlers[_class] = lambda x: x.aval
+tree.register_dispatch_only_dataclass(Array, ["buffer"], [])
+tree.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
+
+
+def wrap(buffer: Any, aval: Any) -> Array:
+    """The array of logical type `aval` around a C++ array."""
+    if dtypes.is_extended(aval.dtype):
+        return ExtendedArray(buffer, aval.dtype)
+    return Array(buffer)
+
+
+def physical_aval(aval: Any) -> Any:
+    """The type that XLA computes with: that of the buffer behind a value of type `aval`."""
+    if dtypes.is_extended(aval.dtype):
+        return ShapedArray((*aval.shape, *aval.dtype.physical_shape), aval.dtype.physical_dtype)
+    return aval
+
+
+_STANDARD_KINDS = frozenset("?bhilqBHILQefdFD")
+
+
+def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
+    """The elements on the host, as a read-only NumPy array; waits for them.
+
+    Raises:
+        RuntimeError: the array was deleted or donated.
+    """
+    if buffer.is_deleted():
+        raise RuntimeError(
+            message(
+                "Array",
+                "the array has been deleted.",
+                got=str(buffer.aval),
+                fix="arrays donated to a jitted function (donate_argnums) cannot be used again; "
+                "keep the function's result instead",
+            )
+        )
+    if buffer.aval.dtype.char in _STANDARD_KINDS:
+        return np.asarray(buffer)
+    with _without_jax:
+        value = buffer._single_device_array_to_np_array_did_copy()[0]
+    return np.asarray(value)
+
+
+class _WithoutJax:
+    """Answers jaxlib's lazy imports of JAX, so that JAX is never imported behind our back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._modules = {
+            "jax": types.ModuleType("jax"),
+            "jax.core": types.ModuleType("jax.core"),
+            "jax._src.sharding_impls": types.ModuleType("jax._src.sharding_impls"),
+        }
+        vars(self._modules["jax.core"])["ShapedArray"] = ShapedArray
+        vars(self._modules["jax._src.sharding_impls"])["make_single_device_sharding"] = (
+            lambda device, memory_kind=None: placement.native_sharding(device, memory_kind)
+        )
+        self._depth = 0
+        self._installed = False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+        if self._depth == 1 and "jax" not in sys.modules:
+            sys.modules.update(self._modules)
+            self._installed = True
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._installed:
+            for name in self._modules:
+                sys.modules.pop(name, None)
+            self._installed = False
+        self._lock.release()
+
+
+_without_jax = _WithoutJax()
+
+
+def array_from_host(
+    value: Any, aval: Any = None, *, device: Any = None, committed: bool = False
+) -> Array:
+    """A NumPy array or scalar, or a Python scalar, as an array on a device."""
+    aval = aval_of(value) if aval is None else aval
+    host = value if isinstance(value, np.ndarray) else np.asarray(value)
+    if host.dtype != aval.dtype:
+        host = host.astype(aval.dtype)
+    target = client.default_device() if device is None else device
+    return Array(placement.put_host_value(host, aval, target, committed=committed))
+
+
+def _unpickle(value: np.ndarray[Any, Any], weak_type: bool) -> Array:
+    return array_from_host(value, ShapedArray(value.shape, value.dtype, weak_type))
+
+
+def _unpickle_extended(value: np.ndarray[Any, Any], dtype: Any) -> Array:
+    return ExtendedArray(array_from_host(value).buffer, dtype)
+
+
+_DLPACK_CPU = 1
+_DLPACK_CUDA = 2
+
+
+def dlpack_device(x: Array) -> tuple[int, int]:
+    """The device of an array in DLPack's terms: kind and number."""
+    kind = _DLPACK_CUDA if x.device.platform in ("gpu", "cuda") else _DLPACK_CPU
+    return kind, x.device.local_hardware_id if kind == _DLPACK_CUDA else 0
+
+
+def to_dlpack(x: Array, **_: Any) -> Any:
+    """A DLPack capsule that shares the array's memory."""
+    with _without_jax:
+        return _jax.buffer_to_dlpack_managed_tensor(x.buffer)
+
+
+def from_dlpack(external: Any, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array from any object that speaks DLPack; shares memory where that is aligned.
+
+    Raises:
+        TypeError: the object does not have `__dlpack__`.
+    """
+    if not hasattr(external, "__dlpack__"):
+        raise TypeError(
+            message(
+                "numpy.from_dlpack",
+                "the object does not speak DLPack.",
+                got=type(external).__name__,
+                expected="an object with __dlpack__ and __dlpack_device__",
+            )
+        )
+    target = client.default_device() if device is None else device
+    with _without_jax:
+        buffer = _jax.dlpack_managed_tensor_to_buffer(external.__dlpack__(), target, None, copy)
+    aval = buffer.aval
+    return Array(
+        buffer._rewrap_with_aval_and_sharding(aval, placement.native_sharding(target))
+    )

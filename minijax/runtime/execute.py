@@ -1,0 +1,168 @@
+"""Execution: buffers in, buffers out.  Step 7 of the walk of an argument.
+
+Input: an executable and flat arguments.  Output: arrays.  Also the data that lets jaxlib's C++
+call path do the same without Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib import _jax
+
+from minijax.core import config, dtypes
+from minijax.core.errors import message
+from minijax.core.trace import Tracer, leaked
+from minijax.runtime import placement
+from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
+
+
+class FastPathData(NamedTuple):
+    """What jaxlib's call path needs to run an executable; the field names are jaxlib's."""
+
+    xla_executable: Any
+    out_pytree_def: Any
+    in_shardings: Any
+    out_shardings: Any
+    out_avals: Any
+    out_committed: Any
+    kept_var_bitvec: Any
+    in_device_local_layouts: Any
+    const_args: Any
+
+
+class Executable:
+    """A compiled program on one device: called with all its arguments, used or not.
+
+    Attributes:
+        loaded: jaxlib's executable.
+        device: where it runs.
+        in_avals: types of the arguments it uses.
+        out_avals: types of its results.
+        kept: indices of the arguments it uses, or None for all of them.
+        committed: whether its results stay where they are.
+        donated: indices of arguments whose memory it takes.
+    """
+
+    __slots__ = (
+        "committed",
+        "consts",
+        "device",
+        "donated",
+        "handlers",
+        "in_avals",
+        "kept",
+        "loaded",
+        "out_avals",
+        "plain_outs",
+    )
+
+    def __init__(
+        self,
+        loaded: Any,
+        device: Any,
+        in_avals: Sequence[Any],
+        out_avals: Sequence[Any],
+        *,
+        kept: Sequence[int] | None = None,
+        consts: Sequence[Any] = (),
+        committed: bool = False,
+        donated: Sequence[int] = (),
+    ) -> None:
+        self.loaded = loaded
+        self.device = device
+        self.in_avals = list(in_avals)
+        self.out_avals = list(out_avals)
+        self.kept = kept
+        self.consts = list(consts)
+        self.committed = committed
+        self.donated = tuple(donated)
+        sharding = placement.native_sharding(device)
+        self.handlers = [
+            _jax.array_result_handler(physical_aval(aval), sharding, committed, True)
+            for aval in out_avals
+        ]
+        self.plain_outs = not any(dtypes.is_extended(aval.dtype) for aval in out_avals)
+
+    def __call__(self, args: Sequence[Any]) -> list[Array]:
+        """Runs the program; `args` are arrays or host values of the types it was made for."""
+        if self.kept is not None:
+            args = [args[i] for i in self.kept]
+        buffers = list(self.consts)
+        for x, aval in zip(args, self.in_avals, strict=True):
+            buffers.append(
+                x.buffer
+                if type(x) is Array and x.buffer._sharding.device is self.device
+                else buffer_on(x, aval, self.device)
+            )
+        results = self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        outs = (
+            list(map(Array, results))
+            if self.plain_outs
+            else list(map(wrap, results, self.out_avals))
+        )
+        if config.debug_nans.value or config.debug_infs.value:
+            check_finite(outs)
+        return outs
+
+    def fast_path(self, num_args: int, out_tree: Any) -> FastPathData:
+        """What C++ needs to make the same call."""
+        sharding = placement.native_sharding(self.device)
+        kept = range(num_args) if self.kept is None else self.kept
+        bits = [False] * num_args
+        for i in kept:
+            bits[i] = True
+        return FastPathData(
+            xla_executable=self.loaded,
+            out_pytree_def=out_tree,
+            in_shardings=[sharding] * len(self.in_avals),
+            out_shardings=[sharding] * len(self.out_avals),
+            out_avals=list(map(physical_aval, self.out_avals)),
+            out_committed=[self.committed] * len(self.out_avals),
+            kept_var_bitvec=bits,
+            in_device_local_layouts=[None] * len(self.in_avals),
+            const_args=self.consts,
+        )
+
+
+def buffer_on(x: Any, aval: Any, device: Any) -> Any:
+    """The C++ array behind an argument, on the device where it is needed."""
+    if isinstance(x, Tracer):
+        raise leaked(x)
+    if not type.__instancecheck__(Array, x):
+        if aval.dtype == dtypes.float0:
+            x, aval = np.zeros(aval.shape, np.bool_), aval.update(dtype=np.dtype(np.bool_))
+        return array_from_host(x, aval, device=device).buffer
+    buffer = x.buffer
+    if buffer.is_deleted():
+        to_numpy(buffer)
+    source = buffer._sharding.device
+    if source is device or source == device:
+        return buffer
+    if source.client is device.client:
+        return placement.copy_to_device(buffer, device)
+    host = to_numpy(buffer)
+    return placement.put_host_value(host, physical_aval(aval), device, committed=False)
+
+
+def check_finite(arrays: Sequence[Array], name: str = "a computation") -> None:
+    """Refuses results that hold a NaN or an infinity, as far as the flags ask.
+
+    Raises:
+        FloatingPointError: one does.
+    """
+    for array in arrays:
+        if not dtypes.issubdtype(array.dtype, np.inexact):
+            continue
+        value = np.asarray(array)
+        for flag, test, word in (
+            (config.debug_nans, np.isnan, "NaN"),
+            (config.debug_infs, np.isinf, "infinity"),
+        ):
+            if flag.value and test(value).any():
+                index = tuple(int(i) for i in np.argwhere(test(value))[0])
+                raise FloatingPointError(
+                    message(name, f"produced a {word} at index {index}.", got=str(array.aval))
+                )

@@ -1,0 +1,1 @@
+"""Where data lives: devices, meshes and specs as plain data."""
