@@ -24,7 +24,7 @@ SOURCES := $(shell find minijax tests examples -name '*.py' 2>/dev/null) docs/fe
 .PHONY: help demo test bench check features parity clean
 
 help: ## say what can be made
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
 
 demo: $(INSTALLED) ## train a network on real digits and show every stage of the compiler
 	$(BIN)/python examples/demo.py

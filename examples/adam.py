@@ -1,6 +1,7 @@
 """Adam, written by hand: a running mean of the gradients, scaled by their running size.
 
-D. P. Kingma and J. Ba, "Adam: a method for stochastic optimization", 2015. Parameters are any tree of arrays.
+D. P. Kingma and J. Ba, "Adam: a method for stochastic optimization", 2015. Parameters are any tree
+of arrays.
 """
 
 from __future__ import annotations
@@ -35,9 +36,7 @@ def adam_update(
 ) -> tuple[Params, AdamState]:
     """One step: `params` moved against `grads`, and the state after it."""
     step = state.step + 1
-    mean = jax.tree.map(
-        lambda m, g: MEAN_DECAY * m + (1 - MEAN_DECAY) * g, state.mean, grads
-    )
+    mean = jax.tree.map(lambda m, g: MEAN_DECAY * m + (1 - MEAN_DECAY) * g, state.mean, grads)
     square = jax.tree.map(
         lambda s, g: SQUARE_DECAY * s + (1 - SQUARE_DECAY) * g * g, state.square, grads
     )

@@ -1,6 +1,7 @@
-"""The demo: what the compiler does to one function, stage by stage, then a real program trained with it.
+"""The demo: one function through every stage of the compiler, then a network trained with it.
 
-Run with `make demo`, or `python examples/demo.py`. Exits with an error if the network learns less than it should.
+Run with `make demo`, or `python examples/demo.py`. Exits with an error if the network learns less
+than it should.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+from matplotlib.figure import Figure
+
 import digits
 import minijax as jax
 import minijax.numpy as jnp
-import numpy as np
-from adam import adam_init
-from matplotlib.figure import Figure
-from terminal import Panel, Progress, excerpt, heading, paragraph, say, show
+from adam import AdamState, adam_init
+from terminal import Panel, Progress, excerpt, heading, paragraph, say, show, shown
 
 T = TypeVar("T")
 
 OUTPUT = Path(__file__).parent / "output"
 GOAL = 0.97
 BATCH = 64
-EPOCHS = 12
+EPOCHS = 30
 
 
 class Result(NamedTuple):
@@ -45,13 +47,14 @@ class Curve(NamedTuple):
 
 
 def wave(w, x):
+    """A wave that grows with x."""
     return x * jnp.sin(w * x)
 
 
 def main(output: Path = OUTPUT) -> Result:
     """Shows the stages, trains the network, draws the picture."""
     device = jax.devices()[0]
-    say(f"\nminijax on {device.platform}: from a Python function to machine code, and to a network that reads.")
+    say(f"\nminijax on {device.platform}: from a Python function to a network that reads")
     show_stages()
     train, held_out = digits.load()
     network, curve = learn(train, held_out)
@@ -70,8 +73,9 @@ def show_stages() -> None:
 
     heading(
         "1  Tracing and transforming",
-        """Tracing runs a function once on stand-ins that record every operation; the record is a jaxpr.
-        grad and vmap turn such a program into another one: here the slope in w, then the slope at many x.""",
+        """Tracing runs a function once, on stand-ins that record every operation; the record is a
+        jaxpr. grad and vmap make new programs of old ones: the slope of wave in w, then that slope
+        for four x at once.""",
     )
     show(
         Panel("Python", inspect.getsource(wave)),
@@ -83,43 +87,43 @@ def show_stages() -> None:
     lowered = jax.jit(slopes).lower(w, xs)
     heading(
         "2  Lowering to StableHLO",
-        "The last jaxpr, as the portable program that is handed to XLA: every type and broadcast is spelled out.",
+        """The last jaxpr as the portable program that XLA is given: every type and every broadcast
+        is spelled out.""",
     )
     show(Panel("jit(slopes).lower(w, xs).as_text()", excerpt(lowered.as_text(), 24)))
 
     heading(
         "3  Compiling with XLA",
-        """XLA has merged the operations into one fused loop, which reads x once and writes the answer once;
-        from it comes the machine code. (Notes on source lines are left out here.)""",
+        """XLA has merged all operations into one loop, which reads x once and writes the answer
+        once; machine code is made of it. (Notes on source lines are left out here.)""",
     )
-    show(Panel("jit(slopes).lower(w, xs).compile().as_text()", excerpt(_readable_hlo(lowered.compile().as_text()), 24)))
+    show(
+        Panel(
+            "jit(slopes).lower(w, xs).compile().as_text()",
+            excerpt(_readable_hlo(lowered.compile().as_text()), 24),
+        )
+    )
 
 
 def learn(train: digits.Examples, held_out: digits.Examples) -> tuple[digits.Network, Curve]:
     """Compiles the training step stage by stage, then runs it over the data."""
-    network = digits.init_network(jax.random.key(0))
+    key = jax.random.key(0)
+    network = digits.init_network(key)
     state = adam_init(network)
     total = EPOCHS * (len(train.labels) // BATCH)
 
     heading(
         "4  A real program",
-        f"""A convolutional network learns to read handwritten digits from {len(train.labels):,} images and is
-        judged on {len(held_out.labels)} others. Forward pass, gradient and optimizer are compiled into one program.""",
+        f"""A convolutional network learns to read handwritten digits from {len(train.labels):,}
+        images and is judged on {len(held_out.labels)} others. Data augmentation, forward pass,
+        gradient and optimizer are one compiled program.""",
     )
-    sample = next(digits.batches(train, BATCH, epochs=1))
-    traced, trace_time = _timed(lambda: digits.train_step.trace(network, state, sample, jnp.float32(0)))
-    lowered, lower_time = _timed(traced.lower)
-    step, compile_time = _timed(lowered.compile)
-    say(f"  traced in {trace_time * 1e3:,.0f} ms, {len(str(traced.jaxpr).splitlines()):,} lines of jaxpr")
-    say(f"  lowered in {lower_time * 1e3:,.0f} ms, {len(lowered.as_text().splitlines()):,} lines of StableHLO")
-    say(f"  compiled in {compile_time * 1e3:,.0f} ms\n")
-
+    step = compile_in_stages(network, state, next(digits.batches(train, BATCH, 1)), rate(0), key)
     curve = Curve([], [])
     progress = Progress(total, "training")
     for number, batch in enumerate(digits.batches(train, BATCH, EPOCHS), start=1):
-        # The rate falls along half a cosine: large steps first, fine ones at the end.
-        rate = np.float32(0.002 * (1 + np.cos(np.pi * number / total)))
-        value, network, state = step(network, state, batch, rate)
+        step_key = jax.random.fold_in(key, number)
+        value, network, state = step(network, state, batch, rate(number / total), step_key)
         curve.losses.append(float(value))
         if number % (total // EPOCHS) == 0:
             right = np.asarray(digits.predict(network, held_out.images)) == held_out.labels
@@ -129,8 +133,26 @@ def learn(train: digits.Examples, held_out: digits.Examples) -> tuple[digits.Net
     return network, curve
 
 
+def rate(progress: float) -> np.float32:
+    """The learning rate: half a cosine, so that large steps come first and fine ones last."""
+    return np.float32(0.002 * (1 + np.cos(np.pi * progress)))
+
+
+def compile_in_stages(*args: object) -> Callable[..., tuple[jax.Array, digits.Network, AdamState]]:
+    """The training step compiled for arguments like `args`; says what each stage took and made."""
+    traced, trace_time = _timed(lambda: digits.train_step.trace(*args))
+    lowered, lower_time = _timed(traced.lower)
+    compiled, compile_time = _timed(lowered.compile)
+    jaxpr_size = len(str(traced.jaxpr).splitlines())
+    module_size = len(lowered.as_text().splitlines())
+    say(f"  traced in {1e3 * trace_time:,.0f} ms to {jaxpr_size:,} lines of jaxpr")
+    say(f"  lowered in {1e3 * lower_time:,.0f} ms to {module_size:,} lines of StableHLO")
+    say(f"  compiled in {1e3 * compile_time:,.0f} ms\n")
+    return compiled
+
+
 def draw(curve: Curve, held_out: digits.Examples, predicted: np.ndarray, path: Path) -> Path:
-    """Draws the learning curve beside held-out digits with their predictions; mistakes come first, in red."""
+    """Draws the learning curve beside digits with their predictions, mistakes first and in red."""
     figure = Figure(figsize=(12, 5.2), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15])
     _draw_curve(left, curve)
@@ -144,8 +166,8 @@ def report(predicted: np.ndarray, held_out: digits.Examples, picture: Path) -> N
     """Says what was reached and where the picture is."""
     right = int(np.sum(predicted == held_out.labels))
     total = len(predicted)
-    say()
-    paragraph(f"{right} of {total} held-out digits read correctly: {right / total:.1%}. Picture: {picture}")
+    paragraph(f"{right} of {total} held-out digits read correctly: {right / total:.1%}.")
+    paragraph(f"The learning curve and the mistakes are drawn in {shown(picture)}")
 
 
 def _draw_curve(figure: Figure, curve: Curve) -> None:
@@ -170,14 +192,21 @@ def _draw_digits(figure: Figure, held_out: digits.Examples, predicted: np.ndarra
     wrong = np.flatnonzero(predicted != held_out.labels)
     right = np.flatnonzero(predicted == held_out.labels)
     chosen = np.concatenate([wrong, right])[: rows * columns]
-    figure.suptitle(f"{len(right)} of {len(predicted)} read correctly; mistakes in red, with the true digit")
+    figure.suptitle(
+        f"{len(right)} of {len(predicted)} read correctly; mistakes in red, with the true digit"
+    )
     for axes, index in zip(figure.subplots(rows, columns).flat, chosen, strict=True):
         guess, truth = predicted[index], held_out.labels[index]
         axes.imshow(held_out.images[index, :, :, 0], cmap="gray_r", vmin=0, vmax=1)
         axes.set(xticks=[], yticks=[])
         mistaken = guess != truth
-        axes.set_title(f"{guess}, not {truth}" if mistaken else f"{guess}", color="tab:red" if mistaken else "black")
-        axes.spines[:].set(color="tab:red" if mistaken else "lightgrey", linewidth=2 if mistaken else 1)
+        axes.set_title(
+            f"{guess}, not {truth}" if mistaken else f"{guess}",
+            color="tab:red" if mistaken else "black",
+        )
+        axes.spines[:].set(
+            color="tab:red" if mistaken else "lightgrey", linewidth=2 if mistaken else 1
+        )
 
 
 def _smooth(values: list[float], window: int = 15) -> np.ndarray:
@@ -189,7 +218,9 @@ def _smooth(values: list[float], window: int = 15) -> np.ndarray:
 def _readable_hlo(text: str) -> str:
     """The computations alone: without source tables, metadata and numbering of the file."""
     text = re.sub(r", (metadata|backend_config)=\{[^{}]*\}", "", text)
-    computations = re.findall(r"^(?:ENTRY )?%[^\n]*\{\n.*?^\}", text, flags=re.MULTILINE | re.DOTALL)
+    computations = re.findall(
+        r"^(?:ENTRY )?%[^\n]*\{\n.*?^\}", text, flags=re.MULTILINE | re.DOTALL
+    )
     return "\n".join(computations)
 
 

@@ -1,6 +1,7 @@
 """Handwritten digits and a small convolutional network that reads them.
 
-The data are the 1,797 images of 8 x 8 pixels that scikit-learn brings along: real handwriting, no download.
+The data are the 1,797 images of 8 x 8 pixels that scikit-learn brings along: real handwriting, no
+download.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+from sklearn.datasets import load_digits
+
 import minijax as jax
 import minijax.numpy as jnp
-import numpy as np
 from adam import AdamState, adam_update
-from sklearn.datasets import load_digits
 
 CLASSES = 10
 
@@ -59,11 +61,11 @@ def init_network(key: jax.Array) -> Network:
     """Random weights, scaled so that signals keep their size from layer to layer."""
     keys = jax.random.split(key, 3)
     return Network(
-        conv1=_scaled_normal(keys[0], (3, 3, 1, 16)),
-        bias1=jnp.zeros(16),
-        conv2=_scaled_normal(keys[1], (3, 3, 16, 32)),
-        bias2=jnp.zeros(32),
-        dense=_scaled_normal(keys[2], (4 * 4 * 32, CLASSES)),
+        conv1=_scaled_normal(keys[0], (3, 3, 1, 64)),
+        bias1=jnp.zeros(64),
+        conv2=_scaled_normal(keys[1], (3, 3, 64, 128)),
+        bias2=jnp.zeros(128),
+        dense=_scaled_normal(keys[2], (4 * 4 * 128, CLASSES)),
         bias3=jnp.zeros(CLASSES),
     )
 
@@ -83,12 +85,21 @@ def loss(network: Network, batch: Examples) -> jax.Array:
     return -jnp.mean(jnp.sum(log_probs * targets, axis=-1))
 
 
+def jiggle(key: jax.Array, image: jax.Array) -> jax.Array:
+    """The image moved by up to one pixel each way, so that no exact position is learnt by heart."""
+    row, column = jax.random.randint(key, (2,), 0, 3)
+    padded = jnp.pad(image, ((1, 1), (1, 1), (0, 0)))
+    return jax.lax.dynamic_slice(padded, (row, column, 0), image.shape)
+
+
 @jax.jit
 def train_step(
-    network: Network, state: AdamState, batch: Examples, rate: jax.Array
+    network: Network, state: AdamState, batch: Examples, rate: jax.Array, key: jax.Array
 ) -> tuple[jax.Array, Network, AdamState]:
     """The loss on `batch`, and the network and optimizer state after one step of Adam."""
-    value, grads = jax.value_and_grad(loss)(network, batch)
+    keys = jax.random.split(key, len(batch.labels))
+    jiggled = batch._replace(images=jax.vmap(jiggle)(keys, batch.images))
+    value, grads = jax.value_and_grad(loss)(network, jiggled)
     network, state = adam_update(network, grads, state, rate)
     return value, network, state
 

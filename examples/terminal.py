@@ -1,6 +1,7 @@
 """How the examples speak in a terminal: headings, panels side by side, a progress bar.
 
-Standard library only. Everything fits the width of the terminal and stays readable in a pipe or a log.
+Standard library only. Everything fits the width of the terminal and stays readable in a pipe or a
+log.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 _MARGIN = "  "
@@ -69,11 +71,19 @@ def excerpt(text: str, lines: int) -> str:
     return "\n".join([*kept[:lines], f"… and {len(kept) - lines} more lines"])
 
 
+def shown(path: Path) -> str:
+    """`path` as seen from the current folder where it lies below it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
 def bold(text: str) -> str:
+    """`text` in bold where the terminal can."""
     return _styled(text, "1")
 
 
 def faint(text: str) -> str:
+    """`text` in a faint colour where the terminal can."""
     return _styled(text, "2")
 
 
@@ -93,9 +103,12 @@ class Progress:
         self._done += 1
         if self._due():
             line = self._line(note)
-            say(f"\r{line.ljust(width() - 1)}" if self._live else line, end="" if self._live else "\n")
-        if self._live and self._done == self._total:
-            say()
+            say(
+                f"\r{line.ljust(width() - 1)}" if self._live else line,
+                end="" if self._live else "\n",
+            )
+        if self._done == self._total:
+            say("\n" if self._live else "")
 
     def _due(self) -> bool:
         if self._done == self._total:
@@ -116,7 +129,7 @@ class Progress:
         filled = round(size * share)
         bar = "█" * filled + "░" * (size - filled)
         line = f"{_MARGIN}{self._label} {bar} {share:4.0%} {seconds:5.1f} s  {note}"
-        return line[: width() - 1]
+        return line[: width() - 1].rstrip()
 
 
 def _columns_that_fit(panels: Sequence[Panel]) -> int:

@@ -1,14 +1,17 @@
-"""What holds for every test: the inventory's marks, Hypothesis profiles, and a wall before JAX."""
+"""What holds for every test: marks, Hypothesis profiles, golden files, and a wall before JAX."""
 
 import importlib.abc
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
 
 from minijax.core.config import config
 
-pytest_plugins = ["minijax.testing.features"]
+pytest_plugins = ["minijax.testing.features", "pytester"]
 
 # `--hypothesis-profile=deep` chooses the other one.
 settings.register_profile("fast", max_examples=25, derandomize=True, deadline=None)
@@ -21,11 +24,12 @@ config.update("check", True)
 class JaxFinder(importlib.abc.MetaPathFinder):
     """Refuses to import JAX and remembers that somebody tried: jaxlib swallows the error."""
 
-    def __init__(self):
-        self.attempts = []
+    def __init__(self) -> None:
+        self.attempts: list[str] = []
 
-    def find_spec(self, name, path=None, target=None):
-        """Refuses JAX and leaves everything else to the finders behind this one."""
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> None:
         if name == "jax" or name.startswith("jax."):
             self.attempts.append(name)
             raise ImportError(f"{name} is not to be imported here")
@@ -36,8 +40,28 @@ sys.meta_path.insert(0, _finder)
 
 
 @pytest.fixture(autouse=True)
-def jax_stays_unimported():
+def jax_stays_unimported() -> Iterator[None]:
     """Fails the test during which anything, jaxlib's C++ included, tries to import JAX."""
     _finder.attempts.clear()
     yield
     assert _finder.attempts == []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the golden files that a test compares"
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)` compares a text with the file tests/golden/name."""
+
+    def compare(name: str, text: str) -> None:
+        path = Path(__file__).parent / "golden" / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.rstrip() + "\n", encoding="utf-8")
+        assert text.rstrip() == path.read_text(encoding="utf-8").rstrip()
+
+    return compare

@@ -1,9 +1,384 @@
-"""Placeholder until the real file lands."""
+"""Trees of values: take apart, put together, map; step 1 and step 8 of a call.
+
+Input: nested containers.  Output: a list of leaves and a tree definition, and back.  The work is
+done by jaxlib's C++ pytrees, with registries of our own (`core/tree_registry.py`).  The texts of
+errors are in `core/tree_errors.py`, names of leaves in `core/key_paths.py`.
+"""
+
 from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
 from jaxlib import _jax
-registry = _jax.pytree.PyTreeRegistry()
-dispatch_registry = _jax.pytree.PyTreeRegistry()
-def register_dispatch_only_dataclass(cls, data_fields, meta_fields=()):
-    dispatch_registry.register_dataclass_node(cls, list(data_fields), list(meta_fields))
-def flatten(t, is_leaf=None): return registry.flatten(t, is_leaf)
-def unflatten(td, leaves): return td.unflatten(leaves)
+
+from minijax.core import tree_errors
+from minijax.core.errors import message
+from minijax.core.key_paths import argument_paths as argument_paths
+from minijax.core.key_paths import keystr as keystr
+from minijax.core.key_paths import leaf_paths as leaf_paths
+from minijax.core.tree_errors import equality_errors as equality_errors
+from minijax.core.tree_errors import prefix_errors as prefix_errors
+from minijax.core.tree_registry import DictKey as DictKey
+from minijax.core.tree_registry import FlattenedIndexKey as FlattenedIndexKey
+from minijax.core.tree_registry import GetAttrKey as GetAttrKey
+from minijax.core.tree_registry import KeyEntry as KeyEntry
+from minijax.core.tree_registry import KeyPath as KeyPath
+from minijax.core.tree_registry import Partial as Partial
+from minijax.core.tree_registry import PyTreeDef as PyTreeDef
+from minijax.core.tree_registry import SequenceKey as SequenceKey
+from minijax.core.tree_registry import dispatch_registry as dispatch_registry
+from minijax.core.tree_registry import register_dataclass as register_dataclass
+from minijax.core.tree_registry import (
+    register_dispatch_only_dataclass as register_dispatch_only_dataclass,
+)
+from minijax.core.tree_registry import register_pytree_node as register_pytree_node
+from minijax.core.tree_registry import register_pytree_node_class as register_pytree_node_class
+from minijax.core.tree_registry import register_pytree_with_keys as register_pytree_with_keys
+from minijax.core.tree_registry import (
+    register_pytree_with_keys_class as register_pytree_with_keys_class,
+)
+from minijax.core.tree_registry import register_static as register_static
+from minijax.core.tree_registry import registry as registry
+from minijax.core.tree_registry import static as static
+
+IsLeaf = Callable[[Any], bool] | None
+
+_flatten = registry.flatten
+_flatten_with_path = registry.flatten_with_path
+_map = map
+
+
+class Unspecified:
+    """The default of arguments for which None is a value."""
+
+    def __repr__(self) -> str:
+        return "<unspecified>"
+
+
+_UNSPECIFIED = Unspecified()
+
+
+def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of `tree`, and the definition that puts them back together.
+
+    Tuples, lists, dicts (by sorted key), named tuples, OrderedDict, defaultdict and None are
+    nodes, as are registered classes; all else is a leaf, and so is what `is_leaf` says to be one.
+
+    Source:     mirrors jax.tree.flatten (0.10).
+
+    Raises:
+        ValueError: the keys of a dict cannot be sorted, or a registered function misbehaves.
+    """
+    try:
+        return _flatten(tree, is_leaf)  # type: ignore[no-any-return]
+    except Exception as error:
+        raise tree_errors.flatten_error(tree, is_leaf, error) from None
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of structure `treedef` with `leaves`: the inverse of `flatten`.
+
+    Source:     mirrors jax.tree.unflatten (0.10).
+
+    Raises:
+        ValueError: too few leaves, or too many.
+    """
+    try:
+        return treedef.unflatten(leaves)
+    except ValueError:
+        if not isinstance(leaves, Sequence) or len(leaves) == treedef.num_leaves:
+            raise
+        raise ValueError(
+            message(
+                "tree.unflatten",
+                f"{len(leaves)} leaves do not fit the tree definition.",
+                got={"leaves": len(leaves), "treedef": treedef},
+                expected=f"{treedef.num_leaves} leaves",
+                fix="flatten the tree and its replacement with the same is_leaf",
+            )
+        ) from None
+
+
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """The leaves of `tree`.  Source: mirrors jax.tree.leaves (0.10)."""
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+    """The definition of `tree`.  Source: mirrors jax.tree.structure (0.10)."""
+    return flatten(tree, is_leaf)[1]
+
+
+def _flatten_up_to(
+    user: str, treedef: PyTreeDef, rest: Sequence[Any]
+) -> list[list[Any]]:
+    try:
+        return [treedef.flatten_up_to(tree) for tree in rest]
+    except ValueError as error:
+        raise tree_errors.map_error(user, treedef, rest, error) from None
+
+
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:  # noqa: A001  as in JAX
+    """Applies `f` to each leaf of `tree`, and to what stands at the same place in `rest`.
+
+    Source:     mirrors jax.tree.map (0.10).
+
+    Raises:
+        ValueError: `tree` is no tree prefix of one of `rest`.
+    """
+    values, treedef = flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(value) for value in values])
+    columns = _flatten_up_to("tree.map", treedef, rest)
+    return treedef.unflatten(list(_map(f, values, *columns)))
+
+
+def _path_predicate(is_leaf: Callable[..., bool] | None, takes_path: bool) -> Any:
+    if is_leaf is None or takes_path:
+        return is_leaf
+    return lambda _, node: is_leaf(node)
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath[Any], Any]], PyTreeDef]:
+    """Like `flatten`, with `(key path, leaf)` for each leaf.
+
+    With `is_leaf_takes_path`, `is_leaf` is called with the key path and the node.
+
+    Source:     mirrors jax.tree.flatten_with_path (0.10).
+    """
+    try:
+        return _flatten_with_path(tree, _path_predicate(is_leaf, is_leaf_takes_path))  # type: ignore[no-any-return]
+    except Exception as error:
+        raise tree_errors.flatten_error(tree, None, error) from None
+
+
+def leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath[Any], Any]]:
+    """The leaves with their key paths.  Source: mirrors jax.tree.leaves_with_path (0.10)."""
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """Like `map`, where `f` takes the key path first.
+
+    Source:     mirrors jax.tree.map_with_path (0.10).
+
+    Raises:
+        ValueError: `tree` is no tree prefix of one of `rest`.
+    """
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = _flatten_up_to("tree.map_with_path", treedef, rest)
+    paths = [path for path, _ in pairs]
+    values = [value for _, value in pairs]
+    return treedef.unflatten(list(_map(f, paths, values, *columns)))
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+    """Whether each element of `iterable` is a leaf.
+
+    Source:     mirrors jax.tree_util.all_leaves (0.10); superset: `is_leaf` is asked about the
+                elements only, whatever the type of `iterable`.
+    """
+    if is_leaf is None:
+        return bool(_jax.pytree.all_leaves(registry, list(iterable)))
+    return not any(structure(item, is_leaf).node_data() for item in iterable)
+
+
+def all_true(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+    """Whether each leaf is true.  Source: mirrors jax.tree.all (0.10)."""
+    return all(leaves(tree, is_leaf))
+
+
+def reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = _UNSPECIFIED,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """Folds `function` over the leaves, from left to right.
+
+    Source:     mirrors jax.tree.reduce (0.10).
+
+    Raises:
+        TypeError: there are neither leaves nor an initializer.
+    """
+    values = leaves(tree, is_leaf)
+    if initializer is not _UNSPECIFIED:
+        return functools.reduce(function, values, initializer)
+    if not values:
+        raise TypeError(_empty_text("tree.reduce", "initializer"))
+    return functools.reduce(function, values)
+
+
+def reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = _UNSPECIFIED,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """Combines the leaves pairwise, in a balanced way; `operation` has to be associative.
+
+    The longest chain of operations has logarithmic length, which compiles to a shallow program.
+    `identity` is the result for a tree without leaves.
+
+    Source:     mirrors jax.tree.reduce_associative (0.10).
+
+    Raises:
+        TypeError: there are neither leaves nor an identity.
+    """
+
+    def combine(values: list[Any]) -> Any:
+        if len(values) == 1:
+            return values[0]
+        middle = len(values) // 2
+        return operation(combine(values[:middle]), combine(values[middle:]))
+
+    values = leaves(tree, is_leaf)
+    if values:
+        return combine(values)
+    if identity is _UNSPECIFIED:
+        raise TypeError(_empty_text("tree.reduce_associative", "identity"))
+    return identity
+
+
+def _empty_text(user: str, argument: str) -> str:
+    return message(
+        user,
+        f"a tree without leaves, and no {argument}.",
+        expected="at least one leaf",
+        fix=f"pass {argument}, the result for no leaves",
+    )
+
+
+def transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
+    """Turns a tree of trees inside out: a list of dicts to a dict of lists.
+
+    `inner_treedef=None` takes the structure of the first subtree.
+
+    Source:     mirrors jax.tree.transpose (0.10); superset: trees without leaves.
+
+    Raises:
+        TypeError: the tree has another number of leaves than the two structures together.
+        ValueError: the inner structure has to be inferred, and there is no subtree.
+    """
+    values, treedef = flatten(pytree_to_transpose)
+    if inner_treedef is None:
+        subtrees = _flatten_up_to("tree.transpose", outer_treedef, [pytree_to_transpose])[0]
+        if not subtrees:
+            raise ValueError(
+                message(
+                    "tree.transpose",
+                    "there is no subtree from which to infer the inner structure.",
+                    got={"outer_treedef": outer_treedef},
+                    fix="pass inner_treedef",
+                )
+            )
+        inner_treedef = structure(subtrees[0])
+    rows, columns = outer_treedef.num_leaves, inner_treedef.num_leaves
+    if len(values) != rows * columns:
+        raise TypeError(
+            message(
+                "tree.transpose",
+                "the tree is not composed of the two structures.",
+                got={"leaves": len(values), "pytree_to_transpose": treedef},
+                expected=f"{rows} × {columns} leaves: {outer_treedef.compose(inner_treedef)}",
+            )
+        )
+    return inner_treedef.unflatten(
+        [outer_treedef.unflatten(values[i::columns]) for i in range(columns)]
+    )
+
+
+def broadcast_prefix(prefix: Any, full: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """One leaf of `prefix` for each leaf of `full`, in the order of the latter's leaves.
+
+    Raises:
+        ValueError: prefix is no tree prefix of full.
+    """
+    values, treedef = flatten(prefix, is_leaf)
+    return _broadcast_leaves("tree.broadcast", values, treedef, full)
+
+
+def _broadcast_leaves(
+    user: str, values: list[Any], treedef: PyTreeDef, full: Any
+) -> list[Any]:
+    try:
+        subtrees = treedef.flatten_up_to(full)
+    except ValueError as error:
+        all_values, full_def = flatten(full)
+        found = list(tree_errors.differences(treedef, full_def, all_values, prefix=True))
+        if not found:
+            raise
+        problem = "prefix_tree is no tree prefix of full_tree."
+        names = {"first": "prefix_tree", "second": "full_tree"}
+        raise tree_errors.mismatch_error(user, problem, found, **names) from error
+    result: list[Any] = []
+    for value, subtree in zip(values, subtrees, strict=True):
+        result += [value] * structure(subtree).num_leaves
+    return result
+
+
+def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """A tree of the structure of `full_tree`, filled with the leaves of its prefix `prefix_tree`.
+
+    Source:     mirrors jax.tree.broadcast (0.10).
+
+    Raises:
+        ValueError: prefix_tree is no tree prefix of full_tree.
+    """
+    return structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def _is_none(node: Any) -> bool:
+    return node is None
+
+
+def flatten_axes(
+    name: str,
+    treedef: PyTreeDef,
+    axis_tree: Any,
+    *,
+    tupled_args: bool = False,
+    value: str = "value",
+) -> list[Any]:
+    """One entry of `axis_tree`, a tree prefix with None as a leaf, for each leaf of `treedef`.
+
+    Args:
+        name: the function and the argument, as in `vmap in_axes`; the last word names paths.
+        treedef: the structure of the value that the axes describe.
+        axis_tree: what the user gave.
+        tupled_args: whether the value is a tuple of arguments, and the axes have to be as well.
+        value: the name of the value in error texts, such as `args`.
+
+    Raises:
+        ValueError: axis_tree is no tree prefix; all mismatches are listed.
+    """
+    axes, axes_def = flatten(axis_tree, _is_none)
+    if axes_def == treedef:
+        return axes
+    result: list[Any] = []
+    if _append_axes(result, axes_def, iter(axes), treedef):
+        return result
+    argument = name.rpartition(" ")[2]
+    hint = ""
+    if tupled_args and not isinstance(axis_tree, tuple):
+        hint = f"wrap {argument} in a tuple with one entry per positional argument"
+    found = tree_errors.differences(axes_def, treedef, prefix=True)
+    problem = f"{argument} is no tree prefix of {value}."
+    raise tree_errors.mismatch_error(
+        name, problem, found, first=argument, second=value, hint=hint
+    )

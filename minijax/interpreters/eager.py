@@ -51,24 +51,42 @@ hooks.fill_eager_trace(EAGER)
 _one_op_functions: dict[Any, Callable[..., Any]] = {}
 
 
-def native_function(name: str, python: Callable[..., Any], miss: Callable[..., Any]) -> Any:
-    """A C++ callable that answers known signatures itself and asks `miss` about others."""
+_function_cache = _jax.PjitFunctionCache()
+
+
+def native_function(
+    name: str,
+    python: Callable[..., Any],
+    miss: Callable[..., Any],
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    key: Any = None,
+    function: Any = None,
+) -> Any:
+    """A C++ callable that answers known signatures itself and asks `miss` about others.
+
+    Args:
+        name: what it is called in profiles.
+        python: the same function without C++.
+        miss: takes a call's arguments; returns the result, `FastPathData` or None, and whether
+            C++ shall forget the call.
+        static_argnums: positions of arguments that are part of the signature by value.
+        static_argnames: the same by name.
+        key: callables of one `function` with equal keys share their signatures.
+        function: the user's function.
+    """
     return _jax.pjit(
         name,
-        python,
+        python if function is None else function,
         miss,
-        [],
-        [],
-        object(),
+        list(static_argnums),
+        list(static_argnames),
+        object() if key is None else key,
         tree.dispatch_registry,
         _no_fallback,
         _function_cache,
     )
-
-
-_function_cache = _jax.pjit.PjitFunctionCache() if hasattr(_jax.pjit, "PjitFunctionCache") else (
-    _jax.PjitFunctionCache()
-)
 
 
 def _no_fallback(*_: Any) -> Any:

@@ -301,19 +301,19 @@ class LoweringContext:
         self, direction: str, x: Any, y: Any, aval: ShapedArray, *, total_order: bool = False
     ) -> Any:
         """`x < y` and its like (LT, LE, GT, GE, EQ, NE) for operands of type `aval`."""
+        attributes = self.comparison(direction, aval.dtype, total_order=total_order)
         return self.op(
-            "stablehlo.compare",
-            [x, y],
-            {
-                "comparison_direction": attribute(
-                    f"#stablehlo<comparison_direction {direction}>"
-                ),
-                "compare_type": attribute(
-                    f"#stablehlo<comparison_type {_comparison(aval.dtype, total_order)}>"
-                ),
-            },
-            tensor_type(aval.shape, np.bool_),
+            "stablehlo.compare", [x, y], attributes, tensor_type(aval.shape, np.bool_)
         )
+
+    @staticmethod
+    def comparison(direction: str, dtype: Any, *, total_order: bool = False) -> dict[str, Any]:
+        """The attributes of `stablehlo.compare` for operands of a dtype."""
+        kind = _comparison(dtype, total_order)
+        return {
+            "comparison_direction": attribute(f"#stablehlo<comparison_direction {direction}>"),
+            "compare_type": attribute(f"#stablehlo<comparison_type {kind}>"),
+        }
 
     def convert(self, x: Any, shape: Sequence[int], dtype: Any) -> Any:
         """`x`, of the given shape, converted to another dtype by StableHLO's own rules."""

@@ -136,9 +136,7 @@ def _user_file(code: Any) -> str | None:
 
 def sanitize(name: str) -> str:
     """A name fit for a symbol: what is no letter, digit, dot or dash becomes an underscore."""
-    return re.sub(r"[^\w.-]", "_", name).strip("_") if name.startswith("<") else re.sub(
-        r"[^\w.-]", "_", name
-    )
+    return re.sub(r"[^\w.-]", "_", name).rstrip("_")
 
 
 def host_value(value: Any) -> np.ndarray[Any, Any]:

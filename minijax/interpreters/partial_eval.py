@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from minijax.core.trace import Trace, current
-from minijax.interpreters import evaluation, jvp, staging
+from minijax.interpreters import evaluation, jvp, passes, staging
 from minijax.interpreters.staging import StagingTrace, StagingTracer
 from minijax.interpreters.tangents import Zero
 
@@ -32,6 +32,16 @@ class PartialTrace(Trace):
         """Whether a value is a variable of the staged program."""
         return type(x) is StagingTracer and x.trace is self.unknown
 
+    def process_known(
+        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """Interprets an operation on known values, outside this trace."""
+        current.set_local(self.known)
+        try:
+            return self.known.process(primitive, args, params)
+        finally:
+            current.set_local(self)
+
     def process(
         self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
@@ -40,11 +50,7 @@ class PartialTrace(Trace):
             if type(x) is StagingTracer and x.trace is unknown:
                 break
         else:
-            current.set_local(self.known)
-            try:
-                return self.known.process(primitive, args, params)
-            finally:
-                current.set_local(self)
+            return self.process_known(primitive, args, params)
         if primitive.partial_eval is not None:
             outs: Sequence[Any] = primitive.partial_eval(self, args, params)
             return outs
@@ -92,16 +98,21 @@ class PartialJaxpr(NamedTuple):
     """A jaxpr split in two.
 
     Attributes:
-        known: known arguments to known results, then residuals.
+        known: known arguments to known results, then the residuals that it computes.
         staged: residuals, then unknown arguments, to unknown results.
         out_unknown: which results are unknown.
-        num_residuals: how many residuals there are.
+        sources: for each residual, the known argument that it is, or None if it is computed.
     """
 
     known: ClosedJaxpr
     staged: ClosedJaxpr
     out_unknown: list[bool]
-    num_residuals: int
+    sources: list[int | None]
+
+    def residuals(self, known_args: Sequence[Any], computed: Sequence[Any]) -> list[Any]:
+        """All residuals, from the known arguments and the computed ones among them."""
+        rest = iter(computed)
+        return [next(rest) if i is None else known_args[i] for i in self.sources]
 
 
 def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool]) -> PartialJaxpr:
@@ -143,31 +154,27 @@ def _partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool]) -> Partial
     known_jaxpr, known_consts = staging.stage(known_function, known_avals, info)
     staged.finished = True
     (staged_jaxpr,) = result
-    staged_jaxpr, known_jaxpr = _forward_known_inputs(staged_jaxpr, known_jaxpr)
-    num_residuals = len(staged_jaxpr.constvars)
-    staged_jaxpr = Jaxpr(
-        [],
-        staged_jaxpr.constvars + staged_jaxpr.invars,
-        staged_jaxpr.outvars,
-        staged_jaxpr.eqns,
-        staged_jaxpr.effects,
-        info,
+    staged_jaxpr, residual_atoms = _merge_residuals(
+        staged_jaxpr, known_jaxpr.outvars[out_unknown.count(False) :]
     )
+    positions = {var: i for i, var in enumerate(known_jaxpr.invars)}
+    sources = [positions.get(atom) for atom in residual_atoms]
+    computed = [a for a, i in zip(residual_atoms, sources, strict=True) if i is None]
+    known_outs = known_jaxpr.outvars[: out_unknown.count(False)]
     return PartialJaxpr(
-        ClosedJaxpr(known_jaxpr, known_consts),
-        ClosedJaxpr(staged_jaxpr),
+        ClosedJaxpr(known_jaxpr.replace(outvars=known_outs + computed), known_consts),
+        ClosedJaxpr(passes.close_over_constants(staged_jaxpr)),
         out_unknown,
-        num_residuals,
+        sources,
     )
 
 
-def _forward_known_inputs(staged: Jaxpr, known: Jaxpr) -> tuple[Jaxpr, Jaxpr]:
+def _merge_residuals(staged: Jaxpr, residuals: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
     """Writes residuals that are literals into the staged jaxpr, and merges repeated ones."""
-    count = len(known.outvars) - len(staged.constvars)
     seen: dict[Any, Var] = {}
-    replaced: dict[Var, Any] = {}
-    constvars, residuals = [], []
-    for var, atom in zip(staged.constvars, known.outvars[count:], strict=True):
+    replaced: dict[Any, Any] = {}
+    constvars, atoms = [], []
+    for var, atom in zip(staged.constvars, residuals, strict=True):
         if type(atom) is Literal:
             replaced[var] = atom
         elif atom in seen:
@@ -175,13 +182,16 @@ def _forward_known_inputs(staged: Jaxpr, known: Jaxpr) -> tuple[Jaxpr, Jaxpr]:
         else:
             seen[atom] = var
             constvars.append(var)
-            residuals.append(atom)
+            atoms.append(atom)
     if not replaced:
-        return staged, known
-    swap = lambda atom: replaced.get(atom, atom) if type(atom) is Var else atom  # noqa: E731
-    eqns = [e.replace(invars=list(map(swap, e.invars))) for e in staged.eqns]
-    outvars = list(map(swap, staged.outvars))
+        return staged, atoms
+
+    def swap(atoms: Sequence[Any]) -> list[Any]:
+        return [replaced.get(a, a) if type(a) is Var else a for a in atoms]
+
+    eqns = [eqn.replace(invars=swap(eqn.invars)) for eqn in staged.eqns]
+    outvars = swap(staged.outvars)
     return (
         Jaxpr(constvars, staged.invars, outvars, eqns, staged.effects, staged.debug_info),
-        known.replace(outvars=known.outvars[:count] + residuals),
+        atoms,
     )

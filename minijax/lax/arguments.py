@@ -63,3 +63,39 @@ def int_tuple(values: Any, name: str, argument: str) -> tuple[int, ...]:
                 got=f"{argument}: {values!r}",
             )
         ) from None
+
+
+def padtype_to_pads(
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str,
+) -> list[tuple[int, int]]:
+    """The padding of each dimension that a named kind of padding means.
+
+    `"VALID"` pads nothing.  `"SAME"` pads so that there is one window for each stride, with the
+    odd element at the end; `"SAME_LOWER"` with the odd element at the start.
+    Mirrors jax.lax.padtype_to_pads.
+
+    Raises:
+        RuntimeError: the name is not known.
+    """
+    kind = padding.upper() if isinstance(padding, str) else padding
+    if kind == "VALID":
+        return [(0, 0)] * len(in_shape)
+    if kind not in ("SAME", "SAME_LOWER"):
+        raise RuntimeError(
+            message(
+                "lax.padtype_to_pads",
+                "unknown kind of padding.",
+                got=repr(padding),
+                expected="'VALID', 'SAME' or 'SAME_LOWER'",
+            )
+        )
+    pads = []
+    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        windows = -(-size // stride)
+        total = max((windows - 1) * stride + window - size, 0)
+        less, more = total // 2, total - total // 2
+        pads.append((less, more) if kind == "SAME" else (more, less))
+    return pads

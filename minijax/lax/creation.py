@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax.arguments import is_array
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import convert_to_type
 from minijax.lax.families import COMPLEX, REAL, check_dtype
 
 
@@ -62,9 +61,7 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(
-    dtype: Any, shape: Shape, dimension: int, *, out_sharding: Any = None
-) -> Any:
+def broadcasted_iota(dtype: Any, shape: Shape, dimension: int, *, out_sharding: Any = None) -> Any:
     """An array whose elements are their own index in `dimension`.
 
     Shapes:     -> dtype[shape].
@@ -179,14 +176,11 @@ def full_like(
 
 def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:
     if is_array(value):
-        if dtype is not None and (value.dtype, value.weak_type) != (dtype, weak_type):
-            value = convert_element_type_p.bind(
-                value, new_dtype=dtype, weak_type=weak_type, sharding=None
-            )
-    elif dtype is not None and not dtypes.is_extended(dtype):
+        if dtype is not None:
+            value = convert_to_type(value, dtype, weak_type)
+    elif dtype is not None:
         value = np.asarray(value).astype(dtype)[()]
         # A Python scalar is what stands for a weak constant.
-        value = value.item() if weak_type else value
-    return broadcast_in_dim_p.bind(
-        value, shape=shape, broadcast_dimensions=(), sharding=sharding
-    )
+        if weak_type and aval_of(value.item()).dtype == dtype:
+            value = value.item()
+    return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=sharding)

@@ -23,6 +23,7 @@ from minijax.interpreters.structural import (
     reduce_sum,
 )
 from minijax.interpreters.tangents import Zero, is_linear
+from minijax.lax.accuracy import Accuracy
 
 Kinds = tuple[type, ...]
 FLOAT: Kinds = (np.floating,)
@@ -74,10 +75,11 @@ class Unary(Primitive):
 
     Args:
         name: the primitive's name.
-        op: the StableHLO or CHLO operation.
+        op: the StableHLO or CHLO operation, or `(ctx, x) -> value` where it takes several.
         accepts: kinds of dtypes it takes.
         derivative: `(x, y) -> dy/dx` where y is the result; `Unary.FLAT` where it is zero almost
-            everywhere; `Unary.LINEAR` where the function is linear.
+            everywhere; `Unary.LINEAR` where the function is linear over the reals.
+        transposed: of a linear function, `(ct, x) -> cotangent`; by default the function itself.
         result: the dtype of the result.
     """
 
@@ -87,20 +89,22 @@ class Unary(Primitive):
     def __init__(
         self,
         name: str,
-        op: str,
+        op: str | Callable[..., Any],
         *,
         accepts: Kinds,
         derivative: Callable[[Any, Any], Any] | str,
+        transposed: Callable[[Any, Any], Any] | None = None,
         result: ResultDType = same_dtype,
     ) -> None:
         super().__init__(name)
         self.op = op
         self.accepts = accepts
         self.derivative = derivative
+        self.transposed = transposed
         self.result = result
         self._results: dict[ShapedArray, ShapedArray] = {}
 
-    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, accuracy: Accuracy = None) -> ShapedArray:
         found = self._results.get(x)
         if found is None:
             check_dtype(self.name, "x", x, self.accepts)
@@ -108,12 +112,18 @@ class Unary(Primitive):
             self._results[x] = found
         return found
 
-    def lower(self, ctx: Any, x: Any) -> Any:
-        return ctx.op(self.op, [x])
+    def lower(self, ctx: Any, x: Any, *, accuracy: Accuracy = None) -> Any:
+        if not isinstance(self.op, str):
+            return self.op(ctx, x)
+        if accuracy is None:
+            return ctx.op(self.op, [x])
+        return ctx.op(self.op, [x], {"result_accuracy": ctx.attribute(accuracy.attribute_text())})
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
-        y = self.bind(x)
+        y = self.bind(x, **params)
         if type(x_dot) is Zero or self.derivative is Unary.FLAT:
             return y, Zero.like(y)
         if self.derivative is Unary.LINEAR:
@@ -124,10 +134,12 @@ class Unary(Primitive):
     def transpose(self, ct: Any, x: Any) -> tuple[Any]:
         if self.derivative is not Unary.LINEAR:
             self._missing("transposition: it is not linear (transpose)")
-        return (self.bind(ct),)
+        return (self.transposed(ct, x) if self.transposed else self.bind(ct),)
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
-        return self.bind(args[0]), dims[0]
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(args[0], **params), dims[0]
 
 
 class Binary(Primitive):
@@ -138,10 +150,10 @@ class Binary(Primitive):
 
     Args:
         name: the primitive's name.
-        op: the StableHLO or CHLO operation.
+        op: the StableHLO or CHLO operation, or `(ctx, x, y) -> value` where it takes several.
         accepts: kinds of dtypes it takes.
         derivatives: for each operand, `(g, x, y, out) -> g * d out/d operand`, linear in g;
-            None where the derivative is zero almost everywhere.
+            None where the derivative is zero almost everywhere.  None alone: there is no rule.
         transposes: for each operand in which the operation is linear when the other is known (or
             linear too), `(ct, x, y) -> cotangent`; None elsewhere.
         result: the dtype of the result.
@@ -150,10 +162,10 @@ class Binary(Primitive):
     def __init__(
         self,
         name: str,
-        op: str,
+        op: str | Callable[..., Any],
         *,
         accepts: Kinds,
-        derivatives: tuple[Callable[..., Any] | None, Callable[..., Any] | None],
+        derivatives: tuple[Callable[..., Any] | None, Callable[..., Any] | None] | None,
         transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None),
         result: ResultDType = same_dtype,
         attributes: Callable[[Any], dict[str, Any]] | None = None,
@@ -173,17 +185,22 @@ class Binary(Primitive):
             check_same_dtype(self.name, x=x, y=y)
             check_dtype(self.name, "x", x, self.accepts)
             shape = broadcast_shape(self.name, x=x, y=y)
-            weak = x.weak_type and y.weak_type
-            found = shaped_array(shape, self.result(x.dtype), weak and self.result is same_dtype)
+            dtype = self.result(x.dtype)
+            weak = x.weak_type and y.weak_type and dtype != dtypes.bool_
+            found = shaped_array(shape, dtype, weak)
             self._results[x, y] = found
         return found
 
     def lower(self, ctx: Any, x: Any, y: Any) -> Any:
         x, y = broadcast_operands(ctx, (x, y))
+        if not isinstance(self.op, str):
+            return self.op(ctx, x, y)
         return ctx.op(self.op, [x, y], self.attributes(ctx) if self.attributes else None)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         x, y = primals
+        if self.derivatives is None:
+            self._missing("forward-mode differentiation (jvp)")
         out = self.bind(x, y)
         total: Any = Zero.like(out)
         for tangent, derivative in zip(tangents, self.derivatives, strict=True):
@@ -330,7 +347,10 @@ def operand(x: Any, like: Any = None) -> Any:
 
 def scalar_like(value: Any, like: Any) -> Any:
     """A Python scalar as a NumPy scalar of the dtype of `like`, where it keeps its meaning."""
-    dtype = aval_of(like).dtype
+    aval = aval_of(like)
+    dtype = aval.dtype
+    if aval.weak_type and dtype == aval_of(value).dtype:
+        return value
     kind = type(value)
     fits = (
         dtypes.issubdtype(dtype, np.complexfloating)
@@ -351,11 +371,13 @@ def _mul(x: Any, y: Any) -> Any:
     return mul_p.bind(x, y)
 
 
-# Multiplication is declared here because every derivative is applied by it.
+# Multiplication and negation are declared here because derivatives are applied by them.
 mul_p = Binary(
     "mul",
     "stablehlo.multiply",
-    accepts=ANY,
+    accepts=NUMERIC,
     derivatives=(lambda g, x, y, out: _mul(g, y), lambda g, x, y, out: _mul(x, g)),
     transposes=(lambda ct, x, y: _mul(ct, y), lambda ct, x, y: _mul(x, ct)),
 )
+
+neg_p = Unary("neg", "stablehlo.negate", accepts=NUMERIC, derivative=Unary.LINEAR)

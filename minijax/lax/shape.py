@@ -74,7 +74,9 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
-    """The shape of arrays of `shapes` together, by NumPy's rules.  Mirrors jax.lax.broadcast_shapes.
+    """The shape of arrays of `shapes` together, by NumPy's rules.
+
+    Source:     mirrors jax.lax.broadcast_shapes.
 
     Raises:
         ValueError: the shapes do not fit together.
@@ -365,9 +367,7 @@ class Concatenate(Primitive):
     def transpose(self, ct: Any, *args: Any, dimension: int) -> tuple[Any, ...]:
         sizes = [aval_of(x).shape[dimension] for x in _with_avals(args)]
         parts = split(ct, sizes, dimension)
-        return tuple(
-            part if is_linear(x) else None for x, part in zip(args, parts, strict=True)
-        )
+        return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, dimension: int
@@ -403,7 +403,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     """
     arrays = [operand(x) for x in operands]
     if not arrays:
-        raise ValueError(message("lax.concatenate", "there is nothing to join.", got="operands: []"))
+        raise ValueError(message("lax.concatenate", "there is nothing to join.", got="no operands"))
     if len(arrays) == 1 and is_array(arrays[0]) and 0 <= dimension < arrays[0].ndim:
         return arrays[0]
     return concatenate_p.bind(*arrays, dimension=int(dimension))
@@ -520,7 +520,7 @@ class Pad(Primitive):
         )
         if any(n < 0 for n in shape):
             raise ValueError(
-                message("lax.pad", f"nothing is left: the result would be of shape {shape}.", got=facts)
+                message("lax.pad", f"too much is cut off: shape {shape} would be left.", got=facts)
             )
         weak = x.weak_type and value.weak_type
         return (x if weak else x.strip_weak_type()).with_shape(shape)
@@ -538,7 +538,7 @@ class Pad(Primitive):
         self, ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig
     ) -> tuple[Any, Any]:
         shape = _with_avals([x])[0].shape
-        ct_x = _unpad(ct, shape, padding_config) if is_linear(x) else None
+        ct_x = unpad(ct, shape, padding_config) if is_linear(x) else None
         if not is_linear(value):
             return ct_x, None
         inside = _mask_of_operand(shape, padding_config)
@@ -572,7 +572,7 @@ def _mask_of_operand(shape: Shape, padding_config: PaddingConfig) -> Any:
     return pad(structural.full(shape, True, np.bool_), np.False_, padding_config)
 
 
-def _unpad(ct: Any, shape: Shape, padding_config: PaddingConfig) -> Any:
+def unpad(ct: Any, shape: Shape, padding_config: PaddingConfig) -> Any:
     """The elements of `ct` where padding an array of `shape` puts the array's elements."""
     # Rows of interior + 1 elements begin with one of the array's: complete the last row, make
     # rows a dimension, and cut off all but its first element.
@@ -590,9 +590,7 @@ def _unpad(ct: Any, shape: Shape, padding_config: PaddingConfig) -> Any:
     return reshape(pad(rows, zero, tuple(itertools.chain(*cuts))), shape)
 
 
-def pad(
-    operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]
-) -> Any:
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
     """Puts `padding_value` around the elements of `operand`, and between them.
 
     Shapes:     operand: T[s], padding_value: T[] -> T[r]; in each dimension

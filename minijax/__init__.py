@@ -1,0 +1,51 @@
+"""minijax: a compiler for array programs.  `import minijax as jax` runs a JAX program."""
+
+from __future__ import annotations
+
+from minijax.core import bootstrap  # noqa: F401  isort: skip  jaxlib must be loaded first
+
+from minijax.core.config import config, enable_x64
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.statistics import cache_stats
+from minijax.interpreters.evaluation import eval_jaxpr
+from minijax.runtime.array import Array
+from minijax.runtime.client import (
+    cpu_devices,
+    default_backend,
+    device_count,
+    devices,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+)
+from minijax.transforms.grad import (
+    closure_convert,
+    grad,
+    jvp,
+    linear_transpose,
+    linearize,
+    value_and_grad,
+    vjp,
+)
+from minijax.transforms.jit import jit
+from minijax.transforms.placement import (
+    block_until_ready,
+    copy_to_host_async,
+    device_get,
+    device_put,
+)
+from minijax.transforms.stages import ShapeDtypeStruct
+from minijax.transforms.tracing import (
+    checking_leaks,
+    clear_caches,
+    disable_jit,
+    ensure_compile_time_eval,
+    eval_shape,
+    make_jaxpr,
+    named_scope,
+    typeof,
+)
+from minijax.transforms.vmap import vmap
+
+__version__ = "0.1.0"

@@ -1,0 +1,253 @@
+"""Where two trees differ, and what to say about it.
+
+Input: two tree definitions, or the trees.  Output: differences with their key paths, and errors
+that list all of them.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from minijax.core import key_paths, tree_registry
+from minijax.core.errors import message
+from minijax.core.tree_registry import KeyPath, PyTreeDef
+
+_LISTED = 8
+
+
+class Difference(NamedTuple):
+    """One place at which two trees have different nodes."""
+
+    path: KeyPath[Any]
+    first: str
+    second: str
+    reason: str
+    fix: str
+
+
+def differences(
+    first: PyTreeDef, second: PyTreeDef, leaves: Sequence[Any] | None = None, *, prefix: bool
+) -> Iterator[Difference]:
+    """The differences between two structures, none below another one.
+
+    Args:
+        first: the prefix, or the first of two equals.
+        second: the full structure.
+        leaves: the leaves of the full tree, if at hand: their types are named.
+        prefix: whether a leaf of `first` may stand for a whole subtree of `second`.
+    """
+    if prefix and first.node_data() is None:
+        return
+    if _is_same_node(first, second):
+        keys = key_paths.child_keys(second)
+        start = 0
+        for key, one, other in zip(keys, first.children(), second.children(), strict=True):
+            part = None if leaves is None else leaves[start : start + other.num_leaves]
+            start += other.num_leaves
+            for found in differences(one, other, part, prefix=prefix):
+                yield found._replace(path=(key, *found.path))
+    else:
+        reason, fix = _explanation(first, second, prefix=prefix)
+        yield Difference((), describe(first), describe(second, leaves), reason, fix)
+
+
+def _is_same_node(first: PyTreeDef, second: PyTreeDef) -> bool:
+    one, other = first.node_data(), second.node_data()
+    if one is None or other is None:
+        return one is other
+    return (
+        one[0] is other[0]
+        and len(first.children()) == len(second.children())
+        and _are_equal(one[1], other[1])
+    )
+
+
+def _are_equal(data: Any, other: Any) -> bool:
+    try:
+        return bool(data == other)
+    except Exception:  # noqa: BLE001  arrays as structure have no truth value: that is a difference
+        return False
+
+
+def _keys(treedef: PyTreeDef) -> list[Any] | None:
+    """The keys of a dictionary-like node."""
+    nodetype, data = treedef.node_data()
+    if nodetype is dict or nodetype is collections.OrderedDict:
+        return list(data)
+    return list(data[1]) if nodetype is collections.defaultdict else None
+
+
+def describe(treedef: PyTreeDef, leaves: Sequence[Any] | None = None) -> str:
+    """What stands at the root of a tree, in a few words: `list of length 2`, `None`."""
+    node = treedef.node_data()
+    if node is None:
+        return f"leaf of type {type(leaves[0]).__name__}" if leaves else "leaf"
+    nodetype, data = node
+    if nodetype is type(None):
+        return "None"
+    keys = _keys(treedef)
+    if keys is not None:
+        return f"{nodetype.__name__} with keys {_listed(keys)}" if keys else "empty dict"
+    count = len(treedef.children())
+    if nodetype is list or nodetype is tuple:
+        return f"{nodetype.__name__} of length {count}"
+    name = f"{nodetype.__module__}.{nodetype.__qualname__}"
+    if data is None or data == ():
+        return f"{name} with {count} child{'ren' * (count != 1)}"
+    return f"{name} with {count} child{'ren' * (count != 1)} and metadata {data!r}"
+
+
+def _listed(values: Sequence[Any]) -> str:
+    shown = ", ".join(repr(value) for value in values[:_LISTED])
+    return f"{shown}, and {len(values) - _LISTED} more" if len(values) > _LISTED else shown
+
+
+def _explanation(first: PyTreeDef, second: PyTreeDef, *, prefix: bool) -> tuple[str, str]:
+    """Why the roots of two structures differ, and the remedy."""
+    one, other = first.node_data(), second.node_data()
+    or_leaf = ", or one leaf for all of it" if prefix else ""
+    if type(None) in (one and one[0], other and other[0]):
+        return (
+            "None is a node without children, and matches None only",
+            "pass is_leaf=lambda x: x is None to make None a leaf",
+        )
+    if one is None or other is None:
+        return "one of them is a leaf", f"give both the same structure{or_leaf}"
+    if one[0] is not other[0]:
+        return "their types differ", f"use {other[0].__name__} in both{or_leaf}"
+    keys, other_keys = _keys(first), _keys(second)
+    if keys is not None and other_keys is not None and keys != other_keys:
+        return _key_explanation(keys, other_keys), f"use the keys {_listed(other_keys)}{or_leaf}"
+    if len(first.children()) != len(second.children()):
+        count = len(second.children())
+        return "their lengths differ", f"give {count} entries{or_leaf}"
+    return (
+        "their metadata differ",
+        "use equal metadata; they have to be hashable and comparable, so arrays belong in children",
+    )
+
+
+def _key_explanation(keys: Sequence[Any], others: Sequence[Any]) -> str:
+    missing = [key for key in others if key not in keys]
+    unexpected = [key for key in keys if key not in others]
+    parts = [f"missing {_listed(missing)}"] * bool(missing)
+    parts += [f"unexpected {_listed(unexpected)}"] * bool(unexpected)
+    return f"their keys differ: {'; '.join(parts) or 'same keys in another order'}"
+
+
+def mismatch_error(
+    user: str,
+    problem: str,
+    found: Iterable[Difference],
+    *,
+    first: str,
+    second: str,
+    hint: str = "",
+) -> ValueError:
+    """One error that lists every difference; `first` and `second` name the two trees."""
+    found = list(found)
+    pairs = [
+        f"{first}{key_paths.keystr(item.path)}: {item.first}   "
+        f"{second}{key_paths.keystr(item.path)}: {item.second}   ({item.reason})"
+        for item in found
+    ]
+    fixes = list(dict.fromkeys(item.fix for item in found))
+    return ValueError(
+        message(
+            user,
+            problem,
+            got="\n".join(pairs) or None,
+            expected=f"{first} to have the structure of {second}, down to the leaves of {first}",
+            fix="\n".join([*fixes, hint] if hint else fixes) or None,
+        )
+    )
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Callable[[str], ValueError]]:
+    """Why `prefix_tree` is no prefix of `full_tree`: functions from the prefix's name to an error."""
+    prefix = tree_registry.registry.flatten(prefix_tree, is_leaf)[1]
+    leaves, full = tree_registry.registry.flatten(full_tree)
+    return [
+        _error_of_name(found) for found in differences(prefix, full, leaves, prefix=True)
+    ]
+
+
+def _error_of_name(found: Difference) -> Callable[[str], ValueError]:
+    def error(name: str) -> ValueError:
+        problem = f"{name} is no tree prefix of the value: {found.reason}."
+        return mismatch_error("", problem, [found], first=name, second="value")
+
+    return error
+
+
+def equality_errors(
+    tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Iterator[tuple[KeyPath[Any], str, str, str]]:
+    """Where two trees, or two tree definitions, differ.
+
+    Yields `(key path, the first's node, the second's node, reason)`.
+    """
+    first, second = _structure(tree1, is_leaf), _structure(tree2, is_leaf)
+    for found in differences(first, second, prefix=False):
+        yield found.path, found.first, found.second, found.reason
+
+
+def _structure(tree: Any, is_leaf: Callable[[Any], bool] | None) -> PyTreeDef:
+    return tree if isinstance(tree, PyTreeDef) else tree_registry.registry.flatten(tree, is_leaf)[1]
+
+
+def map_error(
+    user: str, treedef: PyTreeDef, rest: Sequence[Any], original: ValueError
+) -> ValueError:
+    """The error of mapping over trees of which one of `rest` does not have the structure `treedef`."""
+    for i, tree in enumerate(rest):
+        leaves, full = tree_registry.registry.flatten(tree)
+        found = list(differences(treedef, full, leaves, prefix=True))
+        if found:
+            name = f"rest[{i}]"
+            problem = f"the structure of {name} does not match that of tree."
+            return mismatch_error(user, problem, found, first="tree", second=name)
+    return original
+
+
+def flatten_error(
+    tree: Any, is_leaf: Callable[[Any], bool] | None, original: Exception
+) -> Exception:
+    """The error of a tree that cannot be flattened, with the place of the guilty node."""
+    path: KeyPath[Any] = ()
+    node = tree
+    while (step := _guilty_child(node, is_leaf)) is not None:
+        path = (*path, step[0])
+        node = step[1]
+    place = f"tree{key_paths.keystr(path)}"
+    if not isinstance(node, dict):
+        original.add_note(f"  while flattening {place}, of type {type(node).__name__}")
+        return original
+    return ValueError(
+        message(
+            "tree.flatten",
+            f"the keys of {place} cannot be sorted.",
+            got=f"{place}: keys {_listed(list(node))}",
+            expected="keys that compare with each other: the order of leaves is that of the keys",
+            fix="use keys of one type, or a collections.OrderedDict, which keeps its own order",
+        )
+    )
+
+
+def _guilty_child(
+    node: Any, is_leaf: Callable[[Any], bool] | None
+) -> tuple[Any, Any] | None:
+    try:
+        one_level = tree_registry.registry.flatten_one_level_with_keys(node)
+    except Exception:  # noqa: BLE001  whatever user code raises, this node is the guilty one
+        return None
+    for key, child in one_level[0] if one_level else ():
+        try:
+            tree_registry.registry.flatten(child, is_leaf)
+        except Exception:  # noqa: BLE001  as above, somewhere below this child
+            return key, child
+    return None

@@ -1,0 +1,58 @@
+"""How exact the elementwise functions have to be: the `accuracy` argument of `exp`, `sin`, …"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from minijax.core.errors import message
+
+
+class AccuracyMode(enum.Enum):
+    """A named accuracy.  Mirrors jax.lax.AccuracyMode."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+    def attribute_text(self) -> str:
+        """The accuracy in MLIR's syntax."""
+        mode = f"#stablehlo.result_accuracy_mode<{self.name}>"
+        return f"#stablehlo.result_accuracy<mode = {mode}>"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The error that a result may have.  Mirrors jax.lax.Tolerance.
+
+    Attributes:
+        atol: absolute error.
+        rtol: relative error.
+        ulps: error in units of the last place.
+
+    Raises:
+        ValueError: a tolerance is negative, or none is set.
+    """
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.atol, self.rtol, self.ulps) < 0 or not (self.atol or self.rtol or self.ulps):
+            raise ValueError(
+                message(
+                    "lax.Tolerance",
+                    "tolerances must be non-negative, and one of them positive.",
+                    got={"atol": self.atol, "rtol": self.rtol, "ulps": self.ulps},
+                )
+            )
+
+    def attribute_text(self) -> str:
+        """The accuracy in MLIR's syntax."""
+        return (
+            f"#stablehlo.result_accuracy<atol = {self.atol:e}, rtol = {self.rtol:e}, "
+            f"ulps = {self.ulps}, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>"
+        )
+
+
+Accuracy = AccuracyMode | Tolerance | None

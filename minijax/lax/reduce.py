@@ -1,0 +1,450 @@
+"""Reductions over whole dimensions: sums, products, extrema, and where these are.
+
+The primitive `reduce_sum` is declared in `interpreters/structural.py`; the generic `reduce` is
+in `reducers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters import structural
+from minijax.interpreters.jvp import jvp_flat
+from minijax.interpreters.lowering import lower_function
+from minijax.interpreters.structural import check_axes, instantiate
+from minijax.interpreters.tangents import Zero, jvp_of_constant
+from minijax.lax.arguments import int_tuple, is_array
+from minijax.lax.binary import div, eq, max, min, mul
+from minijax.lax.convert import convert_element_type
+from minijax.lax.families import ANY, BITS, NUMERIC, Kinds, check_dtype
+from minijax.lax.folding import fold
+
+# The result of reducing nothing, as a NumPy scalar of a dtype.
+Identity = Callable[[Any], Any]
+
+
+def lowest(dtype: Any) -> Any:
+    """The least value of a dtype: the identity of `max`."""
+    if dtypes.issubdtype(dtype, np.inexact):
+        return np.asarray(-np.inf).astype(dtype)[()]
+    return np.False_ if dtype == np.bool_ else np.asarray(dtypes.iinfo(dtype).min, dtype)[()]
+
+
+def highest(dtype: Any) -> Any:
+    """The greatest value of a dtype: the identity of `min`."""
+    if dtypes.issubdtype(dtype, np.inexact):
+        return np.asarray(np.inf).astype(dtype)[()]
+    return np.True_ if dtype == np.bool_ else np.asarray(dtypes.iinfo(dtype).max, dtype)[()]
+
+
+def zero(dtype: Any) -> Any:
+    """The identity of addition."""
+    return np.zeros((), dtype)[()]
+
+
+def _one(dtype: Any) -> Any:
+    return np.ones((), dtype)[()]
+
+
+def _all_bits(dtype: Any) -> Any:
+    return np.True_ if dtype == np.bool_ else np.asarray(-1).astype(dtype)[()]
+
+
+class Reduction(Primitive):
+    """Combines the elements along `axes` by an associative, commutative operation.
+
+    Shapes: operand: T[s] -> T[s without axes].
+
+    Args:
+        name: the primitive's name.
+        op: the StableHLO operation that combines two elements.
+        combine: the function of `lax` that does.
+        identity: the result of combining nothing.
+        accepts: kinds of dtypes it takes.
+        tangent: `(x, x_dot, out, axes) -> out_dot`; None where the derivative is zero.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        op: str,
+        *,
+        combine: Callable[[Any, Any], Any] | None = None,
+        identity: Identity,
+        accepts: Kinds,
+        tangent: Callable[[Any, Any, Any, Shape], Any] | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.op = op
+        self.combine = combine
+        self.identity = identity
+        self.accepts = accepts
+        self.tangent = tangent
+
+    def abstract_eval(self, x: ShapedArray, *, axes: Shape) -> ShapedArray:
+        check_dtype(self.name, "operand", x, self.accepts)
+        check_axes(f"lax.{self.name}", x, axes)
+        return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in axes))
+
+    def lower(self, ctx: Any, x: Any, *, axes: Shape) -> Any:
+        dtype = ctx.avals_in[0].dtype
+        init = self.identity(dtype)
+        if self.combine is None or not dtypes.issubdtype(dtype, np.complexfloating):
+            return ctx.reduce(self.op, x, axes, init)
+        # Complex numbers have no order in StableHLO: that of `lax` is a composition.
+        scalar = shaped_array((), dtype)
+        body = _region_of(lambda a, b: [self.combine(a, b)], [scalar, scalar])  # type: ignore[misc]
+        return ctx.ops(
+            "stablehlo.reduce",
+            [x, ctx.constant(init, dtype)],
+            {"dimensions": ctx.i64_array(axes)},
+            regions=[([ctx.type_of(scalar)] * 2, body)],
+        )[0]
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: Shape
+    ) -> tuple[Any, Any]:
+        (x,), (x_dot,) = primals, tangents
+        out = self.bind(x, axes=axes)
+        if type(x_dot) is Zero or self.tangent is None:
+            return out, Zero.like(out)
+        return out, self.tangent(x, x_dot, out, axes)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Shape
+    ) -> tuple[Any, int]:
+        dim = dims[0]
+        moved = tuple(a + (a >= dim) for a in axes)
+        return self.bind(args[0], axes=moved), dim - sum(a < dim for a in moved)
+
+
+def _region_of(
+    function: Callable[..., Sequence[Any]], avals: Sequence[Any]
+) -> Callable[..., Sequence[Any]]:
+    def body(ctx: Any, *values: Any) -> Sequence[Any]:
+        ctx.avals_in = avals
+        return lower_function(ctx, function, *values)
+
+    return body
+
+
+def _tangent_of_extremum(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
+    # Elements that attain the extremum share the derivative in equal parts.
+    shape = aval_of(x).shape
+    kept = [d for d in range(len(shape)) if d not in axes]
+    attained = eq(x, structural.broadcast_in_dim(out, shape, kept))
+    weights = convert_element_type(attained, aval_of(x_dot).dtype)
+    count = structural.reduce_sum(weights, axes)
+    return div(structural.reduce_sum(mul(x_dot, weights), axes), count)
+
+
+def _tangent_of_product(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
+    # The product rule, applied at each step of a product by halves: no division by elements.
+    def product(x: Any) -> list[Any]:
+        return fold(lambda a, b: [mul(a, b)], [x], [_one(x.dtype)], axes)
+
+    _, (tangent,) = jvp_flat(product, [x], [x_dot])
+    return instantiate(tangent)
+
+
+reduce_prod_p = Reduction(
+    "reduce_prod",
+    "stablehlo.multiply",
+    identity=_one,
+    accepts=NUMERIC,
+    tangent=_tangent_of_product,
+)
+reduce_max_p = Reduction(
+    "reduce_max",
+    "stablehlo.maximum",
+    combine=max,
+    identity=lowest,
+    accepts=ANY,
+    tangent=_tangent_of_extremum,
+)
+reduce_min_p = Reduction(
+    "reduce_min",
+    "stablehlo.minimum",
+    combine=min,
+    identity=highest,
+    accepts=ANY,
+    tangent=_tangent_of_extremum,
+)
+reduce_and_p = Reduction("reduce_and", "stablehlo.and", identity=_all_bits, accepts=BITS)
+reduce_or_p = Reduction("reduce_or", "stablehlo.or", identity=zero, accepts=BITS)
+reduce_xor_p = Reduction("reduce_xor", "stablehlo.xor", identity=zero, accepts=BITS)
+
+
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """The sum over `axes`.
+
+    Shapes:     operand: T[s] -> T[s without axes].
+    Dtypes:     numeric; the result has the same dtype, and sums are rounded to it.
+    Derivative: transposes to a broadcast.
+    Lowers to:  stablehlo.reduce with stablehlo.add.
+    Source:     mirrors jax.lax.reduce_sum.
+
+    Raises:
+        TypeError: the dtype is bool.
+        ValueError: an axis is out of range, or named twice.
+    """
+    aval = aval_of(operand)
+    check_dtype("reduce_sum", "operand", aval, NUMERIC)
+    axes = int_tuple(axes, "lax.reduce_sum", "axes")
+    if not axes and is_array(operand):
+        return operand
+    return structural.reduce_sum_p.bind(operand, axes=axes, out_sharding=out_sharding)
+
+
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+    """The product over `axes`.
+
+    Shapes:     operand: T[s] -> T[s without axes].
+    Dtypes:     numeric.
+    Derivative: exact also where elements are zero.
+    Lowers to:  stablehlo.reduce with stablehlo.multiply.
+    Source:     mirrors jax.lax.reduce_prod.
+
+    Raises:
+        TypeError: the dtype is bool.
+        ValueError: an axis is out of range, or named twice.
+    """
+    return _reduced(reduce_prod_p, operand, axes)
+
+
+def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+    """The maximum over `axes`; NaN where there is a NaN, the lowest value where there is nothing.
+
+    Shapes:     operand: T[s] -> T[s without axes].
+    Dtypes:     any; complex numbers are ordered by real part, then imaginary part.
+    Derivative: elements that attain the maximum share it in equal parts.
+    Lowers to:  stablehlo.reduce with stablehlo.maximum.
+    Source:     mirrors jax.lax.reduce_max.
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
+    """
+    return _reduced(reduce_max_p, operand, axes)
+
+
+def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+    """The minimum over `axes`; NaN where there is a NaN, the highest value where there is nothing.
+
+    Shapes:     operand: T[s] -> T[s without axes].
+    Dtypes:     any; complex numbers are ordered by real part, then imaginary part.
+    Derivative: elements that attain the minimum share it in equal parts.
+    Lowers to:  stablehlo.reduce with stablehlo.minimum.
+    Source:     mirrors jax.lax.reduce_min.
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
+    """
+    return _reduced(reduce_min_p, operand, axes)
+
+
+def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+    """The conjunction over `axes`, bit by bit for integers.
+
+    Shapes:     operand: T[s] -> T[s without axes].
+    Dtypes:     bool or integer.
+    Lowers to:  stablehlo.reduce with stablehlo.and.
+    Source:     mirrors jax.lax.reduce_and.
+
+    Raises:
+        TypeError: the dtype is neither bool nor integer.
+        ValueError: an axis is out of range, or named twice.
+    """
+    return _reduced(reduce_and_p, operand, axes)
+
+
+def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+    """The disjunction over `axes`, bit by bit for integers.
+
+    Shapes:     operand: T[s] -> T[s without axes].
+    Dtypes:     bool or integer.
+    Lowers to:  stablehlo.reduce with stablehlo.or.
+    Source:     mirrors jax.lax.reduce_or.
+
+    Raises:
+        TypeError: the dtype is neither bool nor integer.
+        ValueError: an axis is out of range, or named twice.
+    """
+    return _reduced(reduce_or_p, operand, axes)
+
+
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+    """The exclusive disjunction (parity) over `axes`, bit by bit for integers.
+
+    Shapes:     operand: T[s] -> T[s without axes].
+    Dtypes:     bool or integer.
+    Lowers to:  stablehlo.reduce with stablehlo.xor.
+    Source:     mirrors jax.lax.reduce_xor.
+
+    Raises:
+        TypeError: the dtype is neither bool nor integer.
+        ValueError: an axis is out of range, or named twice.
+    """
+    return _reduced(reduce_xor_p, operand, axes)
+
+
+def _reduced(primitive: Reduction, operand: Any, axes: Sequence[int]) -> Any:
+    return primitive.bind(operand, axes=int_tuple(axes, f"lax.{primitive.name}", "axes"))
+
+
+class ArgReduction(Primitive):
+    """Where the extremum along one axis is; its first place, a NaN being more extreme than all.
+
+    Shapes: operand: T[s] -> I[s without axes], I = index_dtype.
+
+    Args:
+        name: the primitive's name.
+        direction: the comparison that tells a more extreme element, `"GT"` or `"LT"`.
+        identity: the least extreme value.
+    """
+
+    jvp = jvp_of_constant
+
+    def __init__(self, name: str, direction: str, identity: Identity) -> None:
+        super().__init__(name)
+        self.direction = direction
+        self.identity = identity
+
+    def abstract_eval(self, x: ShapedArray, *, axes: Shape, index_dtype: Any) -> ShapedArray:
+        name = f"lax.{self.name}"
+        if len(axes) != 1 or not 0 <= axes[0] < x.ndim:
+            raise ValueError(
+                message(
+                    name,
+                    "the axis is out of range.",
+                    got={"operand": x, "axis": axes[0] if len(axes) == 1 else axes},
+                    expected=f"one axis from 0 to {x.ndim - 1}",
+                )
+            )
+        if not dtypes.issubdtype(index_dtype, np.integer):
+            raise TypeError(
+                message(name, "index_dtype must be an integer dtype.", got=str(index_dtype))
+            )
+        if x.shape[axes[0]] == 0:
+            raise ValueError(
+                message(
+                    name, "there is nothing to choose from.", got={"operand": x, "axis": axes[0]}
+                )
+            )
+        check_dtype(self.name, "operand", x, (np.floating, np.integer, np.bool_))
+        shape = x.shape[: axes[0]] + x.shape[axes[0] + 1 :]
+        return x.update(shape=shape, dtype=np.dtype(index_dtype), weak_type=False)
+
+    def lower(self, ctx: Any, x: Any, *, axes: Shape, index_dtype: Any) -> Any:
+        aval, out = ctx.avals_in[0], ctx.avals_out[0]
+        value = shaped_array((), aval.dtype)
+        index = shaped_array((), index_dtype)
+        indices = ctx.op(
+            "stablehlo.iota",
+            [],
+            {"iota_dimension": ctx.integer(axes[0])},
+            ctx.tensor_type(aval.shape, index_dtype),
+        )
+        inits = [
+            ctx.constant(self.identity(aval.dtype), aval.dtype),
+            ctx.constant(0, index_dtype),
+        ]
+        scalars = [ctx.type_of(value), ctx.type_of(index)]
+        return ctx.ops(
+            "stablehlo.reduce",
+            [x, indices, *inits],
+            {"dimensions": ctx.i64_array(axes)},
+            types=[ctx.tensor_type(out.shape, aval.dtype), ctx.type_of(out)],
+            regions=[
+                (
+                    scalars * 2,
+                    lambda inner, a, i, b, j: self._choose(inner, value, index, (a, i), (b, j)),
+                )
+            ],
+        )[1]
+
+    def _choose(
+        self, ctx: Any, value: ShapedArray, index: ShapedArray, x: Any, y: Any
+    ) -> list[Any]:
+        (a, i), (b, j) = x, y
+        boolean = ctx.tensor_type((), np.bool_)
+        better = ctx.compare(self.direction, a, b, value)
+        equal = ctx.compare("EQ", a, b, value)
+        if dtypes.issubdtype(value.dtype, np.floating):
+            a_nan = ctx.compare("NE", a, a, value)
+            b_nan = ctx.compare("NE", b, b, value)
+            b_number = ctx.op("stablehlo.not", [b_nan], None, boolean)
+            only_a = ctx.op("stablehlo.and", [a_nan, b_number], None, boolean)
+            both = ctx.op("stablehlo.and", [a_nan, b_nan], None, boolean)
+            better = ctx.op("stablehlo.or", [better, only_a], None, boolean)
+            equal = ctx.op("stablehlo.or", [equal, both], None, boolean)
+        earlier = ctx.compare("LT", i, j, index)
+        tied = ctx.op("stablehlo.and", [equal, earlier], None, boolean)
+        first = ctx.op("stablehlo.or", [better, tied], None, boolean)
+        return [
+            ctx.op("stablehlo.select", [first, a, b], None, ctx.type_of(value)),
+            ctx.op("stablehlo.select", [first, i, j], None, ctx.type_of(index)),
+        ]
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        axes: Shape,
+        index_dtype: Any,
+    ) -> tuple[Any, int]:
+        (axis,), dim = axes, dims[0]
+        moved = axis + (axis >= dim)
+        out = self.bind(args[0], axes=(moved,), index_dtype=index_dtype)
+        return out, dim - (moved < dim)
+
+
+argmax_p = ArgReduction("argmax", "GT", lowest)
+argmin_p = ArgReduction("argmin", "LT", highest)
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The index of the first maximum along `axis`, or of the first NaN.
+
+    Shapes:     operand: T[s] -> index_dtype[s without axis].
+    Dtypes:     ordered; index_dtype is an integer dtype.
+    Derivative: none; the result is an integer.
+    Lowers to:  stablehlo.reduce over values and indices.
+    Source:     mirrors jax.lax.argmax.
+
+    Raises:
+        ValueError: the axis is out of range, or its dimension is empty.
+        TypeError: `index_dtype` is not an integer dtype, or the operand is complex.
+    """
+    return _arg_reduced(argmax_p, operand, axis, index_dtype)
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The index of the first minimum along `axis`, or of the first NaN.
+
+    Shapes:     operand: T[s] -> index_dtype[s without axis].
+    Dtypes:     ordered; index_dtype is an integer dtype.
+    Derivative: none; the result is an integer.
+    Lowers to:  stablehlo.reduce over values and indices.
+    Source:     mirrors jax.lax.argmin.
+
+    Raises:
+        ValueError: the axis is out of range, or its dimension is empty.
+        TypeError: `index_dtype` is not an integer dtype, or the operand is complex.
+    """
+    return _arg_reduced(argmin_p, operand, axis, index_dtype)
+
+
+def _arg_reduced(primitive: ArgReduction, operand: Any, axis: int, index_dtype: Any) -> Any:
+    name = f"lax.{primitive.name}"
+    (axis,) = int_tuple((axis,), name, "axis")
+    index_dtype = dtypes.canonicalize_user_dtype(index_dtype, name)
+    return primitive.bind(operand, axes=(axis,), index_dtype=index_dtype)

@@ -1,0 +1,529 @@
+"""Elementwise functions of one array: signs, rounding, exponentials, bits, complex parts.
+
+Trigonometric functions are in `trigonometry.py`, powers and roots in `power.py`.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes, tree
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters.tangents import Zero, jvp_of_constant
+from minijax.lax.accuracy import Accuracy
+from minijax.lax.binary import add, div, ge, mul, sub
+from minijax.lax.families import (
+    BITS,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    INTEGER,
+    NUMERIC,
+    Binary,
+    Unary,
+    bool_dtype,
+    check_dtype,
+    neg_p,
+    operand,
+    operands,
+)
+from minijax.lax.select import select
+
+
+def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:
+    """Binds a primitive that takes an accuracy; the default one is not written down.
+
+    Raises:
+        NotImplementedError: `accuracy` is none.
+    """
+    if accuracy is None:
+        return primitive.bind(operand(x))
+    if not isinstance(accuracy, Accuracy):
+        raise NotImplementedError(
+            message(
+                f"lax.{primitive.name}",
+                "not an accuracy.",
+                got=repr(accuracy),
+                expected="lax.AccuracyMode or lax.Tolerance",
+            )
+        )
+    return primitive.bind(operand(x), accuracy=accuracy)
+
+
+def neg(x: Any) -> Any:
+    """The negatives `-x`.
+
+    Dtypes:     numeric.
+    Derivative: linear.
+    Lowers to:  stablehlo.negate.
+    Source:     mirrors jax.lax.neg.
+    """
+    return neg_p.bind(operand(x))
+
+
+def _lower_sign(ctx: Any, x: Any) -> Any:
+    (aval,) = ctx.avals_in
+    if not dtypes.issubdtype(aval.dtype, np.unsignedinteger):
+        return ctx.op("stablehlo.sign", [x])
+    one = ctx.full(aval.shape, 1, aval.dtype)
+    return ctx.op("stablehlo.minimum", [x, one])
+
+
+sign_p = Unary("sign", _lower_sign, accepts=NUMERIC, derivative=Unary.FLAT)
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1 for negative, zero and positive numbers; z / |z| for complex ones.
+
+    Dtypes:     numeric.
+    Derivative: zero.
+    Lowers to:  stablehlo.sign.
+    Source:     mirrors jax.lax.sign.
+    """
+    return sign_p.bind(operand(x))
+
+
+class Abs(Primitive):
+    """The absolute value of each element; of a complex number it is real.
+
+    Shapes: x: T[s] -> real part of T[s].
+    """
+
+    name = "abs"
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        check_dtype("abs", "x", x, (np.signedinteger, *INEXACT))
+        dtype = dtypes.real_dtype_of(x.dtype)
+        return x if dtype == x.dtype else shaped_array(x.shape, dtype, x.weak_type)
+
+    def lower(self, ctx: Any, x: Any) -> Any:
+        return ctx.op("stablehlo.abs", [x])
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (x_dot,) = primals, tangents
+        out = self.bind(x)
+        if type(x_dot) is Zero:
+            return out, Zero.like(out)
+        if dtypes.issubdtype(aval_of(x).dtype, np.complexfloating):
+            # d|z| = Re(dz z̄) / |z|
+            return out, real(mul(x_dot, conj(sign(x))))
+        return out, select(ge(x, 0), x_dot, neg(x_dot))
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
+        return self.bind(*args), dims[0]
+
+
+abs_p = Abs()
+
+
+def abs(x: Any) -> Any:  # noqa: A001  JAX's name
+    """The absolute values `|x|`; of complex numbers they are real.
+
+    Dtypes:     signed integer, floating or complex.
+    Derivative: that of x or -x; of x at 0.
+    Lowers to:  stablehlo.abs.
+    Source:     mirrors jax.lax.abs.
+    """
+    return abs_p.bind(operand(x))
+
+
+floor_p = Unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=Unary.FLAT)
+
+
+def floor(x: Any) -> Any:
+    """The largest whole numbers that are at most `x`.
+
+    Dtypes:     floating.
+    Derivative: zero.
+    Lowers to:  stablehlo.floor.
+    Source:     mirrors jax.lax.floor.
+    """
+    return floor_p.bind(operand(x))
+
+
+ceil_p = Unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=Unary.FLAT)
+
+
+def ceil(x: Any) -> Any:
+    """The smallest whole numbers that are at least `x`.
+
+    Dtypes:     floating.
+    Derivative: zero.
+    Lowers to:  stablehlo.ceil.
+    Source:     mirrors jax.lax.ceil.
+    """
+    return ceil_p.bind(operand(x))
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where `round` takes numbers halfway between two whole ones.  Mirrors jax.lax."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class Round(Primitive):
+    """Rounds each element to a whole number.
+
+    Shapes: x: T[s] -> T[s].  Its derivative is zero.
+    """
+
+    name = "round"
+    jvp = jvp_of_constant
+
+    def abstract_eval(self, x: ShapedArray, *, rounding_method: RoundingMethod) -> ShapedArray:
+        check_dtype("round", "x", x, FLOAT)
+        return x
+
+    def lower(self, ctx: Any, x: Any, *, rounding_method: RoundingMethod) -> Any:
+        if rounding_method is RoundingMethod.AWAY_FROM_ZERO:
+            return ctx.op("stablehlo.round_nearest_afz", [x])
+        return ctx.op("stablehlo.round_nearest_even", [x])
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*args, **params), dims[0]
+
+
+round_p = Round()
+
+
+def round(  # noqa: A001  JAX's name
+    x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
+) -> Any:
+    """The whole numbers next to `x`; halves go where `rounding_method` says.
+
+    Dtypes:     floating.
+    Derivative: zero.
+    Lowers to:  stablehlo.round_nearest_afz or round_nearest_even.
+    Source:     mirrors jax.lax.round.
+
+    Raises:
+        ValueError: there is no such method.
+    """
+    return round_p.bind(operand(x), rounding_method=RoundingMethod(rounding_method))
+
+
+is_finite_p = Unary(
+    "is_finite", "stablehlo.is_finite", accepts=FLOAT, derivative=Unary.FLAT, result=bool_dtype
+)
+
+
+def is_finite(x: Any) -> Any:
+    """Whether each element is neither infinite nor NaN.
+
+    Dtypes:     floating.
+    Lowers to:  stablehlo.is_finite.
+    Source:     mirrors jax.lax.is_finite.
+    """
+    return is_finite_p.bind(operand(x))
+
+
+exp_p = Unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, y: y)
+
+
+def exp(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The exponentials `eˣ`.
+
+    Dtypes:     floating or complex.
+    Derivative: eˣ.
+    Lowers to:  stablehlo.exponential.
+    Source:     mirrors jax.lax.exp.
+    """
+    return apply_accurately(exp_p, x, accuracy)
+
+
+def _lower_exp2(ctx: Any, x: Any) -> Any:
+    (aval,) = ctx.avals_in
+    scaled = ctx.op("stablehlo.multiply", [x, ctx.full(aval.shape, math.log(2), aval.dtype)])
+    return ctx.op("stablehlo.exponential", [scaled])
+
+
+exp2_p = Unary("exp2", _lower_exp2, accepts=INEXACT, derivative=lambda x, y: mul(y, math.log(2)))
+
+
+def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The powers of two `2ˣ`.
+
+    Dtypes:     floating or complex.
+    Derivative: 2ˣ ln 2.
+    Lowers to:  stablehlo.exponential of x ln 2.
+    Source:     mirrors jax.lax.exp2.
+    """
+    return apply_accurately(exp2_p, x, accuracy)
+
+
+expm1_p = Unary(
+    "expm1",
+    "stablehlo.exponential_minus_one",
+    accepts=INEXACT,
+    derivative=lambda x, y: add(y, 1.0),
+)
+
+
+def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """`eˣ - 1`, exact also where x is near 0.
+
+    Dtypes:     floating or complex.
+    Derivative: eˣ.
+    Lowers to:  stablehlo.exponential_minus_one.
+    Source:     mirrors jax.lax.expm1.
+    """
+    return apply_accurately(expm1_p, x, accuracy)
+
+
+log_p = Unary("log", "stablehlo.log", accepts=INEXACT, derivative=lambda x, y: div(1.0, x))
+
+
+def log(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The natural logarithms `ln x`.
+
+    Dtypes:     floating or complex.
+    Derivative: 1 / x.
+    Lowers to:  stablehlo.log.
+    Source:     mirrors jax.lax.log.
+    """
+    return apply_accurately(log_p, x, accuracy)
+
+
+log1p_p = Unary(
+    "log1p",
+    "stablehlo.log_plus_one",
+    accepts=INEXACT,
+    derivative=lambda x, y: div(1.0, add(x, 1.0)),
+)
+
+
+def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """`ln(1 + x)`, exact also where x is near 0.
+
+    Dtypes:     floating or complex.
+    Derivative: 1 / (1 + x).
+    Lowers to:  stablehlo.log_plus_one.
+    Source:     mirrors jax.lax.log1p.
+    """
+    return apply_accurately(log1p_p, x, accuracy)
+
+
+logistic_p = Unary(
+    "logistic",
+    "stablehlo.logistic",
+    accepts=INEXACT,
+    derivative=lambda x, y: mul(y, sub(1.0, y)),
+)
+
+
+def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The logistic function `1 / (1 + e⁻ˣ)`, a smooth step from 0 to 1.
+
+    Dtypes:     floating or complex.
+    Derivative: y (1 - y), where y is the result.
+    Lowers to:  stablehlo.logistic.
+    Source:     mirrors jax.lax.logistic.
+    """
+    return apply_accurately(logistic_p, x, accuracy)
+
+
+not_p = Unary("not", "stablehlo.not", accepts=BITS, derivative=Unary.FLAT)
+
+
+def bitwise_not(x: Any) -> Any:
+    """Each bit turned over; of booleans, the negation.
+
+    Dtypes:     integer or bool.
+    Lowers to:  stablehlo.not.
+    Source:     mirrors jax.lax.bitwise_not.
+    """
+    return not_p.bind(operand(x))
+
+
+population_count_p = Unary(
+    "population_count", "stablehlo.popcnt", accepts=INTEGER, derivative=Unary.FLAT
+)
+
+
+def population_count(x: Any) -> Any:
+    """How many bits of each element are set.
+
+    Dtypes:     integer.
+    Lowers to:  stablehlo.popcnt.
+    Source:     mirrors jax.lax.population_count.
+    """
+    return population_count_p.bind(operand(x))
+
+
+clz_p = Unary("clz", "stablehlo.count_leading_zeros", accepts=INTEGER, derivative=Unary.FLAT)
+
+
+def clz(x: Any) -> Any:
+    """How many bits of each element are zero above the highest one that is set.
+
+    Dtypes:     integer.
+    Lowers to:  stablehlo.count_leading_zeros.
+    Source:     mirrors jax.lax.clz.
+    """
+    return clz_p.bind(operand(x))
+
+
+real_p = Unary(
+    "real",
+    "stablehlo.real",
+    accepts=COMPLEX,
+    derivative=Unary.LINEAR,
+    transposed=lambda ct, x: complex(ct, 0.0),
+    result=dtypes.real_dtype_of,
+)
+
+
+def real(x: Any) -> Any:
+    """The real parts.
+
+    Dtypes:     complex -> floating.
+    Derivative: linear over the reals.
+    Lowers to:  stablehlo.real.
+    Source:     mirrors jax.lax.real.
+    """
+    return real_p.bind(operand(x))
+
+
+imag_p = Unary(
+    "imag",
+    "stablehlo.imag",
+    accepts=COMPLEX,
+    derivative=Unary.LINEAR,
+    transposed=lambda ct, x: complex(0.0, neg(ct)),
+    result=dtypes.real_dtype_of,
+)
+
+
+def imag(x: Any) -> Any:
+    """The imaginary parts.
+
+    Dtypes:     complex -> floating.
+    Derivative: linear over the reals.
+    Lowers to:  stablehlo.imag.
+    Source:     mirrors jax.lax.imag.
+    """
+    return imag_p.bind(operand(x))
+
+
+complex_p = Binary(
+    "complex",
+    "stablehlo.complex",
+    accepts=(np.float32, np.float64),
+    derivatives=(
+        lambda g, x, y, out: complex(g, 0.0),
+        lambda g, x, y, out: complex(0.0, g),
+    ),
+    transposes=(lambda ct, x, y: real(ct), lambda ct, x, y: neg(imag(ct))),
+    result=dtypes.complex_dtype_of,
+)
+
+
+def complex(x: Any, y: Any) -> Any:  # noqa: A001  JAX's name
+    """The complex numbers `x + iy`.
+
+    Shapes:     x: T[s], y: T[t] -> complex T[broadcast of s and t].
+    Dtypes:     float32 or float64.
+    Derivative: linear in x and y.
+    Lowers to:  stablehlo.complex.
+    Source:     mirrors jax.lax.complex.
+    """
+    return complex_p.bind(*operands(x, y))
+
+
+class Conj(Primitive):
+    """The complex conjugate of each element; of a real one, as a complex number.
+
+    Shapes: x: T[s] -> complex T[s].  Linear over the reals.
+    """
+
+    name = "conj"
+
+    def abstract_eval(self, x: ShapedArray, *, input_dtype: Any) -> ShapedArray:
+        check_dtype("conj", "x", x, (np.float32, np.float64, *COMPLEX))
+        return shaped_array(x.shape, dtypes.complex_dtype_of(x.dtype), x.weak_type)
+
+    def lower(self, ctx: Any, x: Any, *, input_dtype: Any) -> Any:
+        aval = ctx.avals_in[0]
+        if dtypes.issubdtype(input_dtype, np.complexfloating):
+            return ctx.op("chlo.conj", [x])
+        return ctx.op("stablehlo.complex", [x, ctx.full(aval.shape, 0, aval.dtype)])
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, input_dtype: Any
+    ) -> tuple[Any, Any]:
+        out = conj(*primals)
+        return out, Zero.like(out) if type(tangents[0]) is Zero else conj(*tangents)
+
+    def transpose(self, ct: Any, x: Any, *, input_dtype: Any) -> tuple[Any]:
+        if dtypes.issubdtype(input_dtype, np.complexfloating):
+            return (conj(ct),)
+        return (real(ct),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*args, **params), dims[0]
+
+
+conj_p = Conj()
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugates; real numbers become complex.
+
+    Dtypes:     float32, float64 or complex -> complex.
+    Derivative: linear over the reals.
+    Lowers to:  chlo.conj.
+    Source:     mirrors jax.lax.conj.
+    """
+    x = operand(x)
+    return conj_p.bind(x, input_dtype=aval_of(x).dtype)
+
+
+class StopGradient(Primitive):
+    """Passes each element on, and has no derivative.
+
+    Shapes: x: T[s] -> T[s].
+    """
+
+    name = "stop_gradient"
+    jvp = jvp_of_constant
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return x
+
+    def lower(self, ctx: Any, x: Any) -> Any:
+        return x
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
+        return self.bind(*args), dims[0]
+
+
+stop_gradient_p = StopGradient()
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x` as it is, held constant by differentiation.
+
+    Args:
+        x: an array, or a tree of arrays.
+
+    Derivative: zero.
+    Lowers to:  nothing.
+    Source:     mirrors jax.lax.stop_gradient.
+    """
+    return tree.map(_stop_gradient_of_leaf, x)
+
+
+def _stop_gradient_of_leaf(x: Any) -> Any:
+    return x if aval_of(x).dtype == dtypes.float0 else stop_gradient_p.bind(x)

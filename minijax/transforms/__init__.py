@@ -1,0 +1,1 @@
+"""Transformations: what users wrap functions with.  One file each."""

@@ -1,0 +1,188 @@
+"""Between functions of trees and functions of flat values.  Step 1 of the walk.
+
+Input: a user's function and its arguments.  Output: leaves, tree definitions, types, and the
+names of the leaves for messages.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import tree
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.core.jaxpr import DebugInfo
+
+
+def function_name(function: Any) -> str:
+    """What a function is called in texts and modules."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def source_of(function: Any) -> str:
+    """The function's name, and where it is defined where that can be told."""
+    inner = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    code = getattr(inner, "__code__", None)
+    name = function_name(function)
+    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _signature_names(function: Any) -> tuple[str, ...] | None:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    names = []
+    for parameter in parameters:
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            names.append(f"*{parameter.name}")
+    return tuple(names)
+
+
+def parameter_names(function: Any) -> tuple[str, ...] | None:
+    """Names of the positional parameters of a function, or None where it has no signature."""
+    try:
+        return _signature_names(function)
+    except TypeError:
+        return None
+
+
+def debug_info(
+    traced_for: str,
+    function: Any,
+    in_tree: Any,
+    positions: Sequence[int] | None = None,
+) -> DebugInfo:
+    """Where a jaxpr traced from `function` comes from.
+
+    Args:
+        traced_for: the transformation.
+        function: the user's function.
+        in_tree: tree of (args, kwargs).
+        positions: the parameters that `args` are, when others are held fixed.
+    """
+    names = parameter_names(function)
+    if names is not None and positions is not None:
+        names = tuple(_name_at(names, i) for i in positions)
+    paths = tuple(tree.argument_paths(in_tree, names))
+    return DebugInfo(traced_for, source_of(function), paths, None, function_name(function))
+
+
+def _name_at(names: Sequence[str], position: int) -> str:
+    if names and names[-1].startswith("*") and position >= len(names) - 1:
+        return f"{names[-1][1:]}[{position - len(names) + 1}]"
+    return names[position] if position < len(names) else f"args[{position}]"
+
+
+def result_paths(out_tree: Any) -> tuple[str, ...]:
+    """The paths of a function's results: `result`, `result['w']`, …"""
+    dummy = tree.unflatten(out_tree, [0] * out_tree.num_leaves)
+    return tuple(
+        "result" + tree.keystr(path) for path, _ in tree.leaves_with_path(dummy)
+    )
+
+
+class FlatFunction:
+    """A function of trees as one of leaves; after a call, `out_tree` is the tree of its results."""
+
+    __slots__ = ("function", "in_tree", "name", "out_tree")
+
+    def __init__(self, function: Callable[..., Any], in_tree: Any, name: str) -> None:
+        self.function = function
+        self.in_tree = in_tree
+        self.name = name
+        self.out_tree: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        args, kwargs = tree.unflatten(self.in_tree, leaves)
+        out = self.function(*args, **kwargs)
+        flat, self.out_tree = tree.flatten(out)
+        for i, x in enumerate(flat):
+            if not hasattr(x, "aval"):
+                self._check_result(i, x)
+        return flat  # type: ignore[no-any-return]
+
+    def _check_result(self, index: int, x: Any) -> None:
+        try:
+            aval_of(x)
+        except TypeError:
+            raise TypeError(
+                message(
+                    self.name,
+                    "a result is no array and no number.",
+                    got=f"{result_paths(self.out_tree)[index]}: "
+                    f"{x!r} of type {type(x).__name__}",
+                    expected="trees of arrays and numbers",
+                )
+            ) from None
+
+
+def avals_of(
+    leaves: Sequence[Any], names: Callable[[], Sequence[str]], transformation: str
+) -> tuple[Any, ...]:
+    """The types of flat arguments.
+
+    Raises:
+        TypeError: one is no array and no number; the text names it.
+    """
+    try:
+        return tuple(map(aval_of, leaves))
+    except (TypeError, OverflowError) as error:
+        for name, x in zip(names(), leaves, strict=True):
+            try:
+                aval_of(x)
+            except TypeError:
+                raise TypeError(
+                    message(
+                        transformation,
+                        f"the argument {name} is no array and no number.",
+                        got=f"{x!r} of type {type(x).__name__}",
+                        expected="arrays, Python or NumPy scalars, and trees of them",
+                        fix="mark other arguments as static (static_argnums, static_argnames)",
+                    )
+                ) from None
+            except OverflowError as overflow:
+                raise OverflowError(f"argument {name}: {overflow}") from None
+        raise error
+
+
+def normalize_argnums(
+    name: str, argnums: int | Sequence[int], count: int
+) -> tuple[tuple[int, ...], bool]:
+    """Argument positions as a tuple of non-negative ints, and whether one int was given.
+
+    Raises:
+        TypeError: a position is no integer.
+        ValueError: a position is out of range.
+    """
+    single = isinstance(argnums, int) or not hasattr(argnums, "__iter__")
+    given = (argnums,) if single else tuple(argnums)  # type: ignore[arg-type]
+    positions = []
+    for i in given:
+        try:
+            position = i.__index__()  # type: ignore[union-attr]
+        except AttributeError:
+            raise TypeError(
+                message(name, "argnums must be integers.", got=repr(argnums))
+            ) from None
+        if not -count <= position < count:
+            raise ValueError(
+                message(
+                    name,
+                    f"argnums {position} is out of range.",
+                    got=f"{count} positional argument(s)",
+                    fix="pass the arguments to differentiate by position",
+                )
+            )
+        positions.append(position % count)
+    return tuple(positions), single

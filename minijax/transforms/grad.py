@@ -1,0 +1,586 @@
+"""Differentiation of users' functions: jvp, linearize, vjp, grad and what is built on them.
+
+Input: a function of trees.  Output: its derivatives, as trees.  Forward mode is one trace
+(`interpreters/jvp.py`); reverse mode linearizes, then transposes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import dtypes, tree
+from minijax.core.aval import aval_of
+from minijax.core.check import same_type
+from minijax.core.errors import message
+from minijax.core.jaxpr import DebugInfo, Jaxpr
+from minijax.core.trace import Tracer
+from minijax.interpreters import eager, evaluation, partial_eval, staging, transpose
+from minijax.interpreters import jvp as forward
+from minijax.interpreters.structural import instantiate, zeros
+from minijax.interpreters.tangents import Zero
+from minijax.transforms import flattening
+
+
+def _flat(function: Callable[..., Any], args: Any) -> tuple[list[Any], flattening.FlatFunction]:
+    """The leaves of positional arguments, and the function of them."""
+    leaves, in_tree = tree.flatten((tuple(args), {}))
+    return leaves, flattening.FlatFunction(function, in_tree, flattening.function_name(function))
+
+
+def _info(transformation: str, function: Callable[..., Any]) -> DebugInfo:
+    name = flattening.function_name(function)
+    return DebugInfo(transformation, name, func_name=f"{transformation} of {name}")
+
+
+class _Aux:
+    """Sets aside the auxiliary results of a function that returns a pair."""
+
+    __slots__ = ("function", "name", "tree")
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = name
+        self.tree: Any = None
+        self.__name__ = flattening.function_name(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = self.function(*args, **kwargs)
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(
+                message(
+                    self.name,
+                    "with has_aux=True the function must return a pair (value, aux).",
+                    got=f"{type(out).__name__}: {out!r}",
+                )
+            )
+        return tuple(out)
+
+
+def _split_aux(out_tree: Any, outs: Sequence[Any]) -> tuple[Any, int, Any]:
+    """For a pair (value, aux): the tree of value, its number of leaves, and aux itself."""
+    value_tree, aux_tree = out_tree.children()
+    count = value_tree.num_leaves
+    return value_tree, count, tree.unflatten(aux_tree, outs[count:])
+
+
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
+    """The value of `fun` at `primals`, and its derivative in the direction `tangents`.
+
+    Shapes: tangents have the trees and shapes of primals; out_tangents those of the result.
+    Dtypes: tangents have the dtypes of primals, float0 for integers and booleans.
+    Source: mirrors jax.jvp (0.10).
+
+    Args:
+        fun: a function of trees.
+        primals: its positional arguments.
+        tangents: one for each.
+        has_aux: whether `fun` returns (value, aux), and aux is only passed on.
+
+    Returns:
+        (out, out_tangent), or (out, out_tangent, aux).
+
+    Raises:
+        TypeError: primals and tangents do not match.
+    """
+    eager.check_callable("jvp", fun)
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(
+            message(
+                "jvp",
+                "primals and tangents must be tuples or lists.",
+                got={"primals": type(primals).__name__, "tangents": type(tangents).__name__},
+            )
+        )
+    name = flattening.function_name(fun)
+    leaves, flat = _flat(_Aux("jvp", fun) if has_aux else fun, primals)
+    dots, dots_tree = tree.flatten((tuple(tangents), {}))
+    if dots_tree != flat.in_tree:
+        raise TypeError(
+            message(
+                "jvp",
+                "primals and tangents have different trees.",
+                got={"primals": flat.in_tree, "tangents": dots_tree},
+            )
+        )
+    names = tree.argument_paths(flat.in_tree, flattening.parameter_names(fun))
+    dots = [
+        _checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)
+    ]
+    outs, out_dots = forward.jvp_flat(flat, leaves, dots, f"jvp of {name}")
+    if has_aux:
+        value_tree, count, aux = _split_aux(flat.out_tree, outs)
+        made = list(map(instantiate, out_dots[:count]))
+        return tree.unflatten(value_tree, outs[:count]), tree.unflatten(value_tree, made), aux
+    made = list(map(instantiate, out_dots))
+    return tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
+
+
+def _checked_tangent(name: str, primal: Any, tangent: Any) -> Any:
+    expected = aval_of(primal).tangent_aval()
+    given = aval_of(tangent)
+    if given.shape != expected.shape or given.dtype != expected.dtype:
+        raise TypeError(
+            message(
+                "jvp",
+                f"the tangent of {name} has the wrong type.",
+                got={"primal": aval_of(primal), "tangent": given},
+                expected=f"a tangent of type {expected}",
+            )
+        )
+    return Zero(expected) if expected.dtype == dtypes.float0 else tangent
+
+
+class _LinearCall(NamedTuple):
+    """Static data of a linearized function."""
+
+    jaxpr: Jaxpr
+    in_tree: Any
+    out_tree: Any
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    nonzero: tuple[bool, ...]
+    out_nonzero: tuple[bool, ...]
+
+    def __hash__(self) -> int:
+        return id(self.jaxpr)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _LinearCall) and self.jaxpr is other.jaxpr
+
+
+class _Linear:
+    """A linearized function: a tree whose leaves are the residuals, so jit can return it."""
+
+    __slots__ = ("call", "residuals")
+
+    def __init__(self, residuals: Sequence[Any], call: _LinearCall) -> None:
+        self.residuals = residuals
+        self.call = call
+
+    def _check(self, name: str, given: Any, expected_tree: Any, avals: Sequence[Any]) -> list[Any]:
+        leaves, given_tree = tree.flatten(given)
+        if given_tree != expected_tree:
+            raise ValueError(
+                message(
+                    name,
+                    "the argument has the wrong tree.",
+                    got=str(given_tree),
+                    expected=str(expected_tree),
+                )
+            )
+        for x, aval in zip(leaves, avals, strict=True):
+            if not same_type(aval_of(x), aval):
+                raise ValueError(
+                    message(
+                        name,
+                        "an argument has the wrong type.",
+                        got=str(aval_of(x)),
+                        expected=str(aval),
+                    )
+                )
+        return list(leaves)
+
+
+class _PushForward(_Linear):
+    """Maps tangents of arguments to tangents of results."""
+
+    __slots__ = ()
+
+    def __call__(self, *tangents: Any) -> Any:
+        call = self.call
+        dots = self._check("linearize", (tangents, {}), call.in_tree, call.in_avals)
+        given = [t for t, nz in zip(dots, call.nonzero, strict=True) if nz]
+        outs = iter(evaluation.eval_jaxpr(call.jaxpr, self.residuals, *given))
+        made = [
+            next(outs) if nz else zeros(aval)
+            for nz, aval in zip(call.out_nonzero, call.out_avals, strict=True)
+        ]
+        return tree.unflatten(call.out_tree, made)
+
+
+class _PullBack(_Linear):
+    """Maps cotangents of results to cotangents of arguments."""
+
+    __slots__ = ()
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        call = self.call
+        cts = self._check("vjp", cotangent, call.out_tree, call.out_avals)
+        given = [ct for ct, nz in zip(cts, call.out_nonzero, strict=True) if nz]
+        grads = iter(transpose.backward_pass(call.jaxpr, self.residuals, given))
+        made = [
+            instantiate(next(grads)) if nz else zeros(aval)
+            for nz, aval in zip(call.nonzero, call.in_avals, strict=True)
+        ]
+        args, _ = tree.unflatten(call.in_tree, made)
+        return tuple(args)
+
+
+for _class in (_PushForward, _PullBack):
+    tree.register_pytree_node(
+        _class,
+        lambda linear: (tuple(linear.residuals), linear.call),
+        functools.partial(lambda cls, call, residuals: cls(list(residuals), call), _class),
+    )
+
+
+def _linearized(
+    name: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, made: Any
+) -> Any:
+    eager.check_callable(name, fun)
+    leaves, flat = _flat(_Aux(name, fun) if has_aux else fun, primals)
+    avals = flattening.avals_of(
+        leaves,
+        lambda: tree.argument_paths(flat.in_tree, flattening.parameter_names(fun)),
+        name,
+    )
+    tangent_avals = tuple(a.tangent_aval() for a in avals)
+    nonzero = tuple(a.dtype != dtypes.float0 for a in tangent_avals)
+    lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
+    out_tree, count, aux = flat.out_tree, len(lin.outs), None
+    jaxpr = lin.jaxpr
+    if has_aux:
+        out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
+        jaxpr = jaxpr.replace(outvars=jaxpr.outvars[: sum(lin.out_nonzero[:count])])
+    call = _LinearCall(
+        jaxpr,
+        flat.in_tree,
+        out_tree,
+        tangent_avals,
+        tuple(lin.out_tangent_avals[:count]),
+        nonzero,
+        tuple(lin.out_nonzero[:count]),
+    )
+    out = tree.unflatten(out_tree, lin.outs[:count])
+    linear = made(lin.residuals, call)
+    return (out, linear, aux) if has_aux else (out, linear)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `fun` at `primals`, and its derivative there as a linear function.
+
+    Source: mirrors jax.linearize (0.10).
+
+    Returns:
+        (out, push_forward), or (out, push_forward, aux) with `has_aux`.
+    """
+    return _linearized("linearize", fun, primals, has_aux, _PushForward)
+
+
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
+) -> Any:
+    """The value of `fun` at `primals`, and the function from cotangents of it to those of them.
+
+    Source: mirrors jax.vjp (0.10).
+
+    Returns:
+        (out, pull_back), or (out, pull_back, aux) with `has_aux`; `pull_back(ct)` is a tuple with
+        one cotangent for each primal.
+
+    Raises:
+        TypeError: an argument is no array and no number.
+        ValueError: `pull_back` is called with a cotangent of another tree or type.
+    """
+    return _linearized("vjp", fun, primals, has_aux, _PullBack)
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """The gradient of a function with a scalar result.
+
+    Shapes: of each gradient: those of the argument.
+    Dtypes: of each gradient: those of the argument; float0 for integers, with `allow_int`.
+    Source: mirrors jax.grad (0.10).
+
+    Args:
+        fun: a function of trees that returns a scalar, or (scalar, aux).
+        argnums: position or positions of the arguments to differentiate.
+        has_aux: whether `fun` returns a pair; the gradient comes with aux then.
+        holomorphic: whether `fun` is promised to be holomorphic.
+        allow_int: whether arguments may be integers.
+        reduce_axes: accepted for compatibility; must be empty.
+
+    Raises:
+        TypeError: the result is no scalar, or a dtype cannot be differentiated.
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, _name="grad")
+
+    @functools.wraps(fun, assigned=_WRAPPED)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        if has_aux:
+            (_, aux), grads = both(*args, **kwargs)
+            return grads, aux
+        return both(*args, **kwargs)[1]
+
+    return gradient
+
+
+_WRAPPED = tuple(n for n in functools.WRAPPER_ASSIGNMENTS if n != "__annotations__")
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    _name: str = "value_and_grad",
+) -> Callable[..., Any]:
+    """The value of a function with a scalar result, and its gradient; arguments as `grad`.
+
+    Source: mirrors jax.value_and_grad (0.10).
+
+    Returns:
+        A function that returns (value, gradients), or ((value, aux), gradients).
+    """
+    eager.check_callable(_name, fun)
+
+    @functools.wraps(fun, assigned=_WRAPPED)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        positions, single = flattening.normalize_argnums(_name, argnums, len(args))
+        chosen = [args[i] for i in positions]
+        held = _with_held_arguments(fun, args, kwargs, positions)
+        leaves, flat = _flat(_Aux(_name, held) if has_aux else held, chosen)
+        avals = flattening.avals_of(
+            leaves, lambda: _paths(fun, flat.in_tree, positions), _name
+        )
+        for i, aval in enumerate(avals):
+            if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
+                place = _paths(fun, flat.in_tree, positions)[i]
+                _check_input(_name, place, aval, holomorphic, allow_int)
+        nonzero = [dtypes.issubdtype(aval.dtype, np.inexact) for aval in avals]
+        lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(_name, fun))
+        out_tree, count, aux = flat.out_tree, len(lin.outs), None
+        if has_aux:
+            out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
+        value = tree.unflatten(out_tree, lin.outs[:count])
+        _check_scalar(_name, fun, value, out_tree, holomorphic)
+        cts: list[Any] = [Zero(a) for a, nz in zip(
+            lin.out_tangent_avals, lin.out_nonzero, strict=True) if nz]
+        if lin.out_nonzero[0]:
+            cts[0] = np.ones((), aval_of(value).dtype)[()]
+        given = iter(transpose.backward_pass(lin.jaxpr, lin.residuals, cts))
+        grads = [
+            instantiate(next(given)) if nz else zeros(aval.tangent_aval())
+            for nz, aval in zip(nonzero, avals, strict=True)
+        ]
+        result, _ = tree.unflatten(flat.in_tree, grads)
+        result = result[0] if single else tuple(result)
+        return ((value, aux), result) if has_aux else (value, result)
+
+    return wrapped
+
+
+def _paths(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
+    return flattening.debug_info("grad", fun, in_tree, positions).arg_names or ()
+
+
+def _with_held_arguments(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int]
+) -> Callable[..., Any]:
+    """`fun` of the arguments at `positions` alone."""
+
+    def held(*chosen: Any) -> Any:
+        full_args = list(args)
+        for i, x in zip(positions, chosen, strict=True):
+            full_args[i] = x
+        return fun(*full_args, **kwargs)
+
+    held.__name__ = flattening.function_name(fun)
+    return held
+
+
+def _check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: bool) -> None:
+    dtype = aval.dtype
+    if dtypes.is_extended(dtype):
+        if not allow_int:
+            raise TypeError(
+                message(name, f"cannot differentiate with respect to {place}.", got=str(aval))
+            )
+        return
+    if holomorphic and not dtypes.issubdtype(dtype, np.complexfloating):
+        raise TypeError(
+            message(
+                name,
+                f"holomorphic=True needs complex inputs, but {place} is not.",
+                got={place: aval},
+            )
+        )
+    integral = dtypes.issubdtype(dtype, np.integer) or dtype == np.bool_
+    if integral and not allow_int:
+        raise TypeError(
+            message(
+                name,
+                f"needs real or complex inputs, but {place} is not.",
+                got={place: aval},
+                fix=f"pass a float (such as 3.0 in place of 3), differentiate with respect to "
+                "other arguments (argnums), or give allow_int=True",
+            )
+        )
+    if dtypes.issubdtype(dtype, np.complexfloating) and not holomorphic:
+        raise TypeError(
+            message(
+                name,
+                f"needs real inputs, but {place} is complex.",
+                got={place: aval},
+                fix="holomorphic=True for holomorphic functions, else minijax.vjp",
+            )
+        )
+
+
+def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: bool) -> None:
+    function = flattening.function_name(fun)
+    if out_tree.num_leaves != 1 or out_tree != tree.structure(0):
+        raise TypeError(
+            message(
+                name,
+                f"{function} must return a scalar.",
+                got=f"a result of tree {out_tree}",
+                fix="return one scalar, or has_aux=True and (scalar, aux)",
+            )
+        )
+    aval = aval_of(value)
+    if aval.shape:
+        raise TypeError(
+            message(
+                name,
+                f"{function} must return a scalar.",
+                got=f"a result of type {aval}",
+                fix="reduce it, with .sum() or .mean(), or use jacrev",
+            )
+        )
+    wanted = np.complexfloating if holomorphic else np.floating
+    if not dtypes.issubdtype(aval.dtype, wanted):
+        raise TypeError(
+            message(
+                name,
+                f"{function} must return a {'complex' if holomorphic else 'real'} scalar.",
+                got=f"a result of type {aval}",
+                fix="holomorphic=True for holomorphic functions, else minijax.vjp"
+                if dtypes.issubdtype(aval.dtype, np.complexfloating)
+                else "return a float",
+            )
+        )
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Any:
+    """The transpose of a function promised to be linear.
+
+    Args:
+        fun: a linear function of trees.
+        primals: its arguments, or anything with their shapes and dtypes.
+        reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+        A function from a cotangent of the result to a tuple of cotangents of the arguments.
+
+    Source: mirrors jax.linear_transpose (0.10).
+
+    Raises:
+        TypeError: a dtype is not real or complex, or the cotangent does not match the result.
+    """
+    eager.check_callable("linear_transpose", fun)
+    leaves, flat = _flat(fun, primals)
+    avals = [aval_of(x).strip_weak_type() for x in leaves]
+    jaxpr, consts = staging.stage(flat, avals, _info("linear_transpose", fun))
+    out_tree = flat.out_tree
+    out_avals = [v.aval for v in jaxpr.outvars]
+    for aval in (*avals, *out_avals):
+        if not dtypes.issubdtype(aval.dtype, np.inexact):
+            raise TypeError(
+                message(
+                    "linear_transpose",
+                    "arguments and results must be real or complex.",
+                    got=str(aval),
+                )
+            )
+
+    def transposed(cotangent: Any) -> tuple[Any, ...]:
+        cts, ct_tree = tree.flatten(cotangent)
+        if ct_tree != out_tree:
+            raise TypeError(
+                message(
+                    "linear_transpose",
+                    "the cotangent has the wrong tree.",
+                    got=str(ct_tree),
+                    expected=str(out_tree),
+                )
+            )
+        for ct, aval in zip(cts, out_avals, strict=True):
+            if not same_type(aval_of(ct), aval):
+                raise TypeError(
+                    message(
+                        "linear_transpose",
+                        "the cotangent has the wrong type.",
+                        got=str(aval_of(ct)),
+                        expected=str(aval),
+                    )
+                )
+        outs = transpose.backward_pass(jaxpr, consts, cts)
+        args, _ = tree.unflatten(flat.in_tree, list(map(instantiate, outs)))
+        return tuple(args)
+
+    return transposed
+
+
+def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, list[Any]]:
+    """`fun` with the traced values that it closes over as further arguments.
+
+    Returns:
+        (converted, values) such that `converted(*args, *values)` equals `fun(*args)`.
+
+    Source: mirrors jax.closure_convert (0.10).
+    """
+    leaves, flat = _flat(fun, example_args)
+    jaxpr, consts = staging.stage(flat, list(map(aval_of, leaves)), _info("closure_convert", fun))
+    hoist = [
+        isinstance(c, Tracer) and dtypes.issubdtype(c.dtype, np.inexact) for c in consts
+    ]
+    hoisted = [c for c, h in zip(consts, hoist, strict=True) if h]
+    count = len(example_args)
+
+    def converted(*args: Any) -> Any:
+        values = iter(args[count:])
+        given, in_tree = tree.flatten((args[:count], {}))
+        if in_tree != flat.in_tree:
+            raise TypeError(
+                message(
+                    "closure_convert",
+                    "the arguments have another tree than the example's.",
+                    got=str(in_tree),
+                    expected=str(flat.in_tree),
+                )
+            )
+        merged = [next(values) if h else c for c, h in zip(consts, hoist, strict=True)]
+        return tree.unflatten(flat.out_tree, evaluation.eval_jaxpr(jaxpr, merged, *given))
+
+    return converted, hoisted
+
+
+__all__ = [
+    "closure_convert",
+    "grad",
+    "jvp",
+    "linear_transpose",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+]

@@ -1,0 +1,207 @@
+"""Jacobians and Hessians: derivatives in all directions at once, by `vmap` over a basis.
+
+Input: a function of trees.  Output: for each pair of a result leaf and an argument leaf, an array
+of shape (result's shape, argument's shape), as a tree of trees.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes, tree
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.interpreters import eager
+from minijax.lax import shape as lax_shape
+from minijax.lax import slicing
+from minijax.transforms import flattening, grad
+from minijax.transforms.vmap import vmap
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian of `fun`, by forward mode: cheap where there are few inputs.
+
+    Shapes: for a result of shape s and an argument of shape t, (*s, *t).
+    Source: mirrors jax.jacfwd (0.10).
+
+    Raises:
+        TypeError: an argument's dtype cannot be differentiated.
+    """
+    eager.check_callable("jacfwd", fun)
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        positions, single = flattening.normalize_argnums("jacfwd", argnums, len(args))
+        chosen = tuple(args[i] for i in positions)
+        held = grad._with_held_arguments(fun, args, kwargs, positions)
+        for x in tree.leaves(chosen):
+            _check_dtype("jacfwd", aval_of(x), holomorphic, real_only=True)
+
+        def push(tangents: Any) -> Any:
+            return grad.jvp(held, chosen, tangents, has_aux=has_aux)
+
+        out_axes: Any = (None, -1, None) if has_aux else (None, -1)
+        results = vmap(push, out_axes=out_axes)(_basis(chosen))
+        out, columns = results[0], results[1]
+        for y in tree.leaves(out):
+            _check_dtype("jacfwd", aval_of(y), holomorphic, real_only=False, result=True)
+        example = chosen[0] if single else chosen
+        jac = tree.map(lambda block: _split_columns(block, example), columns)
+        return (jac, results[2]) if has_aux else jac
+
+    return jacobian
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian of `fun`, by reverse mode: cheap where there are few outputs.
+
+    Shapes: for a result of shape s and an argument of shape t, (*s, *t).
+    Source: mirrors jax.jacrev (0.10).
+
+    Raises:
+        TypeError: a dtype cannot be differentiated.
+    """
+    eager.check_callable("jacrev", fun)
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        positions, single = flattening.normalize_argnums("jacrev", argnums, len(args))
+        chosen = tuple(args[i] for i in positions)
+        for place, x in zip(_names(chosen), tree.leaves(chosen), strict=True):
+            aval = aval_of(x)
+            if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
+                grad._check_input("jacrev", place, aval, holomorphic, allow_int)
+        held = grad._with_held_arguments(fun, args, kwargs, positions)
+        results = grad.vjp(held, *chosen, has_aux=has_aux)
+        out, pull = results[0], results[1]
+        for y in tree.leaves(out):
+            _check_dtype("jacrev", aval_of(y), holomorphic, real_only=True, result=True)
+        rows = vmap(pull)(_basis(out))
+        rows = rows[0] if single else rows
+        by_input = tree.map(lambda block: _split_rows(block, out), rows)
+        jac = tree.transpose(tree.structure(chosen[0] if single else chosen),
+                             tree.structure(out), by_input)
+        return (jac, results[2]) if has_aux else jac
+
+    return jacobian
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Hessian of `fun`: forward mode over reverse mode.
+
+    Shapes: for a result of shape s and arguments of shapes t and u, (*s, *t, *u).
+    Source: mirrors jax.hessian (0.10).
+    """
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+    )
+
+
+def _names(chosen: Any) -> Sequence[str]:
+    return [tree.keystr(path) for path, _ in tree.leaves_with_path(chosen)]
+
+
+def _check_dtype(
+    name: str, aval: Any, holomorphic: bool, *, real_only: bool, result: bool = False
+) -> None:
+    what = "results" if result else "inputs"
+    if holomorphic:
+        wrong = not dtypes.issubdtype(aval.dtype, np.complexfloating)
+        expected = "complex"
+    else:
+        kind = np.floating if real_only else np.inexact
+        wrong = not dtypes.issubdtype(aval.dtype, kind)
+        expected = "real" if real_only else "real or complex"
+    if wrong:
+        raise TypeError(
+            message(
+                name,
+                f"needs {expected} {what}.",
+                got=str(aval),
+                fix="holomorphic=True for holomorphic functions, else minijax.jvp or minijax.vjp",
+            )
+        )
+
+
+def _basis(example: Any) -> Any:
+    """For each leaf of shape s an array (n, *s): the n unit vectors of the whole tree."""
+    leaves, treedef = tree.flatten(example)
+    avals = [aval_of(x) for x in leaves]
+    sizes = [math.prod(a.shape) for a in avals]
+    total = sum(sizes)
+    blocks = []
+    start = 0
+    for aval, size in zip(avals, sizes, strict=True):
+        dtype = aval.tangent_aval().dtype
+        block = np.zeros((total, size), dtype)
+        if dtype != dtypes.float0:
+            block[start + np.arange(size), np.arange(size)] = 1
+        blocks.append(block.reshape(total, *aval.shape))
+        start += size
+    return tree.unflatten(treedef, blocks)
+
+
+def _pieces(block: Any, example: Any, axis: int) -> tuple[list[Any], Any]:
+    """`block` cut along `axis` into one piece for each leaf of `example`, and the leaves' tree."""
+    leaves, treedef = tree.flatten(example)
+    pieces = []
+    start = 0
+    for x in leaves:
+        size = math.prod(aval_of(x).shape)
+        pieces.append(slicing.slice_in_dim(block, start, start + size, axis=axis))
+        start += size
+    return pieces, treedef
+
+
+def _split_columns(block: Any, example: Any) -> Any:
+    """A block (*s, n) as the tree of `example` with leaves (*s, *t)."""
+    pieces, treedef = _pieces(block, example, -1)
+    lead = aval_of(block).shape[:-1]
+    shaped = [
+        lax_shape.reshape(piece, (*lead, *aval_of(x).shape))
+        for piece, x in zip(pieces, tree.leaves(example), strict=True)
+    ]
+    return tree.unflatten(treedef, shaped)
+
+
+def _split_rows(block: Any, example: Any) -> Any:
+    """A block (n, *t) as the tree of `example` with leaves (*s, *t)."""
+    if aval_of(block).dtype == dtypes.float0:
+        rest = aval_of(block).shape[1:]
+        return tree.map(
+            lambda y: np.zeros((*aval_of(y).shape, *rest), dtypes.float0), example
+        )
+    pieces, treedef = _pieces(block, example, 0)
+    rest = aval_of(block).shape[1:]
+    shaped = [
+        lax_shape.reshape(piece, (*aval_of(y).shape, *rest))
+        for piece, y in zip(pieces, tree.leaves(example), strict=True)
+    ]
+    return tree.unflatten(treedef, shaped)

@@ -1,0 +1,481 @@
+"""`jit`: compile a function once for each signature.  Steps 1, 2 and 8 of the walk.
+
+Input: a Python function.  Output: a callable that answers known signatures in C++, and stages,
+lowers and compiles for others.  `jit` is also a primitive that holds a closed jaxpr: inside
+another traced function a call of a jitted function is one equation.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from minijax.core import config, statistics, tree
+from minijax.core.aval import aval_of, has_aval
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.trace import Tracer, current
+from minijax.interpreters import eager, evaluation, lowering, program, staging
+from minijax.transforms import flattening, stages
+from minijax.transforms.jit_primitive import jit_p
+
+
+class Settings(NamedTuple):
+    """What the user asked of `jit`; hashable, and part of the keys of staged programs."""
+
+    static_argnums: tuple[int, ...]
+    static_argnames: tuple[str, ...]
+    donate_argnums: tuple[int, ...]
+    donate_argnames: tuple[str, ...]
+    keep_unused: bool
+    inline: bool
+    device: Any
+    compiler_options: tuple[tuple[str, Any], ...]
+
+
+class Staged(NamedTuple):
+    """A function staged for one signature."""
+
+    closed: ClosedJaxpr
+    outer: list[Any]
+    out_tree: Any
+    options: program.Options
+    inline: bool
+    device: Any
+
+
+_no_statics: tuple[Any, ...] = ()
+_staged_by_function: weakref.WeakKeyDictionary[Any, dict[Any, Staged]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _staged_programs(function: Any) -> dict[Any, Staged]:
+    """The staged programs of a function; they live as long as it does."""
+    try:
+        return _staged_by_function.setdefault(function, {})
+    except TypeError:
+        return {}
+
+
+class JitFunction:
+    """The Python half of a jitted function."""
+
+    def __init__(self, function: Callable[..., Any], settings: Settings) -> None:
+        self.function = function
+        self.settings = settings
+        self.name = flattening.function_name(function)
+        self.staged = _staged_programs(function)
+
+    def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+        """Answers a call that C++ cannot: result, data for C++, and whether to forget the call."""
+        if config.disable_jit.value:
+            return self.function(*args, **kwargs), None, True
+        leaves, staged = self.infer(args, kwargs)
+        trace = current.value
+        values = staged.outer + leaves
+        if trace is eager.EAGER and not staged.outer:
+            eager.check_no_tracers(values)
+            executable = program.executable_for(
+                staged.closed, values, staged.options, staged.device
+            )
+            outs = executable(values)
+            result = tree.unflatten(staged.out_tree, outs)
+            data = None
+            if not staged.closed.effects:
+                data = eager.fast_path(executable, len(values), result, leaves)
+            return result, data, False
+        if staged.inline:
+            outs = evaluation.eval_closed_jaxpr(staged.closed, *values)
+        else:
+            outs = jit_p.bind_all(
+                *values,
+                jaxpr=staged.closed,
+                name=self.name,
+                donated_invars=staged.options.donated,
+                keep_unused=staged.options.keep_unused,
+                device=staged.device,
+            )
+        return tree.unflatten(staged.out_tree, outs), None, True
+
+    def python(self, *args: Any, **kwargs: Any) -> Any:
+        """A call without C++."""
+        return self.call(*args, **kwargs)[0]
+
+    def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Staged]:
+        """The flat arguments of a call, and the staged program for their types."""
+        statics: Any = _no_statics
+        positions: Sequence[int] | None = None
+        dyn_args, dyn_kwargs = args, kwargs
+        settings = self.settings
+        if settings.static_argnums or settings.static_argnames:
+            statics, positions, dyn_args, dyn_kwargs = self._split_static(args, kwargs)
+        leaves, in_tree = tree.flatten((dyn_args, dyn_kwargs))
+        avals = flattening.avals_of(
+            leaves,
+            lambda: self.debug_info(in_tree, positions).arg_names or (),
+            self.name,
+        )
+        key = (in_tree, avals, statics, settings, config.trace_context())
+        found = self.staged.get(key)
+        if found is not None and not (found.outer and _any_finished(found.outer)):
+            statistics.tracing.hits += 1
+            return leaves, found
+        statistics.tracing.misses += 1
+        staged = self._stage(in_tree, avals, statics, positions, len(dyn_args))
+        if not (staged.outer and config.check_tracer_leaks.value):
+            self.staged[key] = staged
+        return leaves, staged
+
+    def debug_info(self, in_tree: Any, positions: Sequence[int] | None) -> Any:
+        """Names of the arguments and of the function, for messages."""
+        return flattening.debug_info("jit", self.function, in_tree, positions)
+
+    def _split_static(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, list[int], tuple[Any, ...], dict[str, Any]]:
+        static = {i + len(args) if i < 0 else i for i in self.settings.static_argnums}
+        names = set(self.settings.static_argnames)
+        positions = [i for i in range(len(args)) if i not in static]
+        fixed_args = tuple((i, args[i]) for i in sorted(static) if i < len(args))
+        fixed_kwargs = tuple((k, v) for k, v in sorted(kwargs.items()) if k in names)
+        for where, value in (*fixed_args, *fixed_kwargs):
+            check_hashable(self.name, where, value)
+        dyn_kwargs = {k: v for k, v in kwargs.items() if k not in names}
+        statics = tuple(
+            (where, type(value), value) for where, value in (*fixed_args, *fixed_kwargs)
+        )
+        return statics, positions, tuple(args[i] for i in positions), dyn_kwargs
+
+    def _stage(
+        self,
+        in_tree: Any,
+        avals: Sequence[Any],
+        statics: Any,
+        positions: Sequence[int] | None,
+        num_args: int,
+    ) -> Staged:
+        info = self.debug_info(in_tree, positions)
+        function = self.function
+        if statics:
+            function = _with_statics(function, statics, positions or ())
+        flat = flattening.FlatFunction(function, in_tree, self.name)
+        with statistics.timed("trace", "tracing", self.name):
+            jaxpr, consts = staging.stage(flat, avals, info)
+        info.result_paths = flattening.result_paths(flat.out_tree)
+        traced = [isinstance(c, Tracer) for c in consts]
+        outer = [c for c, t in zip(consts, traced, strict=True) if t]
+        if outer:
+            lifted = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
+            jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
+            consts = [c for c, t in zip(consts, traced, strict=True) if not t]
+            jaxpr.invars = lifted + jaxpr.invars
+        donated = self._donated(in_tree, positions, num_args)
+        options = program.Options(
+            self.name,
+            keep_unused=self.settings.keep_unused,
+            donated=(False,) * len(outer) + donated if any(donated) else (),
+            arg_names=None if outer else info.arg_names,
+            result_names=info.result_paths,
+            compiler_options=self.settings.compiler_options,
+        )
+        _warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)
+        return Staged(
+            ClosedJaxpr(jaxpr, consts),
+            outer,
+            flat.out_tree,
+            options,
+            self.settings.inline,
+            self.settings.device,
+        )
+
+    def _donated(
+        self, in_tree: Any, positions: Sequence[int] | None, num_args: int
+    ) -> tuple[bool, ...]:
+        settings = self.settings
+        if not (settings.donate_argnums or settings.donate_argnames):
+            return ()
+        args_tree, kwargs_tree = in_tree.children()
+        places = range(num_args) if positions is None else positions
+        total = max([*places, *settings.static_argnums, -1]) + 1
+        wanted = {i % total if total else i for i in settings.donate_argnums}
+        flags: list[bool] = []
+        for place, subtree in zip(places, args_tree.children(), strict=True):
+            flags += [place in wanted] * subtree.num_leaves
+        _, names = kwargs_tree.node_data() or (None, ())
+        for name, subtree in zip(names or (), kwargs_tree.children(), strict=True):
+            flags += [name in settings.donate_argnames] * subtree.num_leaves
+        return tuple(flags)
+
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
+        leaves, staged = self.infer(args, kwargs)
+        in_tree = tree.structure((args, kwargs))
+        if self.settings.static_argnums or self.settings.static_argnames:
+            _, _, dyn_args, dyn_kwargs = self._split_static(args, kwargs)
+            in_tree = tree.structure((dyn_args, dyn_kwargs))
+        return stages.Traced(
+            staged.closed, staged.outer, in_tree, staged.out_tree, staged.options, leaves,
+            staged.device,
+        )
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """Stages and lowers the function for some arguments."""
+        platforms = kwargs.pop("_lowering_platforms", None)
+        return self.trace(*args, **kwargs).lower(lowering_platforms=platforms)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results, without computing them."""
+        _, staged = self.infer(args, kwargs)
+        return tree.unflatten(
+            staged.out_tree, list(map(stages.struct_of, staged.closed.out_avals))
+        )
+
+
+def _any_finished(values: Sequence[Any]) -> bool:
+    return any(isinstance(x, Tracer) and x.trace.finished for x in values)
+
+
+def _with_statics(
+    function: Callable[..., Any], statics: Any, positions: Sequence[int]
+) -> Callable[..., Any]:
+    """`function` of its dynamic arguments alone."""
+    fixed = {where: value for where, _, value in statics if isinstance(where, int)}
+    fixed_kwargs = {where: value for where, _, value in statics if isinstance(where, str)}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = iter(args)
+        total = len(args) + len(fixed)
+        full = [fixed[i] if i in fixed else next(given) for i in range(total)]
+        return function(*full, **fixed_kwargs, **kwargs)
+
+    return call
+
+
+def check_hashable(name: str, where: Any, value: Any) -> None:
+    """Refuses a static argument that cannot be part of a cache's key.
+
+    Raises:
+        ValueError: it has no hash.
+    """
+    try:
+        hash(value)
+    except TypeError:
+        raise ValueError(
+            message(
+                name,
+                f"the static argument {where!r} is not hashable.",
+                got=f"{value!r} of type {type(value).__name__}",
+                expected="a hashable value: its hash is part of the key of the compiled program",
+                fix="pass a tuple in place of a list or array, or do not mark it as static",
+            )
+        ) from None
+
+
+def _warn_of_useless_donation(
+    name: str, avals: Sequence[Any], donated: Sequence[bool], outvars: Sequence[Any]
+) -> None:
+    if not any(donated):
+        return
+    free = [(v.aval.shape, v.aval.dtype) for v in outvars]
+    useless = []
+    for aval, given in zip(avals, donated, strict=True):
+        if given and (aval.shape, aval.dtype) in free:
+            free.remove((aval.shape, aval.dtype))
+        elif given:
+            useless.append(aval)
+    if useless:
+        warnings.warn(
+            message(
+                name,
+                "some donated arguments fit no result, so their memory cannot be reused.",
+                got=", ".join(a.str_short() for a in useless),
+            ),
+            stacklevel=4,
+        )
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def resolve_names(
+    function: Any, argnums: Any, argnames: Any, purpose: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of the same parameters, each found from the other by the signature.
+
+    Raises:
+        ValueError: the function has no such parameter.
+    """
+    nums, names = _as_tuple(argnums), _as_tuple(argnames)
+    if not nums and not names:
+        return (), ()
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return nums, names
+    positional = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    all_names = {p.name for p in parameters}
+    for i in nums:
+        if not variadic and not -len(positional) <= i < len(positional):
+            raise ValueError(
+                message(
+                    "jit",
+                    f"{purpose}_argnums {i} is out of range.",
+                    got=f"{flattening.function_name(function)} with positional parameters "
+                    f"{positional}",
+                )
+            )
+    for name in names:
+        if name not in all_names and not keywords:
+            raise ValueError(
+                message(
+                    "jit",
+                    f"{purpose}_argnames names no parameter: {name!r}.",
+                    got=f"{flattening.function_name(function)} with parameters {sorted(all_names)}",
+                )
+            )
+    if not names and nums:
+        named = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        names = tuple(positional[i] for i in nums if abs(i) <= len(positional) - (i >= 0)
+                      and positional[i] in named)
+    elif not nums and names:
+        nums = tuple(i for i, n in enumerate(positional) if n in names)
+    return nums, names
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Compiles `fun` with XLA, once for each signature of its arguments.
+
+    The function is traced with abstract values: Python code in it runs once per signature, and
+    only operations on arrays are compiled.
+
+    Args:
+        fun: a function of trees of arrays; absent when used as `@jit(option=...)`.
+        static_argnums: positions of arguments that are part of the signature by value; hashable.
+        static_argnames: the same by name.
+        donate_argnums: positions of arguments whose memory results may take.
+        donate_argnames: the same by name.
+        keep_unused: keep arguments that the function does not use.
+        device: where to run.
+        backend: the platform to run on.
+        inline: inside other traced functions, do not make a call of its own.
+        compiler_options: fields of XLA's DebugOptions by name.
+
+    Returns:
+        A function like `fun`, with `trace`, `lower`, `eval_shape` and `clear_cache`.
+
+    Source: mirrors jax.jit (0.10).
+
+    Raises:
+        TypeError: an argument is no array and no number, or `fun` is not callable.
+        ValueError: a static argument is not hashable, or a named parameter does not exist.
+    """
+    if fun is None:
+        options = dict(
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            backend=backend,
+            inline=inline,
+            compiler_options=compiler_options,
+        )
+        return functools.partial(jit, **options)
+    eager.check_callable("jit", fun)
+    if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
+        raise TypeError(
+            message("jit", "cannot compile a generator or a coroutine.", got=repr(fun))
+        )
+    if backend is not None:
+        device = program.client.get_backend(backend).local_devices()[0]
+    static_nums, static_names = resolve_names(fun, static_argnums, static_argnames, "static")
+    donate_nums, donate_names = resolve_names(fun, donate_argnums, donate_argnames, "donate")
+    settings = Settings(
+        static_nums,
+        static_names,
+        donate_nums,
+        donate_names,
+        keep_unused,
+        inline,
+        device,
+        tuple(sorted((compiler_options or {}).items())),
+    )
+    return _native(JitFunction(fun, settings))
+
+
+def _native(half: JitFunction) -> Any:
+    """The callable that users get: C++, with the methods of the Python half as attributes."""
+    settings = half.settings
+    native = eager.native_function(
+        half.name,
+        half.python,
+        half.call,
+        static_argnums=settings.static_argnums,
+        static_argnames=settings.static_argnames,
+        key=settings,
+        function=half.function,
+    )
+    call = native
+    if settings.static_argnums or settings.static_argnames:
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return native(*args, **kwargs)
+            except ValueError as error:
+                if str(error).startswith("Non-hashable static"):
+                    half._split_static(args, kwargs)
+                raise
+
+    functools.update_wrapper(call, half.function)
+    call.trace = half.trace
+    call.lower = half.lower
+    call.eval_shape = half.eval_shape
+    call.clear_cache = lambda: _clear(half, native)
+    call._cache_size = native._cache_size
+    call.jit_function = half
+    return call
+
+
+def _clear(half: JitFunction, native: Any) -> None:
+    half.staged.clear()
+    native._clear_cache()
+
+
+def clear_staged() -> None:
+    """Forgets the staged programs of all functions."""
+    for programs in list(_staged_by_function.values()):
+        programs.clear()
+
+
+def is_jitted(function: Any) -> bool:
+    """Whether `jit` made this callable."""
+    return hasattr(function, "jit_function")
+
+
+__all__ = ["JitFunction", "aval_of", "has_aval", "jit", "lowering"]

@@ -1,0 +1,373 @@
+"""Ahead-of-time stages: a function traced, lowered, compiled, each to be looked at.
+
+Input: a jitted function and the types of its arguments.  Output: `Traced`, `Lowered`,
+`Compiled`.  Mirrors jax.stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from minijax.core import dtypes, tree
+from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
+from minijax.core.check import same_type
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.trace import Tracer
+from minijax.interpreters import eager, program
+from minijax.runtime import analysis, client
+from minijax.runtime.array import Array
+from minijax.runtime.execute import Executable
+from minijax.sharding.single_device import SingleDeviceSharding
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array that need not exist.  Mirrors jax.ShapeDtypeStruct."""
+
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+
+    def __init__(
+        self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False
+    ) -> None:
+        if dtype is None:
+            raise ValueError(message("ShapeDtypeStruct", "dtype must be given.", got="None"))
+        self.shape = canonicalize_shape(shape)
+        self.dtype = dtype if dtypes.is_extended(dtype) else dtypes.canonicalize_dtype(dtype)
+        self.sharding = sharding
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The type."""
+        return ShapedArray(self.shape, self.dtype, self.weak_type)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """This description with some facts replaced."""
+        facts = {name: getattr(self, name) for name in self.__slots__}
+        return ShapeDtypeStruct(**{**facts, **changes})
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and (
+            (self.shape, self.dtype, self.sharding, self.weak_type)
+            == (other.shape, other.dtype, other.sharding, other.weak_type)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.sharding, self.weak_type))
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+
+aval_handlers[ShapeDtypeStruct] = lambda x: x.aval
+
+
+def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
+    """A type as a `ShapeDtypeStruct`."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+class ArgInfo:
+    """What is known about one argument of a lowered program."""
+
+    __slots__ = ("aval", "donated")
+
+    def __init__(self, aval: ShapedArray, donated: bool) -> None:
+        self.aval = aval
+        self.donated = donated
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self.aval.dtype
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(aval={self.aval!r}, donated={self.donated})"
+
+
+class _Stage:
+    """What the stages share: trees and types of arguments and results."""
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        outer: Sequence[Any],
+        in_tree: Any,
+        out_tree: Any,
+        options: program.Options,
+        device: Any,
+    ) -> None:
+        self._closed = closed
+        self._outer = list(outer)
+        self._device = device
+        self._options = options
+        self._in_avals = closed.in_avals[len(outer) :]
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+
+    @property
+    def fun_name(self) -> str:
+        """The function's name."""
+        return self._options.name
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as the tree of (args, kwargs)."""
+        return tree.unflatten(self.in_tree, self._in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """What is known about each argument, as the tree of (args, kwargs)."""
+        donated = self._options.donated[len(self._outer) :] or (False,) * len(self._in_avals)
+        return tree.unflatten(self.in_tree, list(map(ArgInfo, self._in_avals, donated)))
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which flat arguments give their memory away."""
+        return tuple(i for i, given in enumerate(self._options.donated) if given)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the results, as their tree."""
+        return tree.unflatten(self.out_tree, list(map(struct_of, self._closed.out_avals)))
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the results, as their tree."""
+        return tree.unflatten(self.out_tree, self._closed.out_avals)
+
+
+class Traced(_Stage):
+    """A function staged to a jaxpr for arguments of certain types."""
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        outer: Sequence[Any],
+        in_tree: Any,
+        out_tree: Any,
+        options: program.Options,
+        args: Sequence[Any],
+        device: Any,
+    ) -> None:
+        super().__init__(closed, outer, in_tree, out_tree, options, device)
+        arrays = [x for x in args if type.__instancecheck__(Array, x)]
+        self._demanded = device or program.committed_device(arrays, options.name)
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The closed jaxpr."""
+        return self._closed
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """Lowers to StableHLO, for the platform of the arguments or for the ones named.
+
+        Raises:
+            ValueError: the function closes over values that are being traced.
+        """
+        if self._outer:
+            raise ValueError(
+                message(
+                    self.fun_name,
+                    "cannot be lowered: it closes over traced values.",
+                    fix="pass them as arguments",
+                )
+            )
+        device = self._demanded or client.default_device()
+        platform = lowering_platforms[0] if lowering_platforms else device.platform
+        lowered = program.lower(self._closed, self._options, platform)
+        return Lowered(self, lowered, device)
+
+
+class Lowered(_Stage):
+    """A function lowered to StableHLO."""
+
+    def __init__(self, traced: Traced, lowered: program.Lowered, device: Any) -> None:
+        super().__init__(
+            traced._closed, (), traced.in_tree, traced.out_tree, traced._options, device
+        )
+        self._lowered = lowered
+        self._committed = traced._demanded is not None
+        self._compiled: Compiled | None = None
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as text: `"stablehlo"` (the default) or `"hlo"`.
+
+        Raises:
+            ValueError: the dialect is none of these.
+        """
+        if dialect in (None, "stablehlo"):
+            return str(
+                self._lowered.module.operation.get_asm(enable_debug_info=debug_info)
+            )
+        self._check_dialect(dialect)
+        return analysis.hlo_text(self._lowered.module)
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module itself: MLIR for `"stablehlo"`, an XLA computation for `"hlo"`.
+
+        Raises:
+            ValueError: the dialect is none of these.
+        """
+        if dialect in (None, "stablehlo"):
+            return self._lowered.module
+        self._check_dialect(dialect)
+        return analysis.computation(self._lowered.module)
+
+    @staticmethod
+    def _check_dialect(dialect: str | None) -> None:
+        if dialect != "hlo":
+            raise ValueError(
+                message(
+                    "Lowered.as_text",
+                    f"unknown dialect {dialect!r}.",
+                    expected="'stablehlo' or 'hlo'",
+                )
+            )
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate of operations and bytes of the module before optimization."""
+        return analysis.module_costs(self._lowered.module, self._device.client)
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """Compiles the module; repeated calls without options give the same executable."""
+        if compiler_options is None and self._compiled is not None:
+            return self._compiled
+        executable = program.compile_lowered(
+            self._lowered, self._device, committed=self._committed, options=compiler_options
+        )
+        compiled = Compiled(self, executable)
+        if compiler_options is None:
+            self._compiled = compiled
+        return compiled
+
+
+class Compiled(_Stage):
+    """A function compiled for arguments of certain types: call it with such arguments."""
+
+    def __init__(self, lowered: Lowered, executable: Executable) -> None:
+        super().__init__(
+            lowered._closed,
+            (),
+            lowered.in_tree,
+            lowered.out_tree,
+            lowered._options,
+            lowered._device,
+        )
+        self._executable = executable
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program.
+
+        Raises:
+            TypeError: the arguments' tree or types are others than it was compiled for.
+            ValueError: an argument is committed to another device.
+        """
+        leaves, in_tree = tree.flatten((args, kwargs))
+        if any(isinstance(x, Tracer) for x in leaves):
+            raise TypeError(
+                message(
+                    self.fun_name,
+                    "a compiled function cannot be called on traced values.",
+                    fix="call the jitted function, which is staged with the rest",
+                )
+            )
+        self._check_call(args, kwargs, leaves, in_tree)
+        eager.check_no_tracers(leaves)
+        return tree.unflatten(self.out_tree, self._executable(leaves))
+
+    def _check_call(self, args: Any, kwargs: Any, leaves: Sequence[Any], in_tree: Any) -> None:
+        if in_tree != self.in_tree:
+            self._refuse_tree(args, kwargs, in_tree)
+        names = self._options.arg_names or [f"argument {i}" for i in range(len(leaves))]
+        wrong = []
+        moved = []
+        for x, expected, name in zip(leaves, self._in_avals, names, strict=True):
+            given = aval_of(x)
+            if not same_type(given, expected):
+                wrong.append(f"{name}: compiled with {expected}, called with {given}")
+            elif type.__instancecheck__(Array, x) and x.committed and x.device != self._device:
+                moved.append(f"{name}: compiled for {self._device}, called on {x.device}")
+        if wrong:
+            raise TypeError(self._mismatch("types of arguments differ", wrong))
+        if moved:
+            raise ValueError(self._mismatch("arguments are on other devices", moved))
+
+    def _mismatch(self, problem: str, lines: Sequence[str]) -> str:
+        return message(
+            self.fun_name,
+            f"{problem} from those it was compiled for ({len(lines)} of {len(self._in_avals)}).",
+            got="\n".join(lines[:5]) + ("\n…" if len(lines) > 5 else ""),
+            fix="lower and compile for these arguments, or call the jitted function",
+        )
+
+    def _refuse_tree(self, args: Any, kwargs: Any, in_tree: Any) -> None:
+        own_args, own_kwargs = tree.unflatten(self.in_tree, [0] * self.in_tree.num_leaves)
+        if kwargs and not own_kwargs:
+            problem = "was compiled without keyword arguments, so it takes none."
+        elif len(args) != len(own_args):
+            problem = (
+                f"was compiled for {len(own_args)} positional argument(s) "
+                f"but called with {len(args)}."
+            )
+        else:
+            problem = "was compiled for arguments of another tree."
+        paths = [f"{e('arguments')}" for e in tree.prefix_errors(
+            (own_args, own_kwargs), (args, kwargs)
+        )] if len(args) == len(own_args) else []
+        raise TypeError(
+            message(
+                self.fun_name,
+                problem,
+                got="\n".join([str(in_tree), *paths[:1]]),
+                expected=str(self.in_tree),
+            )
+        )
+
+    def as_text(self) -> str:
+        """The optimized HLO."""
+        return str(self._executable.loaded.get_hlo_text())
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate of operations and bytes of the optimized program."""
+        return dict(self._executable.loaded.cost_analysis())
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, results, temporaries and code."""
+        return self._executable.loaded.get_compiled_memory_stats()
+
+    def runtime_executable(self) -> Any:
+        """jaxlib's executable."""
+        return self._executable.loaded
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where arguments live, as the tree of (args, kwargs)."""
+        sharding = SingleDeviceSharding(self._device)
+        return tree.unflatten(self.in_tree, [sharding] * len(self._in_avals))
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where results live, as their tree."""
+        sharding = SingleDeviceSharding(self._device)
+        return tree.unflatten(self.out_tree, [sharding] * self.out_tree.num_leaves)

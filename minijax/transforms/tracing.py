@@ -1,0 +1,177 @@
+"""Looking at functions without running them, and switches on how they run.
+
+`make_jaxpr`, `eval_shape`, `named_scope`, `disable_jit`, `ensure_compile_time_eval`,
+`checking_leaks`, `clear_caches`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import config, statistics, tree
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.trace import Tracer, current
+from minijax.interpreters import eager, staging
+from minijax.transforms import flattening, jit, stages
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Any = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that stages `fun` for the types of its arguments and returns the jaxpr.
+
+    Source: mirrors jax.make_jaxpr (0.10).
+
+    Args:
+        fun: a function of trees.
+        static_argnums: positions of arguments that are passed on as they are.
+        axis_env: accepted for compatibility.
+        return_shape: whether to return (jaxpr, shapes and dtypes of the results).
+    """
+    eager.check_callable("make_jaxpr", fun)
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def staged(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i % len(args) for i in static} if args else set()
+        positions = [i for i in range(len(args)) if i not in fixed]
+        statics = tuple((i, type(args[i]), args[i]) for i in sorted(fixed))
+        function = jit._with_statics(fun, statics, positions) if statics else fun
+        dynamic = tuple(args[i] for i in positions)
+        leaves, in_tree = tree.flatten((dynamic, kwargs))
+        info = flattening.debug_info("make_jaxpr", fun, in_tree, positions)
+        avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "make_jaxpr")
+        flat = flattening.FlatFunction(function, in_tree, info.func_name)
+        jaxpr, consts = staging.stage(flat, avals, info)
+        info.result_paths = flattening.result_paths(flat.out_tree)
+        closed = ClosedJaxpr(jaxpr, consts)
+        if not return_shape:
+            return closed
+        return closed, tree.unflatten(
+            flat.out_tree, list(map(stages.struct_of, closed.out_avals))
+        )
+
+    return staged
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of the results of `fun`, without computing them.
+
+    Source: mirrors jax.eval_shape (0.10).
+
+    Args:
+        fun: a function of trees, jitted or not.
+        args: arrays, or anything with a shape and a dtype.
+        kwargs: the same by name.
+    """
+    if jit.is_jitted(fun):
+        return fun.eval_shape(*args, **kwargs)  # type: ignore[attr-defined]
+    eager.check_callable("eval_shape", fun)
+    leaves, in_tree = tree.flatten((args, kwargs))
+    leaves = [_shaped(x) for x in leaves]
+    info = flattening.debug_info("eval_shape", fun, in_tree)
+    avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "eval_shape")
+    flat = flattening.FlatFunction(fun, in_tree, info.func_name)
+    jaxpr, _ = staging.stage(flat, avals, info)
+    outs = [stages.struct_of(v.aval) for v in jaxpr.outvars]
+    return tree.unflatten(flat.out_tree, outs)
+
+
+def _shaped(x: Any) -> Any:
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        return stages.ShapeDtypeStruct(x.shape, x.dtype)
+    return x
+
+
+class named_scope:  # noqa: N801  mirrors jax.named_scope
+    """Context manager and decorator: operations inside carry `name` in the compiled program.
+
+    Source: mirrors jax.named_scope (0.10).
+
+    Raises:
+        TypeError: the name is no string.
+    """
+
+    __slots__ = ("_name", "_previous")
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(
+                message("named_scope", "the name must be a string.", got=type(name).__name__)
+            )
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._previous = staging.scope.value
+        staging.scope.set_local((*self._previous, self._name))
+
+    def __exit__(self, *_: object) -> None:
+        staging.scope.set_local(self._previous)
+
+    def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """`fun` inside this scope."""
+
+        @functools.wraps(fun)
+        def scoped(*args: Any, **kwargs: Any) -> Any:
+            with named_scope(self._name):
+                return fun(*args, **kwargs)
+
+        return scoped
+
+
+def disable_jit(disable: bool = True) -> Any:
+    """Context manager: inside it, jitted functions run operation by operation.
+
+    Source: mirrors jax.disable_jit (0.10).
+    """
+    return config.disable_jit(disable)
+
+
+def checking_leaks() -> Any:
+    """Context manager: a tracer that outlives its trace is an error that says who holds it.
+
+    Source: mirrors jax.checking_leaks (0.10).
+    """
+    return config.check_tracer_leaks(True)
+
+
+class ensure_compile_time_eval:  # noqa: N801  mirrors jax.ensure_compile_time_eval
+    """Context manager: operations on known values are computed at once, also while tracing.
+
+    Source: mirrors jax.ensure_compile_time_eval (0.10).
+    """
+
+    __slots__ = ("_previous",)
+
+    def __enter__(self) -> None:
+        self._previous = current.swap_local(eager.EAGER)
+
+    def __exit__(self, *_: object) -> None:
+        current.set_local(self._previous)
+
+
+def clear_caches() -> None:
+    """Forgets all traced, lowered and compiled programs.  Mirrors jax.clear_caches (0.10)."""
+    jit.clear_staged()
+    eager.clear_caches()
+    statistics.reset()
+
+
+def typeof(x: Any) -> Any:
+    """The type of a value: shape, dtype, weak type.  Mirrors jax.typeof (0.10).
+
+    Raises:
+        TypeError: `x` is no array and no number.
+    """
+    return eager.aval_of(x)
+
+
+def is_tracer(x: Any) -> bool:
+    """Whether a value is being traced."""
+    return isinstance(x, Tracer)

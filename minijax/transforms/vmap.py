@@ -1,0 +1,206 @@
+"""`vmap`: a function of one example becomes a function of a batch.
+
+Input: a function of trees.  Output: the same over a new leading, or any other, dimension.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import tree
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.interpreters import batching, eager
+from minijax.interpreters.structural import to_batch_dim
+from minijax.transforms import flattening
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Callable[..., Any]:
+    """Maps `fun` over a dimension of its arguments, all at once.
+
+    Shapes: an argument leaf of shape s with axis a is seen by `fun` without dimension a; a result
+        leaf gets a dimension of the batch's size at its out axis.
+    Source: mirrors jax.vmap (0.10).
+
+    Args:
+        fun: a function of trees.
+        in_axes: for each positional argument an int, None, or a tree prefix of them; keyword
+            arguments are mapped over dimension 0.
+        out_axes: the same for the results.
+        axis_name: a name under which collectives in `fun` can refer to the batch.
+        axis_size: the size of the batch; needed where no argument is mapped.
+        spmd_axis_name: the mesh axis that the batch is sharded over.
+        sum_match: accepted for compatibility.
+
+    Raises:
+        TypeError: in_axes is of the wrong kind.
+        ValueError: sizes disagree, an axis is out of range, nothing is mapped, or a result is
+            mapped where out_axes says None.
+    """
+    eager.check_callable("vmap", fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or type(in_axes) in (int, tuple, dict)):
+        raise TypeError(
+            message(
+                "vmap",
+                "in_axes has the wrong type.",
+                got=f"{in_axes!r} of type {type(in_axes).__name__}",
+                expected="an int, None, or a tuple with one entry for each positional argument",
+            )
+        )
+    _check_axis_leaves("in_axes", in_axes)
+    _check_axis_leaves("out_axes", out_axes)
+    name = flattening.function_name(fun)
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                message(
+                    "vmap",
+                    "in_axes must have one entry for each positional argument.",
+                    got=f"{len(in_axes)} entries, {len(args)} arguments",
+                    fix="keyword arguments are always mapped over dimension 0",
+                )
+            )
+        leaves, in_tree = tree.flatten((args, kwargs))
+        axes_tree = (in_axes, 0)
+        axes = (
+            [in_axes] * len(leaves)
+            if type(in_axes) is int and not kwargs
+            else tree.flatten_axes("vmap in_axes", in_tree, axes_tree, tupled_args=True)
+        )
+        avals = flattening.avals_of(leaves, lambda: _paths(fun, in_tree), "vmap")
+        dims = [_canonical(fun, in_tree, i, a, x) for i, (a, x) in enumerate(zip(axes, avals, strict=True))]
+        size = _batch_size(fun, in_tree, avals, dims, axis_size)
+        flat = flattening.FlatFunction(fun, in_tree, name)
+        outs, out_dims = batching.batch_flat(
+            flat,
+            size,
+            leaves,
+            dims,
+            axis_name=axis_name,
+            spmd_axis_name=spmd_axis_name,
+            function_name=f"vmap of {name}",
+        )
+        wanted = (
+            [out_axes] * len(outs)
+            if type(out_axes) is int
+            else tree.flatten_axes("vmap out_axes", flat.out_tree, out_axes)
+        )
+        placed = [
+            _place(fun, flat.out_tree, i, out, dim, axis, size)
+            for i, (out, dim, axis) in enumerate(zip(outs, out_dims, wanted, strict=True))
+        ]
+        return tree.unflatten(flat.out_tree, placed)
+
+    return mapped
+
+
+def _check_axis_leaves(name: str, axes: Any) -> None:
+    for leaf in tree.leaves(axes):
+        if type(leaf) is not int and not hasattr(leaf, "__index__"):
+            raise TypeError(
+                message(
+                    "vmap",
+                    f"{name} must hold integers and None only.",
+                    got=f"{leaf!r} of type {type(leaf).__name__} in {axes!r}",
+                )
+            )
+
+
+def _paths(fun: Any, in_tree: Any) -> Sequence[str]:
+    return tree.argument_paths(in_tree, flattening.parameter_names(fun))
+
+
+def _canonical(fun: Any, in_tree: Any, index: int, axis: int | None, aval: Any) -> int | None:
+    """An axis as a non-negative int, or None.
+
+    Raises:
+        ValueError: the argument has no such dimension.
+    """
+    if axis is None:
+        return None
+    if not -aval.ndim <= axis < aval.ndim:
+        raise ValueError(
+            message(
+                "vmap",
+                f"axis {axis} of the argument {_paths(fun, in_tree)[index]} does not exist.",
+                got=str(aval),
+                expected=f"an argument of rank at least {axis + 1 if axis >= 0 else -axis}, or "
+                "in_axes=None for arguments that are not mapped",
+            )
+        )
+    return axis % aval.ndim
+
+
+def _batch_size(
+    fun: Any, in_tree: Any, avals: Sequence[Any], dims: Sequence[Any], axis_size: int | None
+) -> int:
+    sizes = {a.shape[d] for a, d in zip(avals, dims, strict=True) if d is not None}
+    if axis_size is not None:
+        sizes.add(axis_size)
+    if len(sizes) == 1:
+        return int(sizes.pop())
+    if not sizes:
+        raise ValueError(
+            message(
+                "vmap",
+                "no argument is mapped, so the size of the batch is unknown.",
+                fix="map an argument (in_axes), or give axis_size",
+            )
+        )
+    mapped = [
+        f"{path}: {a}, dimension {d} has size {a.shape[d]}"
+        for path, a, d in zip(_paths(fun, in_tree), avals, dims, strict=True)
+        if d is not None
+    ]
+    if axis_size is not None:
+        mapped.append(f"axis_size: {axis_size}")
+    raise ValueError(
+        message(
+            "vmap",
+            "the sizes of the mapped dimensions disagree.",
+            got="\n".join(mapped),
+            expected="one size; in_axes=None for arguments that are not mapped",
+        )
+    )
+
+
+def _place(
+    fun: Any, out_tree: Any, index: int, out: Any, dim: int | None, axis: int | None, size: int
+) -> Any:
+    """A result with its batch dimension where `out_axes` wants it."""
+    if axis is None:
+        if dim is None:
+            return out
+        path = flattening.result_paths(out_tree)[index]
+        raise ValueError(
+            message(
+                "vmap",
+                f"out_axes is None for {path}, which differs between examples.",
+                got=str(aval_of(out)),
+                fix="give it an axis in out_axes, or reduce over the batch",
+            )
+        )
+    rank = aval_of(out).ndim + (dim is None)
+    if not -rank <= axis < rank:
+        raise ValueError(
+            message(
+                "vmap",
+                f"out_axes {axis} is out of range for {flattening.result_paths(out_tree)[index]}.",
+                got=f"a result of rank {rank} with its batch dimension",
+            )
+        )
+    return to_batch_dim(out, dim, axis % rank, size)

@@ -1,0 +1,161 @@
+"""The checkout obeys the rules of the house, and each rule can tell a breach when it sees one."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from minijax.testing import architecture
+from minijax.testing.architecture import Violation
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Check = Callable[[Path], Iterator[Violation]]
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    """A checkout that holds `files`, with the `__init__.py` of every package folder."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.mark.feature("NP-06")
+@pytest.mark.parametrize("check", architecture.CHECKS, ids=lambda check: check.__name__)
+def test_checkout_obeys(check: Check) -> None:
+    found = sorted(check(ROOT))
+    assert not found, "\n".join(map(str, found))
+
+
+BREACHES = [
+    (
+        architecture.check_layers,
+        "minijax/core/aval.py",
+        "from minijax.lax import binary",
+        "minijax.core.aval imports minijax.lax.binary, which is no lower layer",
+    ),
+    (
+        architecture.check_layers,
+        "minijax/nn/layers.py",
+        "import minijax.ffi.call",
+        "minijax.nn.layers imports minijax.ffi.call, which is no lower layer",
+    ),
+    (
+        architecture.check_layers,
+        "minijax/transforms/jit.py",
+        "from minijax import jit",
+        "minijax.transforms.jit imports minijax.jit, which is no lower layer",
+    ),
+    (
+        architecture.check_outside_imports,
+        "minijax/core/dtypes.py",
+        "from jaxlib.mlir import ir",
+        "minijax.core.dtypes may not import jaxlib.mlir.ir",
+    ),
+    (
+        architecture.check_outside_imports,
+        "minijax/sharding/mesh.py",
+        "import scipy",
+        "minijax.sharding.mesh may not import scipy",
+    ),
+    (
+        architecture.check_cycles,
+        "minijax/core/a.py",
+        "from minijax.core import a as other, b",
+        "import cycle: ",
+    ),
+    (architecture.check_jax_is_not_imported, "tests/test_x.py", "import jax.numpy", "imports jax"),
+    (
+        architecture.check_imports_are_at_the_top,
+        "minijax/core/a.py",
+        "def f():\n    import os",
+        "import inside a function",
+    ),
+    (
+        architecture.check_imports_are_at_the_top,
+        "minijax/core/a.py",
+        "def f():\n    importlib.import_module('os')",
+        "importlib.import_module hides an import",
+    ),
+    (
+        architecture.check_facades,
+        "minijax/debug.py",
+        "def f(): pass",
+        "a façade holds no FunctionDef",
+    ),
+    (
+        architecture.check_facades,
+        "minijax/core/__init__.py",
+        "x = make()",
+        "a façade holds no Assign",
+    ),
+    (architecture.check_sizes, "examples/a.py", "x = 1\n" * 801, "801 lines, at most 800"),
+    (
+        architecture.check_sizes,
+        "tests/test_a.py",
+        "def f():\n" + "    x = 1\n" * 60,
+        "function f has 61 lines, at most 60",
+    ),
+    (
+        architecture.check_sizes,
+        "minijax/core/a.py",
+        "class C:\n" + "    x = 1\n" * 200,
+        "class C has 201 lines, at most 200",
+    ),
+    (
+        architecture.check_file_names,
+        "minijax/core/array_utils.py",
+        "",
+        "a file called array_utils has no subject",
+    ),
+    (
+        architecture.check_private_names,
+        "minijax/core/a.py",
+        "from minijax.core.b import _x",
+        "imports the private minijax.core.b._x",
+    ),
+    (
+        architecture.check_private_names,
+        "minijax/core/a.py",
+        "from minijax.core import b\nb._x()",
+        "uses the private b._x",
+    ),
+    (
+        architecture.check_module_aliases,
+        "minijax/core/a.py",
+        "import functools as ft",
+        "functools is renamed to ft",
+    ),
+    (architecture.check_docstrings, "minijax/lax/a.py", "def f(): pass", "f has no docstring"),
+    (
+        architecture.check_text,
+        "docs/a.md",
+        "Open /{}/someone/notes.".format("home"),
+        "mentions a path of one machine",
+    ),
+]
+
+
+@pytest.mark.parametrize(("check", "name", "text", "problem"), BREACHES)
+def test_breach_is_reported(
+    tmp_path: Path, check: Check, name: str, text: str, problem: str
+) -> None:
+    root = write(tmp_path, {"minijax/core/b.py": "from minijax.core import a\n", name: text})
+    found = [violation.problem for violation in check(root) if violation.path == name]
+    assert len(found) == 1
+    assert found[0].startswith(problem)
+
+
+def test_docstrings_do_not_count_as_code(tmp_path: Path) -> None:
+    text = 'def f():\n    """\n' + "    words\n" * 100 + '    """\n' + "    x = 1\n" * 59
+    root = write(tmp_path, {"minijax/core/a.py": text})
+    assert list(architecture.check_sizes(root)) == []
+
+
+def test_lower_layers_may_be_imported(tmp_path: Path) -> None:
+    text = "import functools\n\nfrom jaxlib import _jax\n\nfrom minijax.core import aval\n"
+    root = write(tmp_path, {"minijax/runtime/array.py": text, "minijax/core/aval.py": ""})
+    checks = (architecture.check_layers, architecture.check_outside_imports)
+    assert [violation for check in checks for violation in check(root)] == []

@@ -1,0 +1,26 @@
+"""The README's programs print what it says they print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.slow
+def test_readme_programs_print_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    text = README.read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    outputs = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    namespace: dict[str, object] = {}
+
+    printed = []
+    for program in programs:
+        exec(compile(program, README.name, "exec"), namespace)
+        printed.append(capsys.readouterr().out.strip())
+
+    # The text of the compiled program, the last block, is XLA's and changes with its versions.
+    assert printed == [output.strip() for output in outputs[: len(programs)]]
