@@ -95,17 +95,11 @@ class Reduction(Primitive):
 
     def lower(self, ctx: Any, x: Any, *, axes: Shape) -> Any:
         dtype = ctx.avals_in[0].dtype
-        init = self.identity(dtype)
-        if self.combine is None or not dtypes.issubdtype(dtype, np.complexfloating):
-            return ctx.reduce(self.op, x, axes, init)
-        # Complex numbers have no order in StableHLO: that of `lax` is a composition.
-        scalar = shaped_array((), dtype)
-        body = _region_of(lambda a, b: [self.combine(a, b)], [scalar, scalar])  # type: ignore[misc]
         return ctx.ops(
             "stablehlo.reduce",
-            [x, ctx.constant(init, dtype)],
+            [x, ctx.constant(self.identity(dtype), dtype)],
             {"dimensions": ctx.i64_array(axes)},
-            regions=[([ctx.type_of(scalar)] * 2, body)],
+            regions=[region_of_combiner(ctx, self.op, self.combine, dtype)],
         )[0]
 
     def jvp(
@@ -125,14 +119,23 @@ class Reduction(Primitive):
         return self.bind(args[0], axes=moved), dim - sum(a < dim for a in moved)
 
 
-def _region_of(
-    function: Callable[..., Sequence[Any]], avals: Sequence[Any]
-) -> Callable[..., Sequence[Any]]:
-    def body(ctx: Any, *values: Any) -> Sequence[Any]:
-        ctx.avals_in = avals
-        return lower_function(ctx, function, *values)
+def region_of_combiner(
+    ctx: Any, op: str, combine: Callable[[Any, Any], Any] | None, dtype: Any
+) -> Any:
+    """A region for `LoweringContext.ops` that combines two scalars by the operation `op`.
 
-    return body
+    Complex extrema are no operation of StableHLO: there, `combine` of `lax` is lowered.
+    """
+    scalar = shaped_array((), dtype)
+    kind = ctx.type_of(scalar)
+
+    def body(inner: Any, x: Any, y: Any) -> list[Any]:
+        if combine is None or not dtypes.issubdtype(dtype, np.complexfloating):
+            return [inner.op(op, [x, y], None, kind)]
+        inner.avals_in = [scalar, scalar]
+        return lower_function(inner, lambda x, y: [combine(x, y)], x, y)
+
+    return [kind, kind], body
 
 
 def _tangent_of_extremum(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:

@@ -1,6 +1,6 @@
-"""Reductions over windows that slide across an array, and what pooling needs besides.
+"""Windows that slide across an array: where they lie, and what elements they hold.
 
-The primitives that choose one element per window (`select_and_...`) are in `window_selection.py`.
+The primitives are in `reduce_window.py` and `window_selection.py`.
 """
 
 from __future__ import annotations
@@ -9,29 +9,12 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from minijax.core import tree
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
-from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
-from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.hlo_build import i64_matrix
-from minijax.interpreters.jvp import jvp_flat
-from minijax.interpreters.tangents import Zero
 from minijax.lax.arguments import int_tuple, padtype_to_pads
-from minijax.lax.families import operand
-from minijax.lax.folding import Combine, elementwise, halves
-from minijax.lax.reducers import (
-    as_initial_value,
-    check_reducer,
-    check_same_structure,
-    monoid_of,
-    region_of_jaxpr,
-    stage_reducer,
-)
+from minijax.lax.folding import Combine, halves
 from minijax.lax.shape import pad, unpad
 
 Pads = tuple[tuple[int, int], ...]
@@ -65,7 +48,11 @@ class Window(NamedTuple):
         """A window whose dilations are 1 where none are given."""
         ones = (1,) * len(window_dimensions)
         return Window(
-            window_dimensions, window_strides, padding, base_dilation or ones, window_dilation or ones
+            window_dimensions,
+            window_strides,
+            padding,
+            base_dilation or ones,
+            window_dilation or ones,
         )
 
     @property
@@ -140,19 +127,20 @@ class Window(NamedTuple):
     def pad(self, x: Any, value: Any) -> Any:
         """`x` dilated and padded with a scalar."""
         config = [
-            (low, high, d - 1) for (low, high), d in zip(self.padding, self.base_dilation, strict=True)
+            (low, high, d - 1)
+            for (low, high), d in zip(self.padding, self.base_dilation, strict=True)
         ]
         return pad(x, value, config)
 
 
-def check_window(name: str, x: ShapedArray, window: Window) -> None:
+def check_window(name: str, shape: Shape, window: Window) -> None:
     """Refuses windows that do not fit an operand.
 
     Raises:
         TypeError: a parameter has not one positive number for each dimension.
     """
     for argument, values in window._asdict().items():
-        wrong = len(values) != x.ndim
+        wrong = len(values) != len(shape)
         if argument != "padding":
             wrong = wrong or any(v < 1 for v in values)
         if wrong:
@@ -160,7 +148,7 @@ def check_window(name: str, x: ShapedArray, window: Window) -> None:
                 message(
                     name,
                     f"{argument} does not fit the operand.",
-                    got={"operand": x, argument: values},
+                    got={"operand": f"of shape {shape}", argument: values},
                     expected="one pair for each dimension"
                     if argument == "padding"
                     else "one number of at least 1 for each dimension",
@@ -187,70 +175,6 @@ def reduce_window_shape_tuple(
     return window.count(tuple(operand_shape))
 
 
-class ReduceWindow(Primitive):
-    """Combines the elements of each window by a function of the user, given as a jaxpr.
-
-    Shapes: operands: T_i[s], then init_values: T_i[] -> T_i[number of windows].
-    """
-
-    name = "reduce_window"
-    multiple_results = True
-
-    def abstract_eval(
-        self, *avals: ShapedArray, jaxpr: ClosedJaxpr, **params: Any
-    ) -> list[ShapedArray]:
-        operands, inits = halves(avals)
-        check_reducer("lax.reduce_window", operands, inits, jaxpr)
-        window = Window(**params)
-        check_window("lax.reduce_window", operands[0], window)
-        shape = window.count(operands[0].shape)
-        return [x.strip_weak_type().with_shape(shape) for x in operands]
-
-    def lower(self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        return ctx.ops(  # type: ignore[no-any-return]
-            "stablehlo.reduce_window",
-            values,
-            Window(**params).attributes(ctx),
-            regions=[region_of_jaxpr(ctx, jaxpr)],
-        )
-
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
-        if all(type(t) is Zero for t in tangents):
-            outs = self.bind(*primals, jaxpr=jaxpr, **params)
-            return outs, [Zero.like(x) for x in outs]
-        return jvp_flat(place_by_place(elementwise(jaxpr), Window(**params)), primals, tangents)
-
-    def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
-        (operands, inits), (operand_dims, init_dims) = halves(args), halves(dims)
-        window = Window(**params)
-        if any(d is not None for d in init_dims):
-            return batch_flat(place_by_place(elementwise(jaxpr), window), size, args, dims)
-        aligned = [
-            structural.to_batch_dim(x, d, 0, size)
-            for x, d in zip(operands, operand_dims, strict=True)
-        ]
-        outs = self.bind(*aligned, *inits, jaxpr=jaxpr, **window.with_batch(0)._asdict())
-        return outs, [0] * len(outs)
-
-
-reduce_window_p = ReduceWindow()
-
-
 def place_by_place(combine: Combine, window: Window) -> Callable[..., list[Any]]:
     """A window reduction as a composition: one combination for each place in the window."""
 
@@ -267,58 +191,32 @@ def place_by_place(combine: Combine, window: Window) -> Callable[..., list[Any]]
     return function
 
 
-def reduce_window(
-    operand: Any,
-    init_value: Any,
-    computation: Callable[[Any, Any], Any],
-    window_dimensions: Shape,
-    window_strides: Sequence[int] | None = None,
-    padding: str | Sequence[tuple[int, int]] = "VALID",
+def window_of(
+    name: str,
+    shape: Shape,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None,
+    padding: str | Sequence[tuple[int, int]],
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Any:
-    """Combines the elements of each window by an associative function.
-
-    Shapes:     operand: a tree of T_i[s] -> T_i[number of windows].
-    Dtypes:     any.
-    Derivative: a known operation has its own rule; any other is applied place by place.
-    Lowers to:  stablehlo.reduce_window.
-    Source:     mirrors jax.lax.reduce_window.
-
-    Args:
-        operand: arrays of one shape.
-        init_value: for each array a scalar, an identity of the computation; padding has it too.
-        computation: takes two trees of scalars, and returns one.
-        window_dimensions: the size of the window.
-        window_strides: how far apart windows start; 1 by default.
-        padding: what is put before and after, or "VALID", "SAME", "SAME_LOWER".
-        base_dilation: how far apart the operand's elements are put; 1 by default.
-        window_dilation: how far apart the window's elements are; 1 by default.
+) -> Window:
+    """The window that the arguments of a public function describe, for an operand of `shape`.
 
     Raises:
-        TypeError: the window does not fit the operand.
-        ValueError: trees or shapes do not fit together.
+        TypeError: an argument is not made of integers.
         RuntimeError: the name of the padding is not known.
-        NotImplementedError: the computation uses values of a surrounding trace.
     """
-    name = "lax.reduce_window"
-    leaves, structure = tree.flatten(operand)
-    init_leaves, init_structure = tree.flatten(init_value)
-    check_same_structure(name, "init_value", init_structure, structure)
-    arrays = [as_array(x) for x in leaves]
-    inits = [as_initial_value(x, like) for x, like in zip(init_leaves, arrays, strict=True)]
-    if any(aval_of(x).shape for x in inits):
-        raise TypeError(
-            message(name, "initial values must be scalars.", got=", ".join(map(str, inits)))
-        )
-    shape = aval_of(arrays[0]).shape
-    window = _window_of(
-        name, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-    )
-    jaxpr = stage_reducer(name, computation, arrays, structure)
-    primitive = _SPECIAL.get(monoid_of(jaxpr, inits))
-    if primitive is not None:
-        outs = [primitive.bind(arrays[0], **window._asdict())]
-    else:
-        outs = reduce_window_p.bind(*arrays, *inits, jaxpr=jaxpr, **window._asdict())
-    return tree.unflatten(structure, outs)
+
+    def ints(values: Sequence[int] | None, argument: str) -> Shape:
+        return (1,) * len(shape) if values is None else int_tuple(values, name, argument)
+
+    dims = ints(window_dimensions, "window_dimensions")
+    strides = ints(window_strides, "window_strides")
+    base = ints(base_dilation, "base_dilation")
+    dilation = ints(window_dilation, "window_dilation")
+    if isinstance(padding, str):
+        unpadded = Window(dims, strides, ((0, 0),) * len(dims), base, dilation)
+        check_window(name, shape, unpadded)
+        padding = padtype_to_pads(unpadded.padded_shape(shape), unpadded.extent, strides, padding)
+    pads = tuple(int_tuple(pair, name, "padding") for pair in padding)
+    return Window(dims, strides, pads, base, dilation)  # type: ignore[arg-type]

@@ -15,11 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import config, statistics, tree
-from minijax.core.aval import aval_of, has_aval
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager, evaluation, lowering, program, staging
+from minijax.interpreters import eager, evaluation, program, staging
 from minijax.transforms import flattening, stages
 from minijax.transforms.jit_primitive import jit_p
 
@@ -63,20 +62,26 @@ def _staged_programs(function: Any) -> dict[Any, Staged]:
 
 
 class JitFunction:
-    """The Python half of a jitted function."""
+    """The Python half of a jitted function.
 
-    def __init__(self, function: Callable[..., Any], settings: Settings) -> None:
+    A transparent one leaves no trace of itself: where something is being traced, it is its body.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], settings: Settings, *, transparent: bool = False
+    ) -> None:
         self.function = function
+        self.transparent = transparent
         self.settings = settings
         self.name = flattening.function_name(function)
         self.staged = _staged_programs(function)
 
     def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         """Answers a call that C++ cannot: result, data for C++, and whether to forget the call."""
-        if config.disable_jit.value:
+        trace = current.value
+        if config.disable_jit.value or (self.transparent and trace is not eager.EAGER):
             return self.function(*args, **kwargs), None, True
         leaves, staged = self.infer(args, kwargs)
-        trace = current.value
         values = staged.outer + leaves
         if trace is eager.EAGER and not staged.outer:
             eager.check_no_tracers(values)
@@ -476,6 +481,3 @@ def clear_staged() -> None:
 def is_jitted(function: Any) -> bool:
     """Whether `jit` made this callable."""
     return hasattr(function, "jit_function")
-
-
-__all__ = ["JitFunction", "aval_of", "has_aval", "jit", "lowering"]
