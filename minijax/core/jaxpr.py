@@ -7,10 +7,10 @@ Jaxprs are immutable: passes build new ones.  Names are given to variables only 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minijax.core import printing
+from minijax.core import config, printing, statistics
 from minijax.core.aval import aval_of
 
 NO_EFFECTS: frozenset[Any] = frozenset()
@@ -170,6 +170,17 @@ class ClosedJaxpr:
         self.consts = list(consts)
         # Results of transformations of this jaxpr; they live as long as it does.
         self.cache: dict[Any, Any] = {}
+
+    def remember(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` returns, made once for each key and tracing context."""
+        full_key = (key, config.trace_context())
+        found = self.cache.get(full_key)
+        if found is None:
+            statistics.transformed.misses += 1
+            found = self.cache.setdefault(full_key, make())
+        else:
+            statistics.transformed.hits += 1
+        return found
 
     @property
     def eqns(self) -> list[Eqn]:

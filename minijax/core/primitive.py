@@ -36,6 +36,8 @@ class Primitive:
     has_effects: ClassVar[bool] = False
     hidden_params: ClassVar[frozenset[str]] = frozenset()
     without: ClassVar[frozenset[str]] = frozenset()
+    # Whether `lower` takes operands of extended dtypes, such as random keys, as they are.
+    knows_extended: ClassVar[bool] = False
     # An eager implementation in Python; None means: compile the operation as a program.
     impl: Any = None
     # Splits an operation that holds a jaxpr into a known and a staged part; None: opaque.

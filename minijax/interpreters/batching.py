@@ -145,9 +145,10 @@ def batch_jaxpr(
     if isinstance(force, bool):
         force = (force,) * len(closed.jaxpr.outvars)
     key = ("batch", size, tuple(batched), tuple(force))
-    if key not in closed.cache:
-        closed.cache[key] = _batch_jaxpr(closed, size, batched, force)
-    return closed.cache[key]  # type: ignore[no-any-return]
+    result: tuple[ClosedJaxpr, list[bool]] = closed.remember(
+        key, lambda: _batch_jaxpr(closed, size, batched, force)
+    )
+    return result
 
 
 def _batch_jaxpr(

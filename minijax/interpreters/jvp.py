@@ -130,9 +130,10 @@ def jvp_jaxpr(
     if isinstance(instantiate_outs, bool):
         instantiate_outs = (instantiate_outs,) * count
     key = ("jvp", tuple(nonzero), tuple(instantiate_outs))
-    if key not in closed.cache:
-        closed.cache[key] = _jvp_jaxpr(closed, nonzero, instantiate_outs)
-    return closed.cache[key]  # type: ignore[no-any-return]
+    result: tuple[ClosedJaxpr, list[bool]] = closed.remember(
+        key, lambda: _jvp_jaxpr(closed, nonzero, instantiate_outs)
+    )
+    return result
 
 
 def _jvp_jaxpr(

@@ -14,14 +14,15 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
-from minijax.core import source
-from minijax.core.aval import AbstractValue
+from minijax.core import dtypes, source
+from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from minijax.core.trace import current
-from minijax.interpreters import hlo_build, staging
+from minijax.interpreters import batching, hlo_build, staging
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
-from minijax.runtime.array import Array, to_numpy
+from minijax.interpreters.structural import to_batch_dim
+from minijax.runtime.array import Array, physical_aval, to_numpy
 
 _create = ir.Operation.create
 _FRAMES_IN_LOCATIONS = 10
@@ -170,12 +171,42 @@ def lower_jaxpr(
         ctx.avals_in = [atom.aval for atom in eqn.invars]
         ctx.avals_out = [var.aval for var in eqn.outvars]
         primitive = eqn.primitive
+        if not primitive.knows_extended and _has_extended(ctx.avals_in):
+            outs = _lower_physically(ctx, primitive, operands, eqn.params)
+            values.update(zip(eqn.outvars, outs, strict=True))
+            continue
         outs = primitive.lower(ctx, *operands, **eqn.params)
         if primitive.multiple_results:
             values.update(zip(eqn.outvars, outs, strict=True))
         else:
             values[eqn.outvars[0]] = outs
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _has_extended(avals: Sequence[Any]) -> bool:
+    return any(isinstance(a, ShapedArray) and dtypes.is_extended(a.dtype) for a in avals)
+
+
+def _lower_physically(
+    ctx: LoweringContext, primitive: Any, operands: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """Lowers an operation on extended dtypes: their physical dimension is a batch dimension."""
+    size = next(
+        a.dtype.physical_shape[0] for a in ctx.avals_in if dtypes.is_extended(a.dtype)
+    )
+    dims = [a.ndim if dtypes.is_extended(a.dtype) else None for a in ctx.avals_in]
+
+    def function(*args: Any) -> list[Any]:
+        outs, out_dims = batching.batch_flat(
+            lambda *xs: primitive.bind_all(*xs, **params), size, args, dims
+        )
+        return [
+            to_batch_dim(x, d, aval.ndim, size) if dtypes.is_extended(aval.dtype) else x
+            for x, d, aval in zip(outs, out_dims, ctx.avals_out, strict=True)
+        ]
+
+    jaxpr, consts = _stage_outside(function, list(map(physical_aval, ctx.avals_in)))
+    return lower_jaxpr(ctx, jaxpr, consts, operands)
 
 
 def _physical_dtype(aval: Any) -> Any:

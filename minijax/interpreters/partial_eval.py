@@ -118,9 +118,8 @@ class PartialJaxpr(NamedTuple):
 def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool]) -> PartialJaxpr:
     """Splits a jaxpr into what follows from its known arguments, and the rest."""
     key = ("partial_eval", tuple(unknown))
-    if key not in closed.cache:
-        closed.cache[key] = _partial_eval_jaxpr(closed, unknown)
-    return closed.cache[key]  # type: ignore[no-any-return]
+    result: PartialJaxpr = closed.remember(key, lambda: _partial_eval_jaxpr(closed, unknown))
+    return result
 
 
 def _partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool]) -> PartialJaxpr:

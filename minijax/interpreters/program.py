@@ -11,12 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import config, statistics
+from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.interpreters import lowering, passes
 from minijax.runtime import client, compile
 from minijax.runtime.array import Array
-from minijax.runtime.execute import Executable
+from minijax.runtime.execute import Executable, buffer_on
+
+
+_LARGE_CONSTANT_BYTES = 4096
 
 
 class Options(NamedTuple):
@@ -38,6 +42,7 @@ class Lowered(NamedTuple):
     jaxpr: Jaxpr
     kept: tuple[int, ...] | None
     options: Options
+    large_consts: list[Any]
 
 
 def committed_device(args: Sequence[Any], function_name: str) -> Any:
@@ -83,17 +88,43 @@ def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
         kept = None
         if not all(kept_flags):
             kept = tuple(i for i, keep in enumerate(kept_flags) if keep)
+        clean, large = _lift_large_constants(clean)
         module = lowering.lower_to_module(
             clean,
             options.name,
             platform,
-            donated=_select(options.donated, kept),
-            arg_names=None if options.arg_names is None else _select(options.arg_names, kept),
+            donated=[False] * len(large) + list(_select(options.donated, kept)),
+            arg_names=None
+            if options.arg_names is None
+            else ["constant"] * len(large) + list(_select(options.arg_names, kept)),
             result_names=options.result_names,
         )
-    result = Lowered(module.module, module.host_callbacks, jaxpr, kept, options)
+    result = Lowered(module.module, module.host_callbacks, jaxpr, kept, options, large)
     closed.cache[key] = result
     return result
+
+
+def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """Makes large constants leading parameters: in the module's text they would be copied."""
+    jaxpr = closed.jaxpr
+    is_large = [
+        v.aval.size * v.aval.dtype.itemsize > _LARGE_CONSTANT_BYTES for v in jaxpr.constvars
+    ]
+    if not any(is_large):
+        return closed, []
+    large_vars = [v for v, large in zip(jaxpr.constvars, is_large, strict=True) if large]
+    lifted = Jaxpr(
+        [v for v, large in zip(jaxpr.constvars, is_large, strict=True) if not large],
+        large_vars + jaxpr.invars,
+        jaxpr.outvars,
+        jaxpr.eqns,
+        jaxpr.effects,
+        jaxpr.debug_info,
+    )
+    small = [c for c, large in zip(closed.consts, is_large, strict=True) if not large]
+    return ClosedJaxpr(lifted, small), [
+        c for c, large in zip(closed.consts, is_large, strict=True) if large
+    ]
 
 
 def _select(items: Sequence[Any], kept: Sequence[int] | None) -> Sequence[Any]:
@@ -129,6 +160,7 @@ def compile_lowered(
         in_avals,
         [v.aval for v in lowered.jaxpr.outvars],
         kept=lowered.kept,
+        consts=[buffer_on(c, aval_of(c), device) for c in lowered.large_consts],
         committed=committed,
         donated=[i for i, given in enumerate(lowered.options.donated) if given],
     )

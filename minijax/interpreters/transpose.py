@@ -96,9 +96,10 @@ def transpose_jaxpr(
         The jaxpr, and which linear arguments get a cotangent.
     """
     key = ("transpose", tuple(linear), tuple(ct_nonzero))
-    if key not in closed.cache:
-        closed.cache[key] = _transpose_jaxpr(closed, linear, ct_nonzero)
-    return closed.cache[key]  # type: ignore[no-any-return]
+    result: tuple[ClosedJaxpr, list[bool]] = closed.remember(
+        key, lambda: _transpose_jaxpr(closed, linear, ct_nonzero)
+    )
+    return result
 
 
 def _transpose_jaxpr(

@@ -49,7 +49,8 @@ def zero(dtype: Any) -> Any:
     return np.zeros((), dtype)[()]
 
 
-def _one(dtype: Any) -> Any:
+def one(dtype: Any) -> Any:
+    """The identity of multiplication."""
     return np.ones((), dtype)[()]
 
 
@@ -151,7 +152,7 @@ def _tangent_of_extremum(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
 def _tangent_of_product(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
     # The product rule, applied at each step of a product by halves: no division by elements.
     def product(x: Any) -> list[Any]:
-        return fold(lambda a, b: [mul(a, b)], [x], [_one(x.dtype)], axes)
+        return fold(lambda a, b: [mul(a, b)], [x], [one(x.dtype)], axes)
 
     _, (tangent,) = jvp_flat(product, [x], [x_dot])
     return instantiate(tangent)
@@ -160,7 +161,7 @@ def _tangent_of_product(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
 reduce_prod_p = Reduction(
     "reduce_prod",
     "stablehlo.multiply",
-    identity=_one,
+    identity=one,
     accepts=NUMERIC,
     tangent=_tangent_of_product,
 )

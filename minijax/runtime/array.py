@@ -189,7 +189,7 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
         return f"{prefix}{body}{gap}{extras[2:]})"
 
     def __str__(self) -> str:
-        return str(self._value)
+        return repr(self) if self.is_deleted() else str(self._value)
 
     def block_until_ready(self) -> Array:
         """Waits until the computation of the array is done, and returns it."""

@@ -114,15 +114,16 @@ class Executable:
         bits = [False] * num_args
         for i in kept:
             bits[i] = True
+        num_inputs = len(self.consts) + len(self.in_avals)
         return FastPathData(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
-            in_shardings=[sharding] * len(self.in_avals),
+            in_shardings=[sharding] * num_inputs,
             out_shardings=[sharding] * len(self.out_avals),
             out_avals=list(map(physical_aval, self.out_avals)),
             out_committed=[self.committed] * len(self.out_avals),
-            kept_var_bitvec=bits,
-            in_device_local_layouts=[None] * len(self.in_avals),
+            kept_var_bitvec=[True] * len(self.consts) + bits,
+            in_device_local_layouts=[None] * num_inputs,
             const_args=self.consts,
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from minijax.core import statistics
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.primitive import Primitive
 from minijax.interpreters import (
@@ -34,6 +33,7 @@ class Jit(Primitive):
     name = "jit"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
+    knows_extended: ClassVar[bool] = True
     hidden_params = frozenset({"donated_invars", "keep_unused", "device"})
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
@@ -144,13 +144,9 @@ class Jit(Primitive):
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         closed: ClosedJaxpr = eqn.params["jaxpr"]
-        key = ("dead_code", tuple(used))
-        if key not in closed.cache:
-            statistics.transformed.misses += 1
-            jaxpr, kept = passes.dead_code_elimination(closed.jaxpr, used)
-            slim = passes.prune_constants(ClosedJaxpr(jaxpr, closed.consts))
-            closed.cache[key] = (slim, kept)
-        slim, kept = closed.cache[key]
+        slim, kept = closed.remember(
+            ("dead_code", tuple(used)), lambda: _without_dead_code(closed, used)
+        )
         if not slim.jaxpr.outvars and not slim.effects:
             return None
         donated = eqn.params["donated_invars"]
@@ -168,6 +164,13 @@ class Jit(Primitive):
             },
             effects=slim.effects,
         )
+
+
+def _without_dead_code(
+    closed: ClosedJaxpr, used: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    jaxpr, kept = passes.dead_code_elimination(closed.jaxpr, used)
+    return passes.prune_constants(ClosedJaxpr(jaxpr, closed.consts)), kept
 
 
 jit_p = Jit()
