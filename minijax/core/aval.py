@@ -259,6 +259,9 @@ _scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
 
 def _aval_of_python_scalar(x: Any) -> ShapedArray:
     kind = type(x)
+    if kind not in dtypes.python_scalar_dtypes:
+        # Such as members of an IntEnum.
+        kind = next(base for base in kind.__mro__ if base in dtypes.python_scalar_dtypes)
     dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[kind])
     if kind is int and not -(2**63) <= x < 2**63:
         raise OverflowError(
@@ -296,6 +299,7 @@ def _is_extra(dtype: np.dtype[Any]) -> bool:
 aval_handlers: dict[type, Callable[[Any], Any]] = {
     **dict.fromkeys((bool, int, float, complex), _aval_of_python_scalar),
     np.ndarray: _aval_of_numpy,
+    np.generic: _aval_of_numpy,
 }
 """How to read the type of a value, by the value's class.  The runtime adds `Array`."""
 
@@ -325,9 +329,8 @@ def _aval_of_other(x: Any) -> Any:
     for base in type(x).__mro__:
         handler = aval_handlers.get(base)
         if handler is not None:
+            aval_handlers[type(x)] = handler
             return handler(x)
-    if isinstance(x, (np.generic, np.ndarray)):
-        return _aval_of_numpy(x)
     if hasattr(x, "__jax_array__"):
         return aval_of(x.__jax_array__())
     raise TypeError(

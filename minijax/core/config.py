@@ -296,12 +296,6 @@ default_prng_impl = enum_state(
     "Implementation of random keys made without naming one.",
     in_trace_key=True,
 )
-threefry_partitionable = bool_state(
-    "threefry_partitionable",
-    True,
-    "Random bits do not depend on how the result is sharded.",
-    in_trace_key=True,
-)
 log_compiles = bool_state("log_compiles", False, "Log every compilation at WARNING level.")
 check_tracer_leaks = bool_state(
     "check_tracer_leaks", False, "Raise when a tracer outlives its trace.", in_trace_key=True

@@ -7,7 +7,7 @@ needs.  Nothing is looked up by name: `PRIMITIVES` serves tools and tests.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from minijax.core.errors import MissingRule, message
@@ -61,6 +61,10 @@ class Primitive:
     def bind_all(self, *args: Any, **params: Any) -> Sequence[Any]:
         """Applies the operation in the current trace; always a sequence of results."""
         return current.value.process(self, args, params)  # type: ignore[no-any-return]
+
+    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters that jaxprs print, as they print them."""
+        return {k: v for k, v in params.items() if k not in self.hidden_params}
 
     def abstract_eval(self, *avals: Any, **params: Any) -> Any:
         """The type of the result, or the types of the results."""

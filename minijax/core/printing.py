@@ -77,8 +77,8 @@ def param_text(value: Any) -> str:
     return str(value)
 
 
-def _params(params: dict[str, Any], hidden: frozenset[str]) -> str:
-    items = [f"{k}={param_text(v)}" for k, v in sorted(params.items()) if k not in hidden]
+def _params(params: dict[str, Any]) -> str:
+    items = [f"{k}={param_text(v)}" for k, v in sorted(params.items())]
     if not items:
         return ""
     flat = f"[{' '.join(items)}]"
@@ -94,8 +94,8 @@ def eqn_text(
     names = names or _Names()
     outs = " ".join(_binder(v, names, used) for v in eqn.outvars)
     args = " ".join(_atom(v, names) for v in eqn.invars)
-    hidden = getattr(eqn.primitive, "hidden_params", frozenset())
-    call = f"{eqn.primitive.name}{_params(eqn.params, hidden)} {args}".rstrip()
+    shown = eqn.primitive.shown_params(eqn.params)
+    call = f"{eqn.primitive.name}{_params(shown)} {args}".rstrip()
     text = f"{outs} = {call}" if outs else call
     return f"{text}  # {source.summarize(eqn.source)}" if source_info else text
 

@@ -224,6 +224,14 @@ def lower_function(
     return lower_jaxpr(ctx, jaxpr, consts, values)
 
 
+def lower_physical_function(
+    ctx: LoweringContext, function: Callable[..., Any], *values: Any
+) -> list[Any]:
+    """As `lower_function`, for a function of what XLA computes with in place of extended dtypes."""
+    jaxpr, consts = _stage_outside(function, list(map(physical_aval, ctx.avals_in)))
+    return lower_jaxpr(ctx, jaxpr, consts, values)
+
+
 def _stage_outside(
     function: Callable[..., Any], avals: Sequence[AbstractValue]
 ) -> tuple[Jaxpr, list[Any]]:

@@ -6,7 +6,7 @@ Input: the steps of an iteration, written with functions of `lax`.  Output: a `s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.interpreters import lowering
 from minijax.interpreters.structural import full
-from minijax.lax.binary import add, bitwise_and, lt
+from minijax.lax.binary import add, bitwise_and, le
 from minijax.lax.reduce import reduce_or
 from minijax.lax.select import select
 
-_MOST_STEPS = 2000
+_State = TypeVar("_State", bound=tuple[Any, ...])
 
 
 def full_like(x: Any, value: float) -> Any:
@@ -57,23 +57,32 @@ class Computation:
         """A value of the type computed with, as the equation's result."""
         return self._converted(x, self.out.dtype)
 
-    def iterate(self, step: Callable[..., Sequence[Any]], *state: Any) -> list[Any]:
-        """Replaces `state` by `step(n, *state)` for n = 1, 2, … until every element converges.
+    def iterate(
+        self,
+        step: Callable[[Any, _State], tuple[Any, _State]],
+        state: _State,
+        most_steps: float = 2000.0,
+    ) -> _State:
+        """Replaces `state` by `step(n, state)` for n = 1, 2, … until every element converges.
 
-        `step` returns which elements still change, then the new state; elements that have
-        converged keep theirs.
+        Args:
+            step: returns which elements still change, and the new state; elements that have
+                converged keep theirs.
+            state: a named tuple.
+            most_steps: after how many steps to give up.
         """
+        as_state: Callable[..., _State] = type(state)
         count = shaped_array((), self.aval.dtype)
         mask = shaped_array(self.out.shape, dtypes.bool_)
         avals = [count, mask, *[self.aval] * len(state)]
         axes = tuple(range(len(self.out.shape)))
 
-        def condition(n: Any, active: Any, *state: Any) -> Sequence[Any]:
-            return [bitwise_and(lt(n, float(_MOST_STEPS)), reduce_or(active, axes))]
+        def condition(n: Any, active: Any, *_: Any) -> Sequence[Any]:
+            return [bitwise_and(le(n, most_steps), reduce_or(active, axes))]
 
-        def body(n: Any, active: Any, *state: Any) -> Sequence[Any]:
-            changes, *new = step(n, *state)
-            kept = [select(active, x, old) for x, old in zip(new, state, strict=True)]
+        def body(n: Any, active: Any, *old: Any) -> Sequence[Any]:
+            changes, new = step(n, as_state(*old))
+            kept = [select(active, x, before) for x, before in zip(new, old, strict=True)]
             return [add(n, 1.0), bitwise_and(active, changes), *kept]
 
         ctx = self.ctx
@@ -88,7 +97,7 @@ class Computation:
                 (types, lambda ctx, *args: self._lower(ctx, body, avals, args)),
             ],
         )
-        return final
+        return as_state(*final)
 
     @staticmethod
     def _lower(

@@ -7,20 +7,18 @@ is two to seven times as fast as one reduction over windows as long as the array
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import ShapedArray
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.lowering import lower_function
-from minijax.interpreters.structural import broadcast_in_dim, instantiate
+from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.interpreters.tangents import Zero
-from minijax.lax.arguments import canonicalize_axis
-from minijax.lax.binary import add, eq, max, min, mul, ne, sub
+from minijax.lax.binary import add, max, min, mul, ne, sub
 from minijax.lax.families import INEXACT, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.folding import scan
@@ -28,7 +26,7 @@ from minijax.lax.reduce import Identity, highest, lowest, one, zero
 from minijax.lax.reduce_window import reduce_window
 from minijax.lax.select import select
 from minijax.lax.shape import pad, reshape, rev, split
-from minijax.lax.unary import abs, exp, log1p, neg
+from minijax.lax.unary import exp, log1p
 
 # The fastest of 8, 16, 32 and 64 on a CPU, for vectors as for matrices.
 _BLOCK = 8
@@ -110,9 +108,7 @@ class Cumulative(Primitive):
         window, padding = [1] * rank, [(0, 0)] * rank
         window[axis] = length
         padding[axis] = (0, length - 1) if reverse else (length - 1, 0)
-        return reduce_window(
-            x, self.identity(x.dtype), self.combine, tuple(window), None, padding
-        )
+        return reduce_window(x, self.identity(x.dtype), self.combine, tuple(window), None, padding)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
@@ -151,11 +147,13 @@ class Cumulative(Primitive):
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y)) without overflow; infinities of one sign stay what they are."""
-    larger, difference = max(x, y), sub(x, y)
+    """log(exp(x) + exp(y)) without overflow."""
+    larger = max(x, y)
+    difference = sub(min(x, y), larger)
+    # Of equal infinities the difference is undefined; any finite one gives the right sum.
     undefined = ne(difference, difference)
-    finite = add(larger, log1p(exp(neg(abs(difference)))))
-    return select(undefined, add(x, y), finite)
+    difference = select(undefined, full(difference.shape, 0, difference.dtype), difference)
+    return add(larger, log1p(exp(difference)))
 
 
 cumsum_p = Cumulative("cumsum", add, zero, linear=True)
@@ -167,8 +165,7 @@ cumlogsumexp_p = Cumulative("cumlogsumexp", _logaddexp, lowest, accepts=INEXACT)
 
 def _accumulated(primitive: Cumulative, operand: Any, axis: int, reverse: bool) -> Any:
     x = as_operand(operand)
-    axis = canonicalize_axis(axis, aval_of(x).ndim, f"lax.{primitive.name}")
-    return primitive.bind(x, axis=axis, reverse=bool(reverse))
+    return primitive.bind(x, axis=operator.index(axis), reverse=bool(reverse))
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -236,7 +233,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """log of the cumulative sums of exp, without overflow.
+    """Log of the cumulative sums of exp, without overflow.
 
     Shapes:     operand: T[s] -> T[s].
     Dtypes:     inexact.

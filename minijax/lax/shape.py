@@ -365,7 +365,7 @@ class Concatenate(Primitive):
         return ctx.op("stablehlo.concatenate", values, {"dimension": ctx.integer(dimension)})
 
     def transpose(self, ct: Any, *args: Any, dimension: int) -> tuple[Any, ...]:
-        sizes = [aval_of(x).shape[dimension] for x in _with_avals(args)]
+        sizes = [aval.shape[dimension] for aval in _avals_of(args)]
         parts = split(ct, sizes, dimension)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
 
@@ -384,7 +384,7 @@ def _numbered(avals: Sequence[ShapedArray]) -> dict[str, ShapedArray]:
     return {f"operands[{i}]": aval for i, aval in enumerate(avals)}
 
 
-def _with_avals(args: Sequence[Any]) -> list[Any]:
+def _avals_of(args: Sequence[Any]) -> list[Any]:
     return [x.aval if is_linear(x) else aval_of(x) for x in args]
 
 
@@ -537,7 +537,7 @@ class Pad(Primitive):
     def transpose(
         self, ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig
     ) -> tuple[Any, Any]:
-        shape = _with_avals([x])[0].shape
+        shape = _avals_of([x])[0].shape
         ct_x = unpad(ct, shape, padding_config) if is_linear(x) else None
         if not is_linear(value):
             return ct_x, None

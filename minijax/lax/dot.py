@@ -1,0 +1,415 @@
+"""Products of arrays summed over some of their dimensions."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters.structural import add_tangents, transpose
+from minijax.interpreters.tangents import Zero, is_linear
+from minijax.lax.convert import convert_element_type
+from minijax.lax.families import operands
+from minijax.lax.precision import (
+    CanonicalPrecision,
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    canonicalize_precision,
+    plan_dot,
+    precision_config,
+)
+
+Dims = tuple[int, ...]
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+"""`((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`."""
+
+_Numbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
+
+
+class DotGeneral(Primitive):
+    """Multiplies, sums over contracting dimensions, and pairs up batch dimensions.
+
+    Shapes: lhs: L[b, i, k], rhs: R[b, j, k] -> T[b, i, j], each group of dimensions being any
+    number of them at any places.  Linear in each operand.
+    """
+
+    name = "dot_general"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: dict[Any, ShapedArray] = {}
+
+    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        numbers = tuple(tuple(map(list, pair)) for pair in params["dimension_numbers"])
+        given = {k: v for k, v in params.items() if v is not None}
+        return {**given, "dimension_numbers": numbers}
+
+    def abstract_eval(
+        self,
+        lhs: ShapedArray,
+        rhs: ShapedArray,
+        *,
+        dimension_numbers: _Numbers,
+        precision: CanonicalPrecision,
+        preferred_element_type: Any,
+        out_sharding: Any,
+    ) -> ShapedArray:
+        key = (lhs, rhs, dimension_numbers, preferred_element_type)
+        found = self._results.get(key)
+        if found is None:
+            found = self._results[key] = _result(*key)
+        return found
+
+    def lower(
+        self,
+        ctx: Any,
+        lhs: Any,
+        rhs: Any,
+        *,
+        dimension_numbers: _Numbers,
+        precision: CanonicalPrecision,
+        preferred_element_type: Any,
+        out_sharding: Any,
+    ) -> Any:
+        (x, y), (out,) = ctx.avals_in, ctx.avals_out
+        attributes = {
+            "dot_dimension_numbers": ctx.attribute(_numbers_text(dimension_numbers)),
+            "precision_config": precision_config(ctx, precision),
+        }
+        kinds = x.dtype, y.dtype, out.dtype
+        if isinstance(precision, DotAlgorithm) or (
+            isinstance(precision, DotAlgorithmPreset) and precision.name != "DEFAULT"
+        ):
+            *kinds, attributes["algorithm"] = plan_dot(ctx, precision, *kinds)
+        elif x.dtype != y.dtype and not all(k.name.startswith("float8") for k in kinds[:2]):
+            kinds = out.dtype, out.dtype, out.dtype
+        if x.dtype != kinds[0]:
+            lhs = ctx.convert(lhs, x.shape, kinds[0])
+        if y.dtype != kinds[1]:
+            rhs = ctx.convert(rhs, y.shape, kinds[1])
+        of_dot = ctx.tensor_type(out.shape, kinds[2])
+        value = ctx.op("stablehlo.dot_general", [lhs, rhs], attributes, of_dot)
+        return value if out.dtype == kinds[2] else ctx.convert(value, out.shape, out.dtype)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        (x, y), (x_dot, y_dot) = primals, tangents
+        out = self.bind(x, y, **params)
+        total: Any = Zero.like(out)
+        if total.aval.dtype == dtypes.float0:
+            return out, total
+        if type(x_dot) is not Zero:
+            total = self.bind(x_dot, y, **params)
+        if type(y_dot) is not Zero:
+            total = add_tangents(total, self.bind(x, y_dot, **params))
+        return out, total
+
+    def transpose(
+        self, ct: Any, x: Any, y: Any, *, dimension_numbers: _Numbers, **params: Any
+    ) -> tuple[Any, Any]:
+        (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
+        ranks = len(aval_of_input(x).shape), len(aval_of_input(y).shape)
+        x_kept = _others(ranks[0], x_sum, x_batch)
+        y_kept = _others(ranks[1], y_sum, y_batch)
+        # Dimensions of the result: the batch, what is kept of x, what is kept of y.
+        first, second = len(x_batch), len(x_batch) + len(x_kept)
+        batch = tuple(range(first))
+
+        def product(other: Any, of_ct: Dims, of_other: Dims, other_batch: Dims) -> Any:
+            numbers = (of_ct, of_other), (batch, other_batch)
+            return self.bind(ct, other, dimension_numbers=numbers, **params)
+
+        if is_linear(x):
+            summed = tuple(range(second, second + len(y_kept)))
+            grad = product(y, summed, y_kept, y_batch)
+            return _as_input(grad, x.aval, x_batch, x_kept, x_sum, y_sum), None
+        summed = tuple(range(first, second))
+        grad = product(x, summed, x_kept, x_batch)
+        return None, _as_input(grad, y.aval, y_batch, y_kept, y_sum, x_sum)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        dimension_numbers: _Numbers,
+        **params: Any,
+    ) -> tuple[Any, int]:
+        (x, y), (x_dim, y_dim) = args, dims
+        (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
+        count = len(x_batch)
+        x_sum, x_batch = _shifted(x_sum, x_dim), _shifted(x_batch, x_dim)
+        y_sum, y_batch = _shifted(y_sum, y_dim), _shifted(y_batch, y_dim)
+        x_kept = _others(aval_of(x).ndim, x_sum, x_batch)
+        if x_dim is not None and y_dim is not None:
+            x_batch, y_batch, out_dim = (x_dim, *x_batch), (y_dim, *y_batch), 0
+        elif x_dim is not None:
+            out_dim = count + x_kept.index(x_dim)
+        else:
+            y_kept = _others(aval_of(y).ndim, y_sum, y_batch)
+            out_dim = count + len(x_kept) + y_kept.index(y_dim)
+        numbers = (x_sum, y_sum), (x_batch, y_batch)
+        return self.bind(x, y, dimension_numbers=numbers, **params), out_dim
+
+
+dot_general_p = DotGeneral()
+
+
+def aval_of_input(x: Any) -> Any:
+    """The type of an argument of a transpose rule, linear or known."""
+    return x.aval if is_linear(x) else aval_of(x)
+
+
+def _others(ndim: int, *taken: Dims) -> Dims:
+    return tuple(d for d in range(ndim) if not any(d in dims for dims in taken))
+
+
+def _shifted(dims: Dims, new: int | None) -> Dims:
+    return dims if new is None else tuple(d + (d >= new) for d in dims)
+
+
+def _as_input(
+    grad: Any, aval: ShapedArray, batch: Dims, kept: Dims, summed: Dims, other_summed: Dims
+) -> Any:
+    """A cotangent with its dimensions in the input's order, and of the input's dtype.
+
+    `grad` has the batch, then what was kept, then what was summed, in the order in which the
+    other operand has those dimensions.
+    """
+    by_other = [d for _, d in sorted(zip(other_summed, summed, strict=True))]
+    places = (*batch, *kept, *by_other)
+    grad = transpose(grad, sorted(range(len(places)), key=places.__getitem__))
+    return grad if grad.dtype == aval.dtype else convert_element_type(grad, aval.dtype)
+
+
+def _numbers_text(numbers: _Numbers) -> str:
+    (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = numbers
+    return (
+        f"#stablehlo.dot<lhs_batching_dimensions = {list(lhs_batch)}, "
+        f"rhs_batching_dimensions = {list(rhs_batch)}, "
+        f"lhs_contracting_dimensions = {list(lhs_sum)}, "
+        f"rhs_contracting_dimensions = {list(rhs_sum)}>"
+    )
+
+
+def _result(
+    lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers, preferred: Any
+) -> ShapedArray:
+    _check_numbers(lhs, rhs, numbers)
+    (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = numbers
+    shape = (
+        *(lhs.shape[d] for d in lhs_batch),
+        *(lhs.shape[d] for d in _others(lhs.ndim, lhs_sum, lhs_batch)),
+        *(rhs.shape[d] for d in _others(rhs.ndim, rhs_sum, rhs_batch)),
+    )
+    dtype = wider_dtype(lhs.dtype, rhs.dtype)
+    if preferred is None:
+        return shaped_array(shape, dtype, lhs.weak_type and rhs.weak_type)
+    check_preferred_type("lax.dot_general", dtype, preferred)
+    return shaped_array(shape, np.dtype(preferred))
+
+
+def _check_numbers(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers) -> None:
+    facts = {"lhs": lhs, "rhs": rhs, "dimension_numbers": numbers}
+    for aval, side in ((lhs, 0), (rhs, 1)):
+        named = (*numbers[0][side], *numbers[1][side])
+        if len(set(named)) != len(named) or not all(0 <= d < aval.ndim for d in named):
+            raise TypeError(
+                message(
+                    "lax.dot_general",
+                    f"the dimension numbers do not fit {('lhs', 'rhs')[side]}.",
+                    got=facts,
+                    expected=f"distinct dimensions, each from 0 to {aval.ndim - 1}",
+                )
+            )
+    for (lhs_dims, rhs_dims), kind in zip(numbers, ("contracting", "batch"), strict=True):
+        lhs_sizes = [lhs.shape[d] for d in lhs_dims]
+        rhs_sizes = [rhs.shape[d] for d in rhs_dims]
+        if lhs_sizes != rhs_sizes:
+            raise TypeError(
+                message(
+                    "lax.dot_general",
+                    f"the {kind} dimensions of lhs and rhs differ.",
+                    got=facts,
+                    expected="equal sizes, pair by pair",
+                )
+            )
+
+
+@functools.cache
+def wider_dtype(x: Any, y: Any) -> np.dtype[Any]:
+    """The dtype of products of two dtypes: of the greater kind, then width, then range."""
+    return np.dtype(max(x, y, key=_extent))
+
+
+def _extent(dtype: Any) -> tuple[int, int, float]:
+    bits = dtypes.bit_width(dtype)
+    if dtype == dtypes.bool_:
+        return 0, bits, 0.0
+    if dtypes.issubdtype(dtype, np.integer):
+        return 1, bits, float(dtypes.issubdtype(dtype, np.signedinteger))
+    if dtypes.issubdtype(dtype, np.floating):
+        return 2, bits, float(dtypes.finfo(dtype).max)
+    return 3, bits, 0.0
+
+
+def check_preferred_type(name: str, dtype: Any, preferred: Any) -> None:
+    """Refuses a `preferred_element_type` in which exact results would not fit.
+
+    Raises:
+        TypeError: the results are not floats, and the preferred type is narrower.
+    """
+    if dtypes.issubdtype(dtype, np.floating):
+        return
+    if _real_bits(preferred) < _real_bits(dtype):
+        raise TypeError(
+            message(
+                name,
+                "preferred_element_type is narrower than the type of the result.",
+                got=f"preferred_element_type {preferred} for a result of dtype {dtype}",
+                expected=f"at least {_real_bits(dtype)} bits",
+            )
+        )
+
+
+def _real_bits(dtype: Any) -> int:
+    if dtype == dtypes.bool_:
+        return 1
+    is_complex = dtypes.issubdtype(dtype, np.complexfloating)
+    return dtypes.bit_width(dtypes.real_dtype_of(dtype) if is_complex else dtype)
+
+
+def canonicalize_preferred_type(dtype: Any, name: str) -> Any:
+    """The `preferred_element_type` of the public function `name`: a dtype, or None."""
+    return None if dtype is None else dtypes.canonicalize_user_dtype(dtype, name)
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Multiplies `lhs` and `rhs`, sums over contracting dimensions, pairs batch dimensions.
+
+    Shapes:     lhs: L[b, i, k], rhs: R[b, j, k] -> T[b, i, j], where b, i, j and k stand for any
+                number of dimensions, anywhere in the operands.
+    Dtypes:     any; of two dtypes the result has the greater: complex over float over integer
+                over bool, then by width, then by range.
+    Derivative: linear in each operand; transposes to dots with the cotangent.
+    Lowers to:  stablehlo.dot_general.
+    Source:     mirrors jax.lax.dot_general.
+
+    Args:
+        lhs: the left operand.
+        rhs: the right operand.
+        dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
+        precision: how exactly an accelerator multiplies, or by which algorithm.
+        preferred_element_type: the dtype in which products are added, and of the result.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        TypeError: the dimension numbers do not fit the operands, or the preferred type is too
+            narrow.
+        ValueError: `precision` is no precision, or its algorithm cannot run.
+    """
+    (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = dimension_numbers
+    numbers = (_ints(lhs_sum), _ints(rhs_sum)), (_ints(lhs_batch), _ints(rhs_batch))
+    x, y = operands(lhs, rhs)
+    return dot_general_p.bind(
+        x,
+        y,
+        dimension_numbers=numbers,
+        precision=canonicalize_precision(precision, "lax.dot_general"),
+        preferred_element_type=canonicalize_preferred_type(
+            preferred_element_type, "lax.dot_general"
+        ),
+        out_sharding=out_sharding,
+    )
+
+
+def _ints(dims: Sequence[int]) -> Dims:
+    return tuple(map(operator.index, dims))
+
+
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Products of vectors and matrices; with `dimension_numbers`, what `dot_general` does.
+
+    Shapes:     lhs: L[k] or L[i, k], rhs: R[k] or R[k, j] -> T[], T[i], T[j] or T[i, j].
+    Dtypes:     as dot_general.
+    Derivative: linear in each operand.
+    Lowers to:  stablehlo.dot_general.
+    Source:     mirrors jax.lax.dot.
+
+    Raises:
+        ValueError: there are no dimension numbers, and the operands are no vectors or matrices
+            that fit together.
+    """
+    if dimension_numbers is None:
+        x, y = aval_of(lhs), aval_of(rhs)
+        if x.ndim not in (1, 2) or y.ndim not in (1, 2) or x.shape[-1] != y.shape[0]:
+            raise ValueError(
+                message(
+                    "lax.dot",
+                    "the operands are no vectors or matrices that fit together.",
+                    got={"lhs": x, "rhs": y},
+                    expected="1 or 2 dimensions each, the last of lhs equal to the first of rhs",
+                    fix="name the dimensions with dimension_numbers",
+                )
+            )
+        dimension_numbers = ((x.ndim - 1,), (0,)), ((), ())
+    return dot_general(
+        lhs,
+        rhs,
+        dimension_numbers,
+        precision,
+        preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """Products of matrices, one for each index of the leading dimensions.
+
+    Shapes:     lhs: L[b, i, k], rhs: R[b, k, j] -> T[b, i, j].
+    Dtypes:     as dot_general.
+    Source:     mirrors jax.lax.batch_matmul.
+
+    Raises:
+        ValueError: the operands have different ranks, or fewer than two dimensions.
+        TypeError: the dimensions do not fit together.
+    """
+    x, y = aval_of(lhs), aval_of(rhs)
+    if x.ndim != y.ndim or x.ndim < 2:
+        raise ValueError(
+            message(
+                "lax.batch_matmul",
+                "the operands must have equal ranks of at least 2.",
+                got={"lhs": x, "rhs": y},
+            )
+        )
+    batch = tuple(range(x.ndim - 2))
+    numbers = ((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)
+    return dot_general(lhs, rhs, numbers, precision)

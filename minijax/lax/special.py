@@ -1,0 +1,392 @@
+"""Special functions: error functions, gamma and its kin, Bessel functions.  All are elementwise.
+
+The incomplete gamma functions are in `incomplete_gamma.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from minijax.core.aval import ShapedArray, shaped_array
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters.tangents import Zero
+from minijax.lax.binary import add, bitwise_or, div, eq, ge, gt, le, lt, max, min, mul, sub
+from minijax.lax.convergence import Computation, epsilon, full_like
+from minijax.lax.families import (
+    FLOAT,
+    Binary,
+    Unary,
+    align_batched,
+    broadcast_operands,
+    broadcast_shape,
+    broadcast_to,
+    check_dtype,
+    check_same_dtype,
+    operand,
+    operands,
+)
+from minijax.lax.power import reciprocal, rsqrt, square
+from minijax.lax.select import select
+from minijax.lax.unary import abs, exp, log, log1p, neg, sign
+
+erf_p = Unary(
+    "erf",
+    "chlo.erf",
+    accepts=FLOAT,
+    derivative=lambda x, y: mul(exp(neg(square(x))), 2 / math.sqrt(math.pi)),
+)
+
+
+def erf(x: Any) -> Any:
+    """The error function `2/√π ∫₀ˣ exp(-t²) dt`.
+
+    Dtypes:     floating.
+    Derivative: 2/√π exp(-x²).
+    Lowers to:  chlo.erf.
+    Source:     mirrors jax.lax.erf.
+    """
+    return erf_p.bind(operand(x))
+
+
+erfc_p = Unary(
+    "erfc",
+    "chlo.erfc",
+    accepts=FLOAT,
+    derivative=lambda x, y: mul(exp(neg(square(x))), -2 / math.sqrt(math.pi)),
+)
+
+
+def erfc(x: Any) -> Any:
+    """The complement of the error function, `1 - erf x`, exact also where that is small.
+
+    Dtypes:     floating.
+    Derivative: -2/√π exp(-x²).
+    Lowers to:  chlo.erfc.
+    Source:     mirrors jax.lax.erfc.
+    """
+    return erfc_p.bind(operand(x))
+
+
+erf_inv_p = Unary(
+    "erf_inv",
+    "chlo.erf_inv",
+    accepts=FLOAT,
+    derivative=lambda x, y: mul(exp(square(y)), math.sqrt(math.pi) / 2),
+)
+
+
+def erf_inv(x: Any) -> Any:
+    """The inverse of the error function, infinite at ±1.
+
+    Dtypes:     floating.
+    Derivative: √π/2 exp(y²), where y is the result.
+    Lowers to:  chlo.erf_inv.
+    Source:     mirrors jax.lax.erf_inv.
+    """
+    return erf_inv_p.bind(operand(x))
+
+
+lgamma_p = Unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, y: digamma(x))
+
+
+def lgamma(x: Any) -> Any:
+    """The logarithm of the gamma function, `ln |Γ(x)|`.
+
+    Dtypes:     floating.
+    Derivative: digamma.
+    Lowers to:  chlo.lgamma.
+    Source:     mirrors jax.lax.lgamma.
+    """
+    return lgamma_p.bind(operand(x))
+
+
+digamma_p = Unary(
+    "digamma",
+    "chlo.digamma",
+    accepts=FLOAT,
+    derivative=lambda x, y: polygamma(full_like(x, 1.0), x),
+)
+
+
+def digamma(x: Any) -> Any:
+    """The digamma function, the derivative of `lgamma`.
+
+    Dtypes:     floating.
+    Derivative: polygamma(1, x).
+    Lowers to:  chlo.digamma.
+    Source:     mirrors jax.lax.digamma.
+    """
+    return digamma_p.bind(operand(x))
+
+
+def _no_derivative(name: str, arguments: str) -> NoReturn:
+    raise ValueError(
+        message(
+            f"lax.{name}",
+            f"the derivative with respect to {arguments} is not known.",
+            fix="hold it constant with lax.stop_gradient, or use custom_jvp",
+        )
+    )
+
+
+polygamma_p = Binary(
+    "polygamma",
+    "chlo.polygamma",
+    accepts=FLOAT,
+    derivatives=(
+        lambda g, m, x, out: _no_derivative("polygamma", "m"),
+        lambda g, m, x, out: mul(g, polygamma(add(m, 1.0), x)),
+    ),
+)
+
+
+def polygamma(m: Any, x: Any) -> Any:
+    """The polygamma functions: the m-th derivatives of `digamma` at x, for whole m.
+
+    Shapes:     m: T[s], x: T[t] -> T[broadcast of s and t].
+    Dtypes:     floating.
+    Derivative: polygamma(m + 1, x) by x.
+    Lowers to:  chlo.polygamma.
+    Source:     mirrors jax.lax.polygamma.
+
+    Raises:
+        ValueError: it is differentiated with respect to m.
+    """
+    return polygamma_p.bind(*operands(m, x))
+
+
+zeta_p = Binary("zeta", "chlo.zeta", accepts=FLOAT, derivatives=None)
+
+
+def zeta(x: Any, q: Any) -> Any:
+    """The Hurwitz zeta function `Σ 1 / (k + q)ˣ` over k = 0, 1, …
+
+    Shapes:     x: T[s], q: T[t] -> T[broadcast of s and t].
+    Dtypes:     floating.
+    Derivative: none.
+    Lowers to:  chlo.zeta.
+    Source:     mirrors jax.lax.zeta.
+    """
+    return zeta_p.bind(*operands(x, q))
+
+
+# Chebyshev coefficients of e⁻ˣ I₀(x) in t = x/4 - 1 for 0 <= x <= 8, and of √x e⁻ˣ I₀(x) in
+# t = 16/x - 1 for x >= 8; computed to 60 digits by interpolation.
+_BESSEL_I0E_NEAR = (
+    0.6767952744094761, -0.3046826723431984, 0.17162090152220877,
+    -0.09490109704804764, 0.04930528423967071, -0.02373741480589947,
+    0.010546460394594998, -0.004324309995050576, 0.0016394756169413357,
+    -0.0005763755745385824, 0.00018850288509584165, -5.754195010082104e-05,
+    1.6448448070728896e-05, -4.4167383584587505e-06, 1.1173875391201037e-06,
+    -2.670793853940612e-07, 6.046995022541919e-08, -1.300025009986248e-08,
+    2.6598237246823866e-09, -5.189795601635263e-10, 9.675809035373237e-11,
+    -1.726826291441556e-11, 2.95505266312964e-12, -4.856446783111929e-13,
+    7.676185498604936e-14, -1.1685332877993451e-14, 1.715391285555133e-15,
+    -2.431279846547955e-16, 3.3307945188222384e-17, -4.4153416464793395e-18,
+    5.669178006921496e-19,
+)
+_BESSEL_I0E_FAR = (
+    0.8044904110141088, 0.0033691164782556943, 6.889758346916825e-05,
+    2.8913705208347567e-06, 2.0489185894690638e-07, 2.266668990498178e-08,
+    3.3962320257083865e-09, 4.94060238822497e-10, 1.1889147107846439e-11,
+    -3.1499165279632416e-11, -1.3215811840447713e-11, -1.7941785315068062e-12,
+    7.180124451383666e-13, 3.8527783827421426e-13, 1.54008621752141e-14,
+    -4.150569347287222e-14, -9.554846698828307e-15, 3.8116806693526224e-15,
+    1.7725601330565263e-15, -3.425485619677219e-16, -2.8276239805165836e-16,
+    3.461222867697461e-17, 4.46562142029676e-17, -4.830504485944182e-18,
+    -7.233180487874754e-18, 9.921475412173699e-19, 1.193650890845982e-18,
+)
+
+
+def _chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
+    """The series `c₀/2 + Σ cₖ Tₖ(t)` by Clenshaw's recurrence, as far as the dtype can tell."""
+    last = int(np.flatnonzero(np.abs(coefficients) > epsilon(t) / 8)[-1])
+    sums = [full_like(t, 0.0), full_like(t, 0.0)]
+    for c in reversed(coefficients[: last + 1]):
+        sums.append(add(sub(mul(mul(t, 2.0), sums[-1]), sums[-2]), c))
+    return mul(sub(sums[-1], sums[-3]), 0.5)
+
+
+def _bessel_i0e(x: Any) -> Sequence[Any]:
+    x = abs(x)
+    near = _chebyshev(sub(mul(min(x, 8.0), 0.25), 1.0), _BESSEL_I0E_NEAR)
+    far = _chebyshev(sub(div(16.0, max(x, 8.0)), 1.0), _BESSEL_I0E_FAR)
+    return [select(le(x, 8.0), near, mul(far, rsqrt(x)))]
+
+
+def _lower_bessel_i0e(ctx: Any, x: Any) -> Any:
+    computation = Computation(ctx, [x])
+    return computation.result(*computation.apply(_bessel_i0e, *computation.values))
+
+
+bessel_i0e_p = Unary(
+    "bessel_i0e",
+    _lower_bessel_i0e,
+    accepts=FLOAT,
+    derivative=lambda x, y: sub(bessel_i1e(x), mul(sign(x), y)),
+)
+
+
+def bessel_i0e(x: Any) -> Any:
+    """The modified Bessel function of order 0, scaled: `e^-|x| I₀(x)`.
+
+    Dtypes:     floating.
+    Derivative: bessel_i1e(x) - sign(x) y, where y is the result.
+    Lowers to:  a Chebyshev series.
+    Source:     mirrors jax.lax.bessel_i0e.
+    """
+    return bessel_i0e_p.bind(operand(x))
+
+
+def _derivative_of_bessel_i1e(x: Any, y: Any) -> Any:
+    near_zero = le(abs(x), epsilon(x))
+    safe = select(near_zero, full_like(x, 1.0), x)
+    slope = sub(bessel_i0e(safe), mul(y, add(sign(safe), reciprocal(safe))))
+    return select(near_zero, full_like(x, 0.5), slope)
+
+
+bessel_i1e_p = Unary(
+    "bessel_i1e", "chlo.bessel_i1e", accepts=FLOAT, derivative=_derivative_of_bessel_i1e
+)
+
+
+def bessel_i1e(x: Any) -> Any:
+    """The modified Bessel function of order 1, scaled: `e^-|x| I₁(x)`.
+
+    Dtypes:     floating.
+    Derivative: bessel_i0e(x) - (sign(x) + 1/x) y, where y is the result.
+    Lowers to:  chlo.bessel_i1e.
+    Source:     mirrors jax.lax.bessel_i1e.
+    """
+    return bessel_i1e_p.bind(operand(x))
+
+
+class _BetaFraction(NamedTuple):
+    """The state of Lentz's method: the fraction, and ratios of successive convergents."""
+
+    a: Any
+    b: Any
+    x: Any
+    c: Any
+    d: Any
+    value: Any
+
+
+def _beta_start(a: Any, b: Any, x: Any) -> _BetaFraction:
+    one = full_like(x, 1.0)
+    d = reciprocal(_off_zero(sub(1.0, div(mul(add(a, b), x), add(a, 1.0)))))
+    return _BetaFraction(a, b, x, one, d, d)
+
+
+def _beta_step(m: Any, s: _BetaFraction) -> tuple[Any, _BetaFraction]:
+    a, b, x, c, d, value = s
+    a_2m = add(a, mul(m, 2.0))
+    even = div(mul(mul(m, sub(b, m)), x), mul(sub(a_2m, 1.0), a_2m))
+    odd = neg(div(mul(mul(add(a, m), add(add(a, b), m)), x), mul(a_2m, add(a_2m, 1.0))))
+    for coefficient in (even, odd):
+        d = reciprocal(_off_zero(add(mul(coefficient, d), 1.0)))
+        c = _off_zero(add(div(coefficient, c), 1.0))
+        factor = mul(c, d)
+        value = mul(value, factor)
+    changes = gt(abs(sub(factor, 1.0)), epsilon(x))
+    return changes, _BetaFraction(a, b, x, c, d, value)
+
+
+def _off_zero(x: Any) -> Any:
+    tiny = float(np.finfo(np.float32).tiny)
+    return select(lt(abs(x), tiny), full_like(x, tiny), x)
+
+
+def _log_beta(a: Any, b: Any) -> Any:
+    return sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+
+
+class RegularizedIncompleteBeta(Primitive):
+    """The regularised incomplete beta function, by a continued fraction.
+
+    Abramowitz and Stegun, Handbook of Mathematical Functions, 26.5.8.
+
+    Shapes: a: T[r], b: T[s], x: T[t] -> T[broadcast of r, s and t].
+    """
+
+    name = "regularized_incomplete_beta"
+
+    def abstract_eval(self, a: ShapedArray, b: ShapedArray, x: ShapedArray) -> ShapedArray:
+        check_same_dtype("betainc", a=a, b=b, x=x)
+        check_dtype("betainc", "x", x, FLOAT)
+        shape = broadcast_shape("betainc", a=a, b=b, x=x)
+        return shaped_array(shape, x.dtype, a.weak_type and b.weak_type and x.weak_type)
+
+    def lower(self, ctx: Any, a: Any, b: Any, x: Any) -> Any:
+        computation = Computation(ctx, broadcast_operands(ctx, (a, b, x)))
+
+        # The fraction converges fast for small x; I(a, b, x) = 1 - I(b, a, 1 - x).
+        def swaps(a: Any, b: Any, x: Any) -> Any:
+            return gt(x, div(add(a, 1.0), add(add(a, b), 2.0)))
+
+        def start(a: Any, b: Any, x: Any) -> Sequence[Any]:
+            swap = swaps(a, b, x)
+            return _beta_start(
+                select(swap, b, a), select(swap, a, b), select(swap, sub(1.0, x), x)
+            )
+
+        def finish(a0: Any, b0: Any, x0: Any, *state: Any) -> Sequence[Any]:
+            a, b, x, _, _, value = state
+            log_weight = sub(
+                add(mul(a, log(x)), mul(b, log1p(neg(x)))), add(log(a), _log_beta(a, b))
+            )
+            result = mul(exp(log_weight), value)
+            result = select(swaps(a0, b0, x0), sub(1.0, result), result)
+            return [_beta_within_domain(a0, b0, x0, result)]
+
+        fraction = _BetaFraction(*computation.apply(start, *computation.values))
+        fraction = computation.iterate(_beta_step, fraction)
+        return computation.result(*computation.apply(finish, *computation.values, *fraction))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        a, b, x = primals
+        out = self.bind(a, b, x)
+        if not all(type(t) is Zero for t in tangents[:2]):
+            _no_derivative("betainc", "a and b")
+        if type(tangents[2]) is Zero:
+            return out, Zero.like(out)
+        powers = add(mul(sub(a, 1.0), log(x)), mul(sub(b, 1.0), log1p(neg(x))))
+        density = exp(sub(powers, _log_beta(a, b)))
+        return out, broadcast_to(mul(tangents[2], density), out)
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+        aligned, dim = align_batched(args, dims)
+        return self.bind(*aligned), dim
+
+
+def _beta_within_domain(a: Any, b: Any, x: Any, result: Any) -> Any:
+    low = bitwise_or(le(x, 0.0), bitwise_or(eq(a, np.inf), eq(b, 0.0)))
+    result = select(low, full_like(x, 0.0), result)
+    high = bitwise_or(ge(x, 1.0), bitwise_or(eq(b, np.inf), eq(a, 0.0)))
+    result = select(high, full_like(x, 1.0), result)
+    outside = bitwise_or(lt(x, 0.0), gt(x, 1.0))
+    outside = bitwise_or(outside, bitwise_or(lt(min(a, b), 0.0), le(add(a, b), 0.0)))
+    return select(outside, full_like(x, np.nan), result)
+
+
+regularized_incomplete_beta_p = RegularizedIncompleteBeta()
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularised incomplete beta function `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
+
+    Shapes:     a: T[r], b: T[s], x: T[t] -> T[broadcast of r, s and t].
+    Dtypes:     floating.
+    Derivative: xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) by x.
+    Lowers to:  stablehlo.while.
+    Source:     mirrors jax.lax.betainc.
+
+    Raises:
+        ValueError: it is differentiated with respect to a or b.
+    """
+    return regularized_incomplete_beta_p.bind(*operands(a, b, x))

@@ -1,0 +1,1 @@
+"""Random numbers from explicit keys, with the bits of `jax.random`."""

@@ -1,0 +1,487 @@
+"""Random keys: their dtype, and the primitives that make, split and use them.
+
+A key is an element of an extended dtype, two 32-bit integers underneath.  Bits come from the
+counter-based generator Threefry-2x32 (Salmon et al., "Parallel random numbers: as easy as
+1, 2, 3", SC 2011): the bits of element i are a hash of the key and i, so they depend neither on
+the sharding nor on the order of evaluation.  Old-style keys, plain uint32[2] arrays, are wrapped
+on entry and unwrapped on return.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import config, dtypes
+from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Tracer
+from minijax.interpreters import lowering
+from minijax.interpreters.structural import broadcast_in_dim, moveaxis
+from minijax.interpreters.tangents import jvp_of_constant
+from minijax.lax import binary, convert, creation, random_bits, shape, slicing
+from minijax.runtime.array import Array, ExtendedArray
+
+
+class Implementation(NamedTuple):
+    """A random number generator: its name, and the short name that jaxprs print."""
+
+    name: str
+    tag: str
+
+    def __str__(self) -> str:
+        return self.tag
+
+
+THREEFRY = Implementation("threefry2x32", "fry")
+
+
+class KeyDType(dtypes.ExtendedDType):
+    """The dtype of random keys."""
+
+    type = dtypes.prng_key
+    itemsize = 8
+    physical_dtype = np.dtype(np.uint32)
+    physical_shape = (2,)
+
+    def __init__(self, impl: Implementation) -> None:
+        self.impl = impl
+        self.name = f"key<{impl.tag}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyDType) and other.impl == self.impl
+
+    def __hash__(self) -> int:
+        return hash((KeyDType, self.impl))
+
+
+KEY_DTYPE = KeyDType(THREEFRY)
+_UINT32 = np.dtype(np.uint32)
+
+
+class RandomSeed(Primitive):
+    """Makes keys from integers.  Shapes: seeds: int[s] -> key[s]."""
+
+    name = "random_seed"
+    knows_extended = True
+    jvp = jvp_of_constant
+
+    def abstract_eval(self, seeds: ShapedArray, *, impl: Implementation) -> ShapedArray:
+        return shaped_array(seeds.shape, KEY_DTYPE)
+
+    def lower(self, ctx: Any, seeds: Any, *, impl: Implementation) -> Any:
+        return lowering.lower_function(ctx, lambda s: [_seed_data(s)], seeds)[0]
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Implementation
+    ) -> tuple[Any, Any]:
+        return self.bind(args[0], impl=impl), dims[0]
+
+
+class RandomWrap(Primitive):
+    """Views pairs of integers as keys.  Shapes: u32[s, 2] -> key[s]."""
+
+    name = "random_wrap"
+    knows_extended = True
+    jvp = jvp_of_constant
+
+    def impl(self, data: Any, *, impl: Implementation) -> Any:
+        self.abstract_eval(aval_of(data), impl=impl)
+        if not type.__instancecheck__(Array, data):
+            data = creation.full_like(np.asarray(data), np.asarray(data))
+        return ExtendedArray(data.buffer, KEY_DTYPE)
+
+    def abstract_eval(self, data: ShapedArray, *, impl: Implementation) -> ShapedArray:
+        if data.dtype != _UINT32 or data.shape[-1:] != (2,):
+            raise TypeError(
+                message(
+                    "random.wrap_key_data",
+                    "not the data of random keys.",
+                    got=str(data),
+                    expected="u32[..., 2]",
+                )
+            )
+        return shaped_array(data.shape[:-1], KEY_DTYPE)
+
+    def lower(self, ctx: Any, data: Any, *, impl: Implementation) -> Any:
+        return data
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Implementation
+    ) -> tuple[Any, int]:
+        return self.bind(moveaxis(args[0], dims[0], 0), impl=impl), 0
+
+
+class RandomUnwrap(Primitive):
+    """The integers underneath keys.  Shapes: key[s] -> u32[s, 2]."""
+
+    name = "random_unwrap"
+    knows_extended = True
+    jvp = jvp_of_constant
+
+    def impl(self, keys: Any) -> Any:
+        return Array(keys.buffer)
+
+    def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
+        return shaped_array((*keys.shape, 2), _UINT32)
+
+    def lower(self, ctx: Any, keys: Any) -> Any:
+        return keys
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
+        return self.bind(args[0]), dims[0]
+
+
+class RandomSplit(Primitive):
+    """Makes new keys from each key.  Shapes: key[s] -> key[s, *shape]."""
+
+    name = "random_split"
+    knows_extended = True
+    jvp = jvp_of_constant
+
+    def abstract_eval(self, keys: ShapedArray, *, shape: Shape) -> ShapedArray:
+        return shaped_array((*keys.shape, *shape), keys.dtype)
+
+    def lower(self, ctx: Any, keys: Any, *, shape: Shape) -> Any:
+        aval = ctx.avals_in[0]
+        return _lower_on_data(ctx, lambda k: _split_data(k, aval.ndim, shape), keys)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, shape: Shape
+    ) -> tuple[Any, int]:
+        return self.bind(moveaxis(args[0], dims[0], 0), shape=shape), 0
+
+
+class RandomFoldIn(Primitive):
+    """Mixes integers into keys.  Shapes: key[s], u32[s] -> key[s]; scalars are repeated."""
+
+    name = "random_fold_in"
+    knows_extended = True
+    jvp = jvp_of_constant
+
+    def abstract_eval(self, keys: ShapedArray, data: ShapedArray) -> ShapedArray:
+        return shaped_array(np.broadcast_shapes(keys.shape, data.shape), keys.dtype)
+
+    def lower(self, ctx: Any, keys: Any, data: Any) -> Any:
+        out = ctx.avals_out[0].shape
+        return _lower_on_data(ctx, lambda k, d: _fold_in_data(k, d, out), keys, data)
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+        keys, data = (
+            x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
+        )
+        if dims[0] is None:
+            keys = broadcast_in_dim(
+                keys, (size, *aval_of(keys).shape), range(1, aval_of(keys).ndim + 1)
+            )
+        if dims[1] is None:
+            data = broadcast_in_dim(
+                data, (size, *aval_of(data).shape), range(1, aval_of(data).ndim + 1)
+            )
+        return self.bind(keys, data), 0
+
+
+class RandomBits(Primitive):
+    """Uniform random bits from each key.  Shapes: key[s] -> uint<bit_width>[s, *shape]."""
+
+    name = "random_bits"
+    knows_extended = True
+    jvp = jvp_of_constant
+
+    def abstract_eval(self, keys: ShapedArray, *, bit_width: int, shape: Shape) -> ShapedArray:
+        return shaped_array((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
+
+    def lower(self, ctx: Any, keys: Any, *, bit_width: int, shape: Shape) -> Any:
+        rank = ctx.avals_in[0].ndim
+        return _lower_on_data(ctx, lambda k: _bits_of_data(k, rank, bit_width, shape), keys)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        bit_width: int,
+        shape: Shape,
+    ) -> tuple[Any, int]:
+        return self.bind(moveaxis(args[0], dims[0], 0), bit_width=bit_width, shape=shape), 0
+
+
+random_seed_p = RandomSeed()
+random_wrap_p = RandomWrap()
+random_unwrap_p = RandomUnwrap()
+random_split_p = RandomSplit()
+random_fold_in_p = RandomFoldIn()
+random_bits_p = RandomBits()
+
+
+def _lower_on_data(ctx: Any, function: Any, *values: Any) -> Any:
+    """Lowers a function of the integers underneath keys."""
+    return lowering.lower_physical_function(ctx, lambda *xs: [function(*xs)], *values)[0]
+
+
+def _seed_data(seeds: Any) -> Any:
+    """u32[..., 2]: the high and the low word of each seed."""
+    aval = aval_of(seeds)
+    low = convert.convert_element_type(seeds, _UINT32)
+    high = np.zeros((), _UINT32)[()]
+    if aval.dtype.itemsize == 8:
+        wide = convert.convert_element_type(seeds, np.dtype(np.uint64))
+        high = convert.convert_element_type(
+            binary.shift_right_logical(wide, np.uint64(32)), _UINT32
+        )
+    return _pair(high, low, aval.shape)
+
+
+def _pair(high: Any, low: Any, dims: Shape) -> Any:
+    columns = [
+        broadcast_in_dim(x, (*dims, 1), range(aval_of(x).ndim)) for x in (high, low)
+    ]
+    return shape.concatenate(columns, len(dims))
+
+
+def _words(data: Any, rank: int, extra: Shape) -> tuple[Any, Any]:
+    """The two words of keys u32[s, 2], each repeated to (*s, *extra)."""
+    dims = aval_of(data).shape[:rank]
+    words = []
+    for i in range(2):
+        word = slicing.index_in_dim(data, i, rank, keepdims=False)
+        words.append(broadcast_in_dim(word, (*dims, *extra), range(rank)))
+    return words[0], words[1]
+
+
+def _counters(dims: Shape, extra: Shape) -> tuple[Any, Any]:
+    """The high and low words of the row-major index over `extra`, repeated over `dims`."""
+    target = (*dims, *extra)
+    kept = range(len(dims), len(target))
+    size = math.prod(extra)
+    if size < 2**32:
+        low = shape.reshape(shape.iota(_UINT32, size), extra)
+        zero = np.zeros((), _UINT32)[()]
+        return broadcast_in_dim(zero, target, ()), broadcast_in_dim(low, target, kept)
+    raise NotImplementedError(
+        message("random.bits", "more than 2**32 numbers from one key.", got=str(extra))
+    )
+
+
+def _hash(data: Any, rank: int, extra: Shape) -> tuple[Any, Any]:
+    dims = aval_of(data).shape[:rank]
+    key = _words(data, rank, extra)
+    first, second = random_bits.threefry2x32_p.bind(*key, *_counters(dims, extra))
+    return first, second
+
+
+def _split_data(data: Any, rank: int, extra: Shape) -> Any:
+    first, second = _hash(data, rank, extra)
+    return _pair(first, second, aval_of(first).shape)
+
+
+def _fold_in_data(data: Any, number: Any, dims: Shape) -> Any:
+    aval = aval_of(data)
+    kept = range(len(dims) - aval.ndim + 1, len(dims))
+    key = [
+        broadcast_in_dim(word, dims, kept) for word in _words(data, aval.ndim - 1, ())
+    ]
+    low = convert.convert_element_type(number, _UINT32)
+    lead = len(dims) - aval_of(low).ndim
+    low = broadcast_in_dim(low, dims, range(lead, len(dims)))
+    zero = broadcast_in_dim(np.zeros((), _UINT32)[()], dims, ())
+    first, second = random_bits.threefry2x32_p.bind(*key, zero, low)
+    return _pair(first, second, dims)
+
+
+def _bits_of_data(data: Any, rank: int, bit_width: int, extra: Shape) -> Any:
+    first, second = _hash(data, rank, extra)
+    dtype = np.dtype(f"uint{bit_width}")
+    if bit_width == 64:
+        high = convert.convert_element_type(first, dtype)
+        low = convert.convert_element_type(second, dtype)
+        return binary.bitwise_or(binary.shift_left(high, np.uint64(32)), low)
+    bits = binary.bitwise_xor(first, second)
+    return bits if bit_width == 32 else convert.convert_element_type(bits, dtype)
+
+
+def resolve_impl(impl: Any, name: str) -> Implementation:
+    """The generator that a user means.
+
+    Raises:
+        ValueError: there is no such generator.
+    """
+    if impl is None:
+        impl = config.default_prng_impl.value
+    if impl in (THREEFRY, THREEFRY.name, THREEFRY.tag) or isinstance(impl, KeyDType):
+        return THREEFRY
+    raise ValueError(
+        message(
+            name,
+            f"unknown random number generator {impl!r}.",
+            expected=repr(THREEFRY.name),
+        )
+    )
+
+
+def _make(seed: Any, impl: Any, name: str) -> Any:
+    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+        seed = _known_seed(int(seed), name)
+    aval = aval_of(seed)
+    if dtypes.is_extended(aval.dtype):
+        raise TypeError(
+            message(name, "a key was given in place of a seed.", got=str(aval))
+        )
+    if aval.shape:
+        raise TypeError(
+            message(
+                name,
+                "needs one seed.",
+                got=str(aval),
+                fix=f"vmap({name})(seeds) for many keys",
+            )
+        )
+    if not dtypes.issubdtype(aval.dtype, np.integer):
+        raise TypeError(message(name, "the seed must be an integer.", got=str(aval)))
+    return random_seed_p.bind(seed, impl=resolve_impl(impl, name))
+
+
+def _known_seed(seed: int, name: str) -> Any:
+    if not -(2**63) <= seed < 2**64:
+        raise OverflowError(message(name, "the seed does not fit 64 bits.", got=str(seed)))
+    if config.enable_x64.value:
+        return np.int64(seed if seed < 2**63 else seed - 2**64)
+    return np.array(seed & 0xFFFFFFFF, np.uint32).view(np.int32)[()]
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """A random key from an integer.  Shapes: int[] -> key[].
+
+    Source: mirrors jax.random.key (0.10).
+
+    Raises:
+        TypeError: the seed is no integer scalar.
+        ValueError: there is no generator called `impl`.
+    """
+    return _make(seed, dtype if impl is None else impl, "random.key")
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802  mirrors jax.random.PRNGKey
+    """An old-style random key from an integer.  Shapes: int[] -> u32[2].
+
+    Source: mirrors jax.random.PRNGKey (0.10).
+
+    Raises:
+        TypeError: the seed is no integer scalar.
+        ValueError: there is no generator called `impl`.
+    """
+    return random_unwrap_p.bind(_make(seed, impl, "random.PRNGKey"))
+
+
+def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
+    """Keys of the new style, and whether they were given in the old style.
+
+    Raises:
+        TypeError: `keys` are no random keys.
+        ValueError: there are several where one is needed.
+    """
+    aval = aval_of(keys)
+    if dtypes.issubdtype(aval.dtype, dtypes.prng_key):
+        wrapped, old = keys, False
+    elif aval.dtype == _UINT32 and aval.shape[-1:] == (2,):
+        wrapped, old = random_wrap_p.bind(keys, impl=THREEFRY), True
+    else:
+        raise TypeError(
+            message(
+                name,
+                "not a random key.",
+                got=str(aval),
+                expected="a key made by minijax.random.key or minijax.random.PRNGKey",
+            )
+        )
+    if single and aval_of(wrapped).shape:
+        raise ValueError(
+            message(
+                name,
+                "needs one key.",
+                got=f"an array of keys of shape {aval_of(wrapped).shape}",
+                fix=f"minijax.vmap over the keys",
+            )
+        )
+    return wrapped, old
+
+
+def _in_style(keys: Any, old: bool) -> Any:
+    return random_unwrap_p.bind(keys) if old else keys
+
+
+def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+    """New keys from one key, which should not be used again.  Shapes: key[] -> key[num].
+
+    Source: mirrors jax.random.split (0.10).
+    """
+    keys, old = as_keys("random.split", key)
+    dims = canonicalize_shape(num, "random.split num")
+    return _in_style(random_split_p.bind(keys, shape=dims), old)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key from a key and an integer.  Shapes: key[], int[] -> key[].
+
+    Source: mirrors jax.random.fold_in (0.10).
+
+    Raises:
+        TypeError: `data` is no integer scalar.
+    """
+    keys, old = as_keys("random.fold_in", key)
+    if isinstance(data, int):
+        data = np.uint32(data & 0xFFFFFFFF)
+    aval = aval_of(data)
+    if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
+        raise TypeError(
+            message("random.fold_in", "the data must be an integer scalar.", got=str(aval))
+        )
+    number = convert.convert_element_type(data, _UINT32)
+    return _in_style(random_fold_in_p.bind(keys, number), old)
+
+
+def key_data(keys: Any) -> Any:
+    """The integers underneath keys.  Shapes: key[s] -> u32[s, 2].
+
+    Source: mirrors jax.random.key_data (0.10).
+    """
+    wrapped, old = as_keys("random.key_data", keys, single=False)
+    return keys if old else random_unwrap_p.bind(wrapped)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """Integers as keys.  Shapes: u32[s, 2] -> key[s].
+
+    Source: mirrors jax.random.wrap_key_data (0.10).
+
+    Raises:
+        TypeError: the array is not u32[..., 2].
+    """
+    chosen = resolve_impl(dtype if impl is None else impl, "random.wrap_key_data")
+    return random_wrap_p.bind(key_bits_array, impl=chosen)
+
+
+def key_impl(keys: Any) -> str:
+    """The name of the generator of keys.  Mirrors jax.random.key_impl (0.10)."""
+    as_keys("random.key_impl", keys, single=False)
+    return THREEFRY.name
+
+
+def key_dtype(impl_spec: Any = None) -> KeyDType:
+    """The dtype of the keys of a generator.  Mirrors jax.random.key_dtype (0.10)."""
+    resolve_impl(impl_spec, "random.key_dtype")
+    return KEY_DTYPE
+
+
+def clone(key: Any) -> Any:
+    """The same key again, with the promise that using it twice is meant.
+
+    Source: mirrors jax.random.clone (0.10).
+    """
+    as_keys("random.clone", key, single=False)
+    return key if isinstance(key, Tracer) else shape.copy(key)
