@@ -8,7 +8,7 @@ errors are in `core/tree_errors.py`, names of leaves in `core/key_paths.py`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from jaxlib import _jax
@@ -345,6 +345,22 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
 
 def _is_none(node: Any) -> bool:
     return node is None
+
+
+def _append_axes(
+    result: list[Any], axes_def: PyTreeDef, axes: Iterator[Any], treedef: PyTreeDef
+) -> bool:
+    """Appends, for each leaf of `treedef`, the entry above it; says whether the prefix fits."""
+    if axes_def.node_data() is None:
+        result.extend([next(axes)] * treedef.num_leaves)
+        return True
+    parts, children = axes_def.children(), treedef.children()
+    if axes_def.node_data() != treedef.node_data() or len(parts) != len(children):
+        return False
+    return all(
+        _append_axes(result, part, axes, child)
+        for part, child in zip(parts, children, strict=True)
+    )
 
 
 def flatten_axes(

@@ -20,10 +20,11 @@ from minijax.lax.families import COMPLEX, REAL, check_dtype
 class Iota(Primitive):
     """Counts up from 0 along `dimension`.
 
-    Shapes: -> T[shape].
+    Shapes: -> T[shape].  It takes no array, hence has nothing to differentiate or batch.
     """
 
     name = "iota"
+    without = frozenset({"jvp", "transpose", "batch"})
 
     def abstract_eval(
         self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any
@@ -84,10 +85,11 @@ def broadcasted_iota(dtype: Any, shape: Shape, dimension: int, *, out_sharding: 
 class Empty(Primitive):
     """An array whose content nobody relies on; today it is zeros.
 
-    Shapes: -> T[shape].
+    Shapes: -> T[shape].  It takes no array, hence has nothing to differentiate or batch.
     """
 
     name = "empty"
+    without = frozenset({"jvp", "transpose", "batch"})
 
     def abstract_eval(self, *, shape: Shape, dtype: Any, out_sharding: Any) -> ShapedArray:
         return shaped_array(shape, dtype)

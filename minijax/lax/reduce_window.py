@@ -171,9 +171,11 @@ class ReduceWindow(Primitive):
     """Combines the elements of each window by a function of the user, given as a jaxpr.
 
     Shapes: operands: T_i[s], then init_values: T_i[] -> T_i[number of windows].
+    Not linear, hence no transpose: its derivative is that of a composition.
     """
 
     name = "reduce_window"
+    without = frozenset({"transpose"})
     multiple_results = True
 
     def abstract_eval(

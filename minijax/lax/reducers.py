@@ -38,9 +38,11 @@ class Reduce(Primitive):
     """Combines elements along `dimensions` by a function of the user, given as a jaxpr.
 
     Shapes: operands: T_i[s], then init_values: T_i[] -> T_i[s without dimensions].
+    Not linear, hence no transpose: its derivative is that of a composition.
     """
 
     name = "reduce"
+    without = frozenset({"transpose"})
     multiple_results = True
 
     def abstract_eval(
@@ -278,12 +280,13 @@ def monoid_of(jaxpr: ClosedJaxpr, inits: Sequence[Any]) -> str | None:
         return None
     (eqn,) = jaxpr.eqns
     name = eqn.primitive.name
-    direct = eqn.outvars == jaxpr.jaxpr.outvars and all(type(v) is Var for v in eqn.invars)
-    if name not in _IDENTITIES or not direct or set(eqn.invars) != set(jaxpr.jaxpr.invars):
+    plain = all(type(v) is Var for v in eqn.invars) and not any(eqn.params.values())
+    direct = eqn.outvars == jaxpr.jaxpr.outvars and set(eqn.invars) == set(jaxpr.jaxpr.invars)
+    if name not in _IDENTITIES or not plain or not direct:
         return None
     dtype = aval_of(inits[0]).dtype
     if dtype == np.bool_ and name in ("add", "mul", "max", "min"):
         name = {"add": "or", "mul": "and", "max": "or", "min": "and"}[name]
     if name in ("and", "or", "xor") and not any(dtypes.issubdtype(dtype, k) for k in BITS):
         return None
-    return name if np.asarray(inits[0]) == _IDENTITIES[name](dtype) else None
+    return name if np.array_equal(inits[0], _IDENTITIES[name](dtype)) else None

@@ -51,9 +51,11 @@ class Sort(Primitive):
     """Sorts the operands together along `dimension`, by the first `num_keys` of them.
 
     Shapes: T_i[s] -> T_i[s].
+    Not linear, hence no transpose: tangents are gathered.
     """
 
     name = "sort"
+    without = frozenset({"transpose"})
     multiple_results = True
 
     def abstract_eval(
@@ -275,9 +277,11 @@ class TopK(Primitive):
     """The `k` largest elements along `axis`, largest first, and their indices.
 
     Shapes: operand: T[.., n, ..] -> T[.., k, ..], int32[.., k, ..].
+    Not linear, hence no transpose: tangents are gathered.
     """
 
     name = "top_k"
+    without = frozenset({"transpose"})
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
@@ -361,10 +365,11 @@ class ApproxTopK(Primitive):
     """Elements among which the `k` largest or smallest are likely to be, and their indices.
 
     Shapes: operand: T[.., n, ..] -> T[.., m, ..], int32[.., m, ..], where m >= k.
-    Found exactly today, whatever `recall_target` permits.
+    Found exactly today, whatever `recall_target` permits.  Not linear, hence no transpose.
     """
 
     name = "approx_top_k"
+    without = frozenset({"transpose"})
     multiple_results = True
 
     def abstract_eval(

@@ -16,9 +16,10 @@ from minijax.core import dtypes, tree
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.interpreters.structural import full
 from minijax.interpreters.tangents import Zero, jvp_of_constant
 from minijax.lax.accuracy import Accuracy
-from minijax.lax.binary import add, div, ge, mul, sub
+from minijax.lax.binary import add, div, eq, ge, mul, sub
 from minijax.lax.families import (
     BITS,
     COMPLEX,
@@ -112,8 +113,9 @@ class Abs(Primitive):
         if type(x_dot) is Zero:
             return out, Zero.like(out)
         if dtypes.issubdtype(aval_of(x).dtype, np.complexfloating):
-            # d|z| = Re(dz z̄) / |z|
-            return out, real(mul(x_dot, conj(sign(x))))
+            # d|z| = Re(z̄ dz) / |z|, and 0 at 0.
+            size = select(eq(out, 0.0), full(aval_of(out).shape, 1, aval_of(out).dtype), out)
+            return out, div(real(mul(x_dot, conj(x))), size)
         return out, select(ge(x, 0), x_dot, neg(x_dot))
 
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:

@@ -260,7 +260,7 @@ def _counters(dims: Shape, extra: Shape) -> tuple[Any, Any]:
     kept = range(len(dims), len(target))
     size = math.prod(extra)
     if size < 2**32:
-        low = shape.reshape(shape.iota(_UINT32, size), extra)
+        low = shape.reshape(creation.iota(_UINT32, size), extra)
         zero = np.zeros((), _UINT32)[()]
         return broadcast_in_dim(zero, target, ()), broadcast_in_dim(low, target, kept)
     raise NotImplementedError(

@@ -1,0 +1,99 @@
+"""The budgets: what each row of the table may cost, as a multiple of JAX and in itself.
+
+One row per measured program; the table is printed in this order. The programs are in
+`programs.py` (run again and again in a living process) and `cold.py` (run once in a new one).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """One line of the table.
+
+    Attributes:
+        name: what `--only` selects, and the name of the program.
+        title: what the table prints.
+        ratio: the most it may cost, as a multiple of JAX; None where it is shown for information.
+        limit: the most it may cost in itself, in the unit of the row.
+        floors: the most it may cost, as a multiple of the raw floor.
+        unit: `s`, `s/eqn` (seconds per equation of JAX's jaxpr) or `B`.
+    """
+
+    name: str
+    title: str
+    ratio: float | None
+    limit: float | None = None
+    floors: float | None = None
+    unit: str = "s"
+
+
+IMPORT_OVERHEAD = 0.050
+"""Seconds that `import minijax` may take beyond the bare import of jaxlib and NumPy."""
+
+PROCESSES = (
+    Row("import", "import", 0.40),
+    Row("first_result", "process start to first jit result", 0.60),
+    Row("first_step", "process start to first training step of an MLP", 0.60),
+    Row("first_parameters", "first initialisation of a model's parameters", 0.60),
+    Row("memory_import", "private memory after import", 0.60, unit="B"),
+    Row("memory_staged", "private memory after staging 5,000 equations", 0.50, unit="B"),
+    Row("memory_growth", "growth by staging 5,000 equations", None, unit="B"),
+)
+"""Rows measured in processes of their own, started anew for each figure."""
+
+STAGING = (
+    Row("stage_lax", "stage lax code", 0.30, 4e-6, unit="s/eqn"),
+    Row("stage_numpy", "stage numpy code", 0.25, 8e-6, unit="s/eqn"),
+    Row("stage_transformer", "stage a 12-layer transformer", 0.25, 8e-6, unit="s/eqn"),
+    Row("stage_grad", "stage its gradient", 0.33, unit="s/eqn"),
+    Row("stage_vmap", "stage it under vmap", 0.33, unit="s/eqn"),
+    Row("stage_per_example", "stage its per-example gradients", 0.33, unit="s/eqn"),
+    Row("stage_hvp", "stage its Hessian-vector product", 0.33, unit="s/eqn"),
+)
+LOWERING = (
+    Row("lower_lax", "lower lax code", 0.30, 5e-6, unit="s/eqn"),
+    Row("lower_transformer", "lower the transformer", 0.30, 5e-6, unit="s/eqn"),
+    Row("lower_grad", "lower its gradient", 0.30, 5e-6, unit="s/eqn"),
+    Row("compile_eager", "first run of an eager op at a new shape", 0.60),
+)
+CALLS = (
+    Row("call_1", "call of jit, 1 leaf", 1.00, floors=1.25),
+    Row("call_20", "call of jit, dict of 20 leaves", 1.00, floors=1.25),
+    Row("call_200", "call of jit, nested dicts of 200 leaves", 1.00, floors=1.25),
+    Row("call_static", "call of jit with static arguments", 1.00),
+    Row("call_keywords", "call of jit, nested dict keywords", 1.00, floors=1.25),
+    Row("call_numpy", "call of jit on a NumPy array", 1.00),
+)
+EAGER = (
+    Row("add_arrays", "x + x", 1.00),
+    Row("add_scalar", "x + 1", 1.00),
+    Row("lax_add", "lax.add(x, x)", 1.00),
+    Row("slice", "x[3:5]", 0.35),
+    Row("index", "x[i]", 0.35),
+    Row("update", "x.at[i].set(v)", 0.35),
+    Row("zeros", "jnp.zeros((4, 4))", 0.35),
+    Row("grad_eager", "grad of a small MLP outside jit", 0.30),
+    Row("grad_of_jit", "grad(jit(f))", 0.30),
+    Row("vmap_of_jit", "vmap(jit(f))", 0.30),
+    Row("put_small", "device_put, small NumPy array", 1.00),
+    Row("put_large", "device_put, 100 MB of NumPy, unaligned", 1.00),
+)
+TRAINING = (
+    Row("train_cnn", "training step, CNN on 8 x 8 digits", 1.00),
+    Row("train_transformer", "training step, 2-layer transformer", 1.00),
+)
+
+LIVE = STAGING + LOWERING + CALLS + EAGER + TRAINING
+"""Rows measured in living processes, one per library, that take turns."""
+
+GROUPS = {
+    "start": PROCESSES,
+    "stage": STAGING,
+    "lower and compile": LOWERING,
+    "call": CALLS,
+    "eager": EAGER,
+    "train": TRAINING,
+}
+"""Every row, under the heading that the table gives it."""

@@ -1,0 +1,174 @@
+"""The models that the benchmarks trace and train, as plain functions of the library and its arrays.
+
+Parameters are trees of NumPy arrays from a fixed seed, the same for every library.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+CLASSES = 10
+VOCABULARY = 64
+
+
+def _normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    fan_in = math.prod(shape[:-1])
+    return (rng.standard_normal(shape) / np.sqrt(fan_in)).astype(np.float32)
+
+
+def mlp_parameters(widths: Sequence[int] = (16, 32, 32, 4)) -> list[Any]:
+    """One weight and one bias per layer."""
+    rng = np.random.default_rng(0)
+    return [
+        (_normal(rng, m, n), np.zeros(n, np.float32))
+        for m, n in zip(widths[:-1], widths[1:], strict=True)
+    ]
+
+
+def mlp_loss(jax: Any, params: Any, x: Any, y: Any) -> Any:
+    """Mean squared error of a multi-layer perceptron with tanh."""
+    jnp = jax.numpy
+    for weight, bias in params[:-1]:
+        x = jnp.tanh(x @ weight + bias)
+    weight, bias = params[-1]
+    return jnp.mean((x @ weight + bias - y) ** 2)
+
+
+def transformer_parameters(layers: int, width: int = 64, heads: int = 4, length: int = 32) -> Any:
+    """A decoder-only transformer with learnt positions."""
+    rng = np.random.default_rng(1)
+    head = width // heads
+
+    def layer() -> dict[str, Any]:
+        return {
+            "norm1": _norm_parameters(width),
+            "query": _normal(rng, width, heads, head),
+            "key": _normal(rng, width, heads, head),
+            "value": _normal(rng, width, heads, head),
+            "out": _normal(rng, heads, head, width),
+            "norm2": _norm_parameters(width),
+            "up": (_normal(rng, width, 4 * width), np.zeros(4 * width, np.float32)),
+            "down": (_normal(rng, 4 * width, width), np.zeros(width, np.float32)),
+        }
+
+    return {
+        "tokens": _normal(rng, VOCABULARY, width),
+        "positions": _normal(rng, length, width),
+        "layers": [layer() for _ in range(layers)],
+        "norm": _norm_parameters(width),
+    }
+
+
+def tokens(*shape: int) -> np.ndarray:
+    """Random text."""
+    return np.random.default_rng(2).integers(0, VOCABULARY, shape).astype(np.int32)
+
+
+def transformer_loss(jax: Any, params: Any, text: Any) -> Any:
+    """Mean cross-entropy of predicting each token of int32[..., n] from those before it."""
+    jnp = jax.numpy
+    scores = _transformer_scores(jax, params, text[..., :-1])
+    log_probabilities = jax.nn.log_softmax(scores, axis=-1)
+    chosen = jnp.take_along_axis(log_probabilities, text[..., 1:, None], axis=-1)
+    return -jnp.mean(chosen)
+
+
+def _transformer_scores(jax: Any, params: Any, text: Any) -> Any:
+    jnp = jax.numpy
+    x = params["tokens"][text] + params["positions"][: text.shape[-1]]
+    for layer in params["layers"]:
+        x = x + _attention(jax, layer, _layer_norm(jax, layer["norm1"], x))
+        (up, up_bias), (down, down_bias) = layer["up"], layer["down"]
+        hidden = jax.nn.gelu(_layer_norm(jax, layer["norm2"], x) @ up + up_bias)
+        x = x + hidden @ down + down_bias
+    return _layer_norm(jax, params["norm"], x) @ jnp.transpose(params["tokens"])
+
+
+def _attention(jax: Any, layer: Any, x: Any) -> Any:
+    jnp = jax.numpy
+    query = jnp.einsum("...td,dhk->...htk", x, layer["query"])
+    key = jnp.einsum("...td,dhk->...htk", x, layer["key"])
+    value = jnp.einsum("...td,dhk->...htk", x, layer["value"])
+    scores = query @ jnp.swapaxes(key, -1, -2) / np.sqrt(key.shape[-1])
+    length = x.shape[-2]
+    scores = jnp.where(jnp.tril(jnp.ones((length, length), bool)), scores, -1e9)
+    mixed = jax.nn.softmax(scores, axis=-1) @ value
+    return jnp.einsum("...htk,hkd->...td", mixed, layer["out"])
+
+
+def _norm_parameters(width: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.ones(width, np.float32), np.zeros(width, np.float32)
+
+
+def _layer_norm(jax: Any, params: Any, x: Any) -> Any:
+    jnp = jax.numpy
+    scale, shift = params
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    variance = jnp.mean(centred**2, axis=-1, keepdims=True)
+    return centred / jnp.sqrt(variance + 1e-5) * scale + shift
+
+
+def cnn_parameters() -> dict[str, np.ndarray]:
+    """Two convolutions, of which the second halves the image, and a dense layer."""
+    rng = np.random.default_rng(3)
+    return {
+        "conv1": _normal(rng, 3, 3, 1, 32),
+        "bias1": np.zeros(32, np.float32),
+        "conv2": _normal(rng, 3, 3, 32, 64),
+        "bias2": np.zeros(64, np.float32),
+        "dense": _normal(rng, 4 * 4 * 64, CLASSES),
+        "bias3": np.zeros(CLASSES, np.float32),
+    }
+
+
+def digits(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images [n, 8, 8, 1] and labels of the shape and range of the digits of the demo."""
+    rng = np.random.default_rng(4)
+    images = rng.integers(0, 17, (count, 8, 8, 1)).astype(np.float32) / 16
+    return images, rng.integers(0, CLASSES, count).astype(np.int32)
+
+
+def cnn_loss(jax: Any, params: Any, images: Any, labels: Any) -> Any:
+    """Mean cross-entropy of the network of the demo."""
+    jnp = jax.numpy
+    x = jax.nn.relu(_conv(jax, images, params["conv1"], stride=1) + params["bias1"])
+    x = jax.nn.relu(_conv(jax, x, params["conv2"], stride=2) + params["bias2"])
+    scores = x.reshape(x.shape[0], -1) @ params["dense"] + params["bias3"]
+    targets = jax.nn.one_hot(labels, CLASSES)
+    return -jnp.mean(jnp.sum(jax.nn.log_softmax(scores) * targets, axis=-1))
+
+
+def _conv(jax: Any, x: Any, kernel: Any, stride: int) -> Any:
+    return jax.lax.conv_general_dilated(
+        x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+def adam_state(params: Any) -> tuple[Any, np.ndarray]:
+    """What Adam starts with; NumPy trees of dicts, lists and tuples only."""
+
+    def zeros(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {key: zeros(value) for key, value in tree.items()}
+        if isinstance(tree, (list, tuple)):
+            return type(tree)(zeros(value) for value in tree)
+        return np.zeros_like(tree)
+
+    return (zeros(params), zeros(params)), np.float32(0)
+
+
+def adam_step(jax: Any, loss: Any, params: Any, state: Any, *batch: Any) -> tuple[Any, Any, Any]:
+    """The loss, and the parameters and state after one step of Adam."""
+    jnp, tree = jax.numpy, jax.tree
+    value, grads = jax.value_and_grad(loss)(params, *batch)
+    (mean, square), step = state
+    step = step + 1
+    mean = tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, grads)
+    square = tree.map(lambda s, g: 0.999 * s + 0.001 * g * g, square, grads)
+    rate = 1e-3 * jnp.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+    params = tree.map(lambda p, m, s: p - rate * m / (jnp.sqrt(s) + 1e-8), params, mean, square)
+    return value, params, ((mean, square), step)

@@ -1,0 +1,276 @@
+"""What functions do to their operands first: check them, give them one dtype and one rank.
+
+Input: arrays, tracers, NumPy arrays and scalars, Python scalars.  Output: operands fit for `bind`.
+
+The common case comes first: two arrays of one type pass untouched.  A Python scalar beside an
+array becomes a NumPy scalar of the array's dtype, which jaxprs show as a literal.  All else goes
+by the promotion lattice of `core/dtypes.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.core import config, dtypes
+from minijax.core.aval import aval_of, shaped_array
+from minijax.core.errors import message
+from minijax.lax.convert import convert_element_type_p, convert_to_type
+from minijax.lax.shape import broadcast_to_rank
+
+_rank_promotion = config.numpy_rank_promotion.native
+_PYTHON_SCALARS = frozenset(dtypes.python_scalar_dtypes)
+_INEXACT = frozenset((*dtypes.FLOATS, *dtypes.COMPLEXES))
+_REAL_INEXACT = frozenset(dtypes.FLOATS)
+_NUMERIC = frozenset(dtypes.ALL) - {dtypes.bool_}
+
+# Python scalars that leave a dtype as it is, each with the class that makes the NumPy scalar.
+_ADAPTING: dict[tuple[Any, type], Callable[[Any], Any]] = {
+    (dtype, kind): dtype.type
+    for kind, takers in (
+        (int, _NUMERIC),
+        (float, _INEXACT),
+        (complex, frozenset(dtypes.COMPLEXES)),
+    )
+    for dtype in takers
+}
+
+
+def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands of the public function `name` with one dtype, and one rank unless it is 0.
+
+    Raises:
+        TypeError: an operand is no array and no number.
+        TypePromotionError: the dtypes have no common type.
+    """
+    try:
+        a, b = x.aval, y.aval
+    except AttributeError:
+        return _promote_host_values(name, x, y)
+    if a is b:
+        return x, y
+    if a.dtype != b.dtype:
+        dtype, weak = dtypes.lattice_result_type(a, b)
+        x, y = convert(x, dtype, weak), convert(y, dtype, weak)
+    if a.ndim != b.ndim and a.ndim and b.ndim:
+        return _with_one_rank(name, x, y)
+    return x, y
+
+
+def promote_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """As `promote`; integers and booleans become floats."""
+    x, y = promote(name, x, y)
+    aval = aval_of(x)
+    if aval.dtype in _INEXACT:
+        return x, y
+    dtype, weak = dtypes.to_inexact_dtype(aval.dtype), aval.weak_type and aval_of(y).weak_type
+    return convert(x, dtype, weak), convert(y, dtype, weak)
+
+
+def promote_numeric(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """As `promote`; booleans become integers."""
+    x, y = promote(name, x, y)
+    if aval_of(x).dtype == dtypes.bool_:
+        return convert(x, dtypes.int32, False), convert(y, dtypes.int32, False)
+    return x, y
+
+
+def promote_all(name: str, *args: Any) -> list[Any]:
+    """Any number of operands with one dtype, and one rank unless it is 0."""
+    arrays = [check_array(name, x) for x in args]
+    dtype, weak = dtypes.lattice_result_type(*arrays)
+    return with_one_rank(name, *[convert(x, dtype, weak) for x in arrays])
+
+
+def promote_dtypes(name: str, *args: Any) -> list[Any]:
+    """Any number of operands with one dtype; shapes stay."""
+    arrays = [check_array(name, x) for x in args]
+    dtype, weak = dtypes.lattice_result_type(*arrays)
+    return [convert(x, dtype, weak) for x in arrays]
+
+
+def inexact(name: str, x: Any) -> Any:
+    """One operand of a function of floats and complex numbers."""
+    try:
+        aval = x.aval
+    except AttributeError:
+        x = check_array(name, x)
+        aval = aval_of(x)
+    if aval.dtype in _INEXACT:
+        return x
+    return convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
+
+
+def numeric(name: str, x: Any) -> Any:
+    """One operand of a function of numbers: booleans become integers."""
+    x = check_array(name, x)
+    return convert(x, dtypes.int32, False) if aval_of(x).dtype == dtypes.bool_ else x
+
+
+def real_inexact(name: str, x: Any) -> Any:
+    """One operand of a function of floats.
+
+    Raises:
+        TypeError: it is complex, or no array.
+    """
+    x = inexact(name, x)
+    if aval_of(x).dtype not in _REAL_INEXACT:
+        raise TypeError(
+            message(
+                f"numpy.{name}",
+                "complex numbers are not accepted.",
+                got={"x": aval_of(x)},
+                expected="a real array",
+                fix="numpy.real, numpy.imag or numpy.abs first",
+            )
+        )
+    return x
+
+
+def check_array(name: str, x: Any, argument: str = "x") -> Any:
+    """`x` itself, or the array that it stands for by `__jax_array__`.
+
+    Raises:
+        TypeError: it is no array and no number.
+    """
+    if type(x) in _PYTHON_SCALARS or hasattr(x, "aval") or isinstance(x, (np.ndarray, np.generic)):
+        return x
+    if hasattr(x, "__jax_array__"):
+        return x.__jax_array__()
+    if isinstance(x, (bool, int, float, complex)):
+        kind = next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))
+        return kind(x)
+    is_list = isinstance(x, (list, tuple))
+    raise TypeError(
+        message(
+            f"numpy.{name}",
+            "operands must be arrays or numbers.",
+            got={argument: f"{x!r} of type {type(x).__name__}"},
+            fix="numpy.asarray(x)" if is_list else None,
+        )
+    )
+
+
+def convert(x: Any, dtype: Any, weak: bool) -> Any:
+    """An operand with the dtype of a result; it keeps its own weak type if only that differs."""
+    kind = type(x)
+    if kind in _PYTHON_SCALARS:
+        return _convert_python_scalar(x, kind, dtype, weak)
+    aval = aval_of(x)
+    if aval.dtype == dtype:
+        return x
+    if kind is np.ndarray or isinstance(x, np.generic):
+        return convert_to_type(x, dtype, weak)
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak, sharding=None)
+
+
+def _convert_python_scalar(x: Any, kind: type, dtype: Any, weak: bool) -> Any:
+    if not weak:
+        return _numpy_scalar(x, dtype)
+    if dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[kind]) == dtype:
+        return x
+    target = dtypes.scalar_type_of(dtype)
+    if dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[target]) == dtype:
+        return target(x)
+    return convert_to_type(_numpy_scalar(x, dtype), dtype, weak)
+
+
+def _numpy_scalar(x: Any, dtype: Any) -> Any:
+    try:
+        return dtype.type(x)
+    except OverflowError:
+        # Integers wrap, as they do when arrays are converted.
+        return np.asarray(x).astype(dtype)[()]
+
+
+def _promote_host_values(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """`promote` where an operand is no array of ours."""
+    x_scalar, y_scalar = type(x) in _PYTHON_SCALARS, type(y) in _PYTHON_SCALARS
+    if y_scalar and not x_scalar and hasattr(x, "aval"):
+        adapted = _adapt(y, x.aval)
+        if adapted is not None:
+            return x, adapted
+    elif x_scalar and not y_scalar and hasattr(y, "aval"):
+        adapted = _adapt(x, y.aval)
+        if adapted is not None:
+            return adapted, y
+    x, y = check_array(name, x, "x"), check_array(name, y, "y")
+    a, b = aval_of(x), aval_of(y)
+    dtype, weak = dtypes.lattice_result_type(x, y)
+    x, y = convert(x, dtype, weak), convert(y, dtype, weak)
+    if a.ndim != b.ndim and a.ndim and b.ndim:
+        return _with_one_rank(name, x, y)
+    return x, y
+
+
+def _adapt(value: Any, aval: Any) -> Any:
+    """A Python scalar as a NumPy scalar of the dtype of the array beside it, where that stays."""
+    make = None if aval.weak_type else _ADAPTING.get((aval.dtype, type(value)))
+    if make is None:
+        return None
+    try:
+        return make(value)
+    except OverflowError:
+        return _numpy_scalar(value, aval.dtype)
+
+
+def with_one_rank(name: str, *arrays: Any) -> list[Any]:
+    """Operands with new leading dimensions where their ranks differ and are not 0."""
+    ranks = [aval_of(x).ndim for x in arrays]
+    rank = max(ranks)
+    if all(r in (0, rank) for r in ranks):
+        return list(arrays)
+    _check_rank_promotion(name, arrays)
+    return [
+        broadcast_to_rank(x, rank) if 0 < r < rank else x
+        for x, r in zip(arrays, ranks, strict=True)
+    ]
+
+
+def _with_one_rank(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    x, y = with_one_rank(name, x, y)
+    return x, y
+
+
+def _check_rank_promotion(name: str, arrays: Any) -> None:
+    mode = _rank_promotion.value
+    if mode == "allow":
+        return
+    text = message(
+        f"numpy.{name}",
+        "operands of different ranks are broadcast.",
+        got=" and ".join(str(aval_of(x)) for x in arrays),
+        expected=f"equal ranks, because numpy_rank_promotion is {mode!r}",
+        fix='x[None], or config.update("numpy_rank_promotion", "allow")',
+    )
+    if mode == "raise":
+        raise ValueError(text)
+    warnings.warn(text, UserWarning, stacklevel=5)
+
+
+def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape of operands of the public function `name`.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+    """
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        avals = " ".join(str(shape) for shape in shapes)
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "operand shapes do not fit together.",
+                got=avals,
+                expected="dimensions, aligned at the end, that are equal or 1",
+            )
+        ) from None
+
+
+def result_aval(dtype: Any, weak: bool = False) -> Any:
+    """The type of a scalar of the given dtype, by which constants are made to fit."""
+    return shaped_array((), dtype, weak)
