@@ -65,7 +65,8 @@ def _keys_of_example(treedef: PyTreeDef, count: int) -> list[Any]:
         example = shallow.unflatten([object()] * count)
         pairs, _ = tree_registry.registry.flatten_one_level_with_keys(example)
         keys = [key for key, _ in pairs]
-    except Exception:  # noqa: BLE001  user code met a child it did not expect; numbers serve as well
+    except Exception:
+        # User code met a child that it did not expect; numbers serve as well.
         keys = []
     return keys if len(keys) == count else [FlattenedIndexKey(i) for i in range(count)]
 

@@ -8,40 +8,93 @@ errors are in `core/tree_errors.py`, names of leaves in `core/key_paths.py`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from jaxlib import _jax
 
 from minijax.core import tree_errors
 from minijax.core.errors import message
-from minijax.core.key_paths import argument_paths as argument_paths
-from minijax.core.key_paths import keystr as keystr
-from minijax.core.key_paths import leaf_paths as leaf_paths
-from minijax.core.tree_errors import equality_errors as equality_errors
-from minijax.core.tree_errors import prefix_errors as prefix_errors
-from minijax.core.tree_registry import DictKey as DictKey
-from minijax.core.tree_registry import FlattenedIndexKey as FlattenedIndexKey
-from minijax.core.tree_registry import GetAttrKey as GetAttrKey
-from minijax.core.tree_registry import KeyEntry as KeyEntry
-from minijax.core.tree_registry import KeyPath as KeyPath
-from minijax.core.tree_registry import Partial as Partial
-from minijax.core.tree_registry import PyTreeDef as PyTreeDef
-from minijax.core.tree_registry import SequenceKey as SequenceKey
-from minijax.core.tree_registry import dispatch_registry as dispatch_registry
-from minijax.core.tree_registry import register_dataclass as register_dataclass
-from minijax.core.tree_registry import (
-    register_dispatch_only_dataclass as register_dispatch_only_dataclass,
+from minijax.core.key_paths import (
+    argument_paths,
+    keystr,
+    leaf_paths,
 )
-from minijax.core.tree_registry import register_pytree_node as register_pytree_node
-from minijax.core.tree_registry import register_pytree_node_class as register_pytree_node_class
-from minijax.core.tree_registry import register_pytree_with_keys as register_pytree_with_keys
-from minijax.core.tree_registry import (
-    register_pytree_with_keys_class as register_pytree_with_keys_class,
+from minijax.core.tree_errors import (
+    equality_errors,
+    prefix_errors,
 )
-from minijax.core.tree_registry import register_static as register_static
-from minijax.core.tree_registry import registry as registry
-from minijax.core.tree_registry import static as static
+from minijax.core.tree_registry import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    KeyEntry,
+    KeyPath,
+    Partial,
+    PyTreeDef,
+    SequenceKey,
+    dispatch_registry,
+    register_dataclass,
+    register_dispatch_only_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
+    registry,
+    static,
+)
+
+__all__ = [
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "IsLeaf",
+    "KeyEntry",
+    "KeyPath",
+    "Partial",
+    "PyTreeDef",
+    "SequenceKey",
+    "Unspecified",
+    "all_leaves",
+    "all_true",
+    "argument_paths",
+    "broadcast",
+    "broadcast_prefix",
+    "build_tree",
+    "dispatch_registry",
+    "equality_errors",
+    "flatten",
+    "flatten_axes",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "flatten_with_path",
+    "is_tree_node",
+    "keystr",
+    "leaf_paths",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "prefix_errors",
+    "reduce",
+    "reduce_associative",
+    "register_dataclass",
+    "register_dispatch_only_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+    "registry",
+    "static",
+    "structure",
+    "transpose",
+    "treedef_children",
+    "treedef_is_leaf",
+    "treedef_tuple",
+    "unflatten",
+]
 
 IsLeaf = Callable[[Any], bool] | None
 
@@ -111,16 +164,14 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     return flatten(tree, is_leaf)[1]
 
 
-def _flatten_up_to(
-    user: str, treedef: PyTreeDef, rest: Sequence[Any]
-) -> list[list[Any]]:
+def _flatten_up_to(user: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[list[Any]]:
     try:
         return [treedef.flatten_up_to(tree) for tree in rest]
     except ValueError as error:
         raise tree_errors.map_error(user, treedef, rest, error) from None
 
 
-def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:  # noqa: A001  as in JAX
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Applies `f` to each leaf of `tree`, and to what stands at the same place in `rest`.
 
     Source:     mirrors jax.tree.map (0.10).
@@ -309,27 +360,36 @@ def broadcast_prefix(prefix: Any, full: Any, is_leaf: IsLeaf = None) -> list[Any
     Raises:
         ValueError: prefix is no tree prefix of full.
     """
-    values, treedef = flatten(prefix, is_leaf)
-    return _broadcast_leaves("tree.broadcast", values, treedef, full)
+    values, prefix_def = flatten(prefix, is_leaf)
+    full_values, full_def = flatten(full)
+    result = _spread(values, prefix_def, full_def)
+    if result is not None:
+        return result
+    raise tree_errors.mismatch_error(
+        "tree.broadcast",
+        "prefix_tree is no tree prefix of full_tree.",
+        tree_errors.differences(prefix_def, full_def, full_values, prefix=True),
+        first="prefix_tree",
+        second="full_tree",
+    )
 
 
-def _broadcast_leaves(
-    user: str, values: list[Any], treedef: PyTreeDef, full: Any
-) -> list[Any]:
-    try:
-        subtrees = treedef.flatten_up_to(full)
-    except ValueError as error:
-        all_values, full_def = flatten(full)
-        found = list(tree_errors.differences(treedef, full_def, all_values, prefix=True))
-        if not found:
-            raise
-        problem = "prefix_tree is no tree prefix of full_tree."
-        names = {"first": "prefix_tree", "second": "full_tree"}
-        raise tree_errors.mismatch_error(user, problem, found, **names) from error
+def _spread(values: list[Any], prefix_def: PyTreeDef, full_def: PyTreeDef) -> list[Any] | None:
+    """A value for each leaf of `full_def`; None if `prefix_def` is no prefix of it."""
+    if prefix_def == full_def:
+        return values
+    remaining = iter(values)
     result: list[Any] = []
-    for value, subtree in zip(values, subtrees, strict=True):
-        result += [value] * structure(subtree).num_leaves
-    return result
+
+    def walk(prefix: PyTreeDef, full: PyTreeDef) -> bool:
+        if prefix.node_data() is None:
+            result.extend([next(remaining)] * full.num_leaves)
+            return True
+        return tree_errors.is_same_node(prefix, full) and all(
+            walk(*pair) for pair in zip(prefix.children(), full.children(), strict=True)
+        )
+
+    return result if walk(prefix_def, full_def) else None
 
 
 def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
@@ -345,22 +405,6 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
 
 def _is_none(node: Any) -> bool:
     return node is None
-
-
-def _append_axes(
-    result: list[Any], axes_def: PyTreeDef, axes: Iterator[Any], treedef: PyTreeDef
-) -> bool:
-    """Appends, for each leaf of `treedef`, the entry above it; says whether the prefix fits."""
-    if axes_def.node_data() is None:
-        result.extend([next(axes)] * treedef.num_leaves)
-        return True
-    parts, children = axes_def.children(), treedef.children()
-    if axes_def.node_data() != treedef.node_data() or len(parts) != len(children):
-        return False
-    return all(
-        _append_axes(result, part, axes, child)
-        for part, child in zip(parts, children, strict=True)
-    )
 
 
 def flatten_axes(
@@ -384,17 +428,81 @@ def flatten_axes(
         ValueError: axis_tree is no tree prefix; all mismatches are listed.
     """
     axes, axes_def = flatten(axis_tree, _is_none)
-    if axes_def == treedef:
-        return axes
-    result: list[Any] = []
-    if _append_axes(result, axes_def, iter(axes), treedef):
+    result = _spread(axes, axes_def, treedef)
+    if result is not None:
         return result
     argument = name.rpartition(" ")[2]
-    hint = ""
-    if tupled_args and not isinstance(axis_tree, tuple):
-        hint = f"wrap {argument} in a tuple with one entry per positional argument"
-    found = tree_errors.differences(axes_def, treedef, prefix=True)
-    problem = f"{argument} is no tree prefix of {value}."
+    needs_tuple = tupled_args and not isinstance(axis_tree, tuple)
     raise tree_errors.mismatch_error(
-        name, problem, found, first=argument, second=value, hint=hint
+        name,
+        f"{argument} is no tree prefix of {value}.",
+        tree_errors.differences(axes_def, treedef, prefix=True),
+        first=argument,
+        second=value,
+        hint=f"wrap {argument} in a tuple with an entry per argument" if needs_tuple else "",
     )
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+    """The children of the root of `tree`, and its metadata.
+
+    Source:     mirrors jax.tree_util.flatten_one_level (0.10).
+
+    Raises:
+        ValueError: tree is a leaf.
+    """
+    return _checked_node("flatten_one_level", tree, registry.flatten_one_level(tree))
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
+    """The `(key, child)` pairs of the root of `tree`, and its metadata.
+
+    Source:     mirrors jax.tree_util.flatten_one_level_with_keys (0.10).
+
+    Raises:
+        ValueError: tree is a leaf.
+    """
+    one_level = registry.flatten_one_level_with_keys(tree)
+    return _checked_node("flatten_one_level_with_keys", tree, one_level)
+
+
+def _checked_node(user: str, tree: Any, one_level: Any) -> tuple[Iterable[Any], Any]:
+    if one_level is None:
+        raise ValueError(
+            message(
+                user,
+                "a leaf has no children.",
+                got=f"{tree!r} of type {type(tree).__name__}",
+                expected="a container or an instance of a registered class",
+                fix="register the class with register_pytree_node or register_dataclass",
+            )
+        )
+    return one_level  # type: ignore[no-any-return]
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether instances of `typ` are nodes.  Source: mirrors jax.tree_util.is_tree_node (0.10)."""
+    return bool(registry.is_node(typ))
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The definitions of the children.  Source: mirrors jax.tree_util.treedef_children (0.10)."""
+    return treedef.children()  # type: ignore[no-any-return]
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether `treedef` is a single node, a leaf or None.
+
+    Source:     mirrors jax.tree_util.treedef_is_leaf (0.10).
+    """
+    return bool(treedef.num_nodes == 1)
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The definition of a tuple of trees.  Source: mirrors jax.tree_util.treedef_tuple (0.10)."""
+    return _jax.pytree.treedef_tuple(registry, list(treedefs))
+
+
+def build_tree(treedef: PyTreeDef, children: Any) -> Any:
+    """The tree of structure `treedef` whose nodes' children come from nested iterables."""
+    return treedef.from_iterable_tree(children)

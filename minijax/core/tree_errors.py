@@ -40,7 +40,7 @@ def differences(
     """
     if prefix and first.node_data() is None:
         return
-    if _is_same_node(first, second):
+    if is_same_node(first, second):
         keys = key_paths.child_keys(second)
         start = 0
         for key, one, other in zip(keys, first.children(), second.children(), strict=True):
@@ -53,7 +53,8 @@ def differences(
         yield Difference((), describe(first), describe(second, leaves), reason, fix)
 
 
-def _is_same_node(first: PyTreeDef, second: PyTreeDef) -> bool:
+def is_same_node(first: PyTreeDef, second: PyTreeDef) -> bool:
+    """Whether the roots of two structures agree in type, number of children and metadata."""
     one, other = first.node_data(), second.node_data()
     if one is None or other is None:
         return one is other
@@ -67,7 +68,8 @@ def _is_same_node(first: PyTreeDef, second: PyTreeDef) -> bool:
 def _are_equal(data: Any, other: Any) -> bool:
     try:
         return bool(data == other)
-    except Exception:  # noqa: BLE001  arrays as structure have no truth value: that is a difference
+    except Exception:
+        # Arrays as metadata have no truth value: that is a difference.
         return False
 
 
@@ -171,9 +173,7 @@ def prefix_errors(
     """Why `prefix_tree` is no prefix of `full_tree`: functions from the prefix's name to an error."""
     prefix = tree_registry.registry.flatten(prefix_tree, is_leaf)[1]
     leaves, full = tree_registry.registry.flatten(full_tree)
-    return [
-        _error_of_name(found) for found in differences(prefix, full, leaves, prefix=True)
-    ]
+    return [_error_of_name(found) for found in differences(prefix, full, leaves, prefix=True)]
 
 
 def _error_of_name(found: Difference) -> Callable[[str], ValueError]:
@@ -238,16 +238,16 @@ def flatten_error(
     )
 
 
-def _guilty_child(
-    node: Any, is_leaf: Callable[[Any], bool] | None
-) -> tuple[Any, Any] | None:
+def _guilty_child(node: Any, is_leaf: Callable[[Any], bool] | None) -> tuple[Any, Any] | None:
     try:
         one_level = tree_registry.registry.flatten_one_level_with_keys(node)
-    except Exception:  # noqa: BLE001  whatever user code raises, this node is the guilty one
+    except Exception:
+        # Whatever user code raises here, this node is the guilty one.
         return None
     for key, child in one_level[0] if one_level else ():
         try:
             tree_registry.registry.flatten(child, is_leaf)
-        except Exception:  # noqa: BLE001  as above, somewhere below this child
+        except Exception:
+            # As above, somewhere below this child.
             return key, child
     return None

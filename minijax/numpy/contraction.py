@@ -17,7 +17,8 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, convert, dot as lax_dot, reduce, shape
 from minijax.numpy import shaping
-from minijax.numpy.promotion import check_arraylike, promote_dtypes
+from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.shaping import check_arraylike
 
 
 def _product(
@@ -35,7 +36,7 @@ def _prepared(
     """Operands of one dtype, the dtype of the result, and whether that is weak."""
     check_arraylike(name, x, y)
     weak = bool(aval_of(x).weak_type and aval_of(y).weak_type)
-    x, y = promote_dtypes(x, y)
+    x, y = promote_dtypes(name, x, y)
     if preferred is not None:
         preferred = dtypes.canonicalize_user_dtype(preferred, f"numpy.{name}")
     else:
@@ -174,7 +175,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """All products of elements of two vectors.  Mirrors jax.numpy.outer (0.10)."""
     check_arraylike("outer", a, b)
-    a, b = promote_dtypes(a, b)
+    a, b = promote_dtypes("outer", a, b)
     rows = shape.expand_dims(shaping.ravel(a), (1,))
     columns = shape.expand_dims(shaping.ravel(b), (0,))
     return binary.mul(rows, columns)
@@ -183,7 +184,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product.  Mirrors jax.numpy.kron (0.10)."""
     check_arraylike("kron", a, b)
-    a, b = promote_dtypes(a, b)
+    a, b = promote_dtypes("kron", a, b)
     rank = max(aval_of(a).ndim, aval_of(b).ndim)
     left = (1,) * (rank - aval_of(a).ndim) + aval_of(a).shape
     right = (1,) * (rank - aval_of(b).ndim) + aval_of(b).shape
@@ -313,7 +314,7 @@ def einsum(
     dtype = dtypes.result_type(*arrays) if preferred_element_type is None else (
         dtypes.canonicalize_user_dtype(preferred_element_type, "numpy.einsum")
     )
-    arrays = promote_dtypes(*arrays)
+    arrays = promote_dtypes("einsum", *arrays)
     inputs, result = _parse(spec, arrays)
     steps = _path(inputs, result, arrays, optimize)
     terms = list(zip(inputs, arrays, strict=True))

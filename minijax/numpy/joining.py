@@ -16,7 +16,8 @@ from minijax.core.errors import message
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, convert, shape, slicing
 from minijax.numpy import shaping
-from minijax.numpy.promotion import check_arraylike, promote_dtypes
+from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.shaping import check_arraylike
 
 
 def _sequence(name: str, arrays: Any) -> list[Any]:
@@ -62,7 +63,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         )
     axis = arguments.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
     if dtype is None:
-        items = promote_dtypes(*items)
+        items = promote_dtypes("concatenate", *items)
     else:
         items = [convert.convert_element_type(x, dtype) for x in items]
     if len(items) == 1:

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from minijax.core import config, dtypes
-from minijax.core.aval import aval_of, shaped_array
+from minijax.core.aval import aval_of
 from minijax.core.errors import message
+from minijax.lax import families
 from minijax.lax.convert import convert_element_type_p, convert_to_type
-from minijax.lax.shape import broadcast_to_rank
+from minijax.lax.select import select_n_p
+from minijax.lax.shape import broadcast_in_dim, broadcast_to_rank
 
 _rank_promotion = config.numpy_rank_promotion.native
 _PYTHON_SCALARS = frozenset(dtypes.python_scalar_dtypes)
@@ -271,6 +273,22 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         ) from None
 
 
-def result_aval(dtype: Any, weak: bool = False) -> Any:
-    """The type of a scalar of the given dtype, by which constants are made to fit."""
-    return shaped_array((), dtype, weak)
+def pick(mask: Any, x: Any, y: Any) -> Any:
+    """`x` where the mask holds, else `y`; all are broadcast, x and y have one dtype.
+
+    Python scalars take the dtype of the other choice.
+    """
+    x, y = families.operands(x, y)
+    shapes = [aval_of(v).shape for v in (mask, x, y)]
+    shape = shapes[0] if shapes[0] == shapes[1] == shapes[2] else np.broadcast_shapes(*shapes)
+    if shapes[0]:
+        mask = broadcast_to(mask, shape)
+    return select_n_p.bind(mask, broadcast_to(y, shape), broadcast_to(x, shape))
+
+
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated to a shape that it is known to fit, by NumPy's rules."""
+    aval = aval_of(x)
+    if aval.shape == shape:
+        return x
+    return broadcast_in_dim(x, shape, range(len(shape) - aval.ndim, len(shape)))

@@ -18,7 +18,8 @@ from minijax.lax import arguments, binary, convert, creation, select as lax_sele
 from minijax.lax import sort as lax_sort
 from minijax.numpy import shaping
 from minijax.numpy.joining import concatenate
-from minijax.numpy.promotion import check_arraylike, promote_dtypes
+from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.shaping import check_arraylike
 
 _INT32 = np.dtype(np.int32)
 
@@ -50,7 +51,7 @@ def where(
             message("numpy.where", "needs both x and y, or neither.", got={"x": x, "y": y})
         )
     check_arraylike("where", condition, x, y)
-    x, y = promote_dtypes(x, y)
+    x, y = promote_dtypes("where", x, y)
     if aval_of(condition).dtype != dtypes.bool_:
         zero = np.zeros((), aval_of(condition).dtype)[()]
         condition = binary.ne(condition, zero)
@@ -149,7 +150,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
                 got=f"{len(condlist)} conditions, {len(choicelist)} choices",
             )
         )
-    *choices, out = promote_dtypes(*choicelist, default)
+    *choices, out = promote_dtypes("select", *choicelist, default)
     for condition, choice in zip(condlist[::-1], choices[::-1], strict=True):
         out = where(condition, choice, out)
     return out
@@ -190,7 +191,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         a = a % count
     else:
         raise ValueError(message("numpy.choose", f"unknown mode {mode!r}."))
-    arrays = promote_dtypes(*choices)
+    arrays = promote_dtypes("choose", *choices)
     dims = shaping.broadcast_shapes(aval_of(a).shape, *(aval_of(x).shape for x in arrays))
     which = shaping.broadcast_array(a, dims)
     result = shaping.broadcast_array(arrays[0], dims)
@@ -470,7 +471,7 @@ def searchsorted(
         raise ValueError(
             message("numpy.searchsorted", "a must be a vector.", got=str(aval_of(a)))
         )
-    a, v = promote_dtypes(a, v)
+    a, v = promote_dtypes("searchsorted", a, v)
     if sorter is not None:
         a = shaping.slicing_take(a, sorter, 0)
     size = aval_of(a).shape[0]

@@ -16,7 +16,17 @@ from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, binary, creation, shape, slicing
-from minijax.numpy.promotion import check_arraylike
+from minijax.numpy.promotion import check_array
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """Refuses arguments of the public function `name` that are no arrays and no numbers.
+
+    Raises:
+        TypeError: one is not.
+    """
+    for x in args:
+        check_array(name, x)
 
 
 def canonical_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:

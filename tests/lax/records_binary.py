@@ -107,8 +107,9 @@ def _bits(call: Callable[..., Any], oracle: Callable[..., Any], *, name: str, **
 
 
 def _upper_half(x: Any, y: Any) -> Any:
-    product = x.astype(np.int64) * y.astype(np.int64)
-    return (product >> (8 * x.dtype.itemsize)).astype(x.dtype)
+    # Python's integers are as wide as it takes.
+    products = x.astype(object) * y.astype(object)
+    return (products >> (8 * x.dtype.itemsize)).astype(x.dtype)
 
 
 def _shift_right_logical(x: Any, y: Any) -> Any:
@@ -169,7 +170,14 @@ RECORDS = [
     _bits(binary.shift_left, np.left_shift, name="shift_left"),
     _bits(binary.shift_right_arithmetic, np.right_shift, name="shift_right_arithmetic"),
     _bits(binary.shift_right_logical, _shift_right_logical, name="shift_right_logical"),
-    _bits(binary.mulhi, _upper_half, name="mulhi", dtypes=("int32", "uint8", "int16")),
+    _pair(
+        binary.mulhi,
+        _upper_half,
+        low=(-(2.0**62), -(2.0**62)),
+        high=(2.0**62, 2.0**62),
+        dtypes=("int32", "uint8", "int16", "int64", "uint64"),
+        grad=(),
+    ),
     _pair(power.pow, np.power, low=(0.5, -2), dtypes=("float32", "float64")),
     _pair(
         power.pow,

@@ -57,9 +57,7 @@ RECORDS = [
             ErrorSample(
                 shape.broadcast_in_dim, (_X, (3, 4), (-2, -1)), TypeError, "does not fit into"
             ),
-            ErrorSample(
-                shape.broadcast_in_dim, (_X, (3, 4), 0), TypeError, "must be a sequence"
-            ),
+            ErrorSample(shape.broadcast_in_dim, (_X, (3, 4), 0), TypeError, "must be a sequence"),
         ),
     ),
     Record(

@@ -52,15 +52,13 @@ RECORDS = [
             ErrorSample(
                 lambda x: sort.sort(x, num_keys=2), (_X,), ValueError, "num_keys is out of range"
             ),
-            ErrorSample(
-                lambda x: sort.sort((x, x), num_keys=0), (_X,), ValueError, "out of range"
-            ),
+            ErrorSample(lambda x: sort.sort((x, x), num_keys=0), (_X,), ValueError, "out of range"),
         ),
     ),
     Record(
         name="sort",
         case="special",
-        call=lambda x: sort.sort(x),
+        call=sort.sort,
         oracle=np.sort,
         args=(_SPECIAL,),
         dtypes=("float32", "float64"),
@@ -76,7 +74,7 @@ RECORDS = [
     Record(
         name="sort",
         case="key_val",
-        call=lambda k, v: sort.sort_key_val(k, v),
+        call=sort.sort_key_val,
         oracle=lambda k, v: [
             np.sort(k),
             np.take_along_axis(v, np.argsort(k, axis=-1, kind="stable"), -1),

@@ -6,9 +6,8 @@ import itertools
 
 import numpy as np
 
-from minijax.lax import reduce_window, window_selection
-from minijax.lax.binary import add, ge, ge_p, le, le_p, max, min, mul
-from minijax.lax.unary import abs
+from minijax.lax import binary, reduce_window, unary, window_selection
+from minijax.lax.binary import add, ge, ge_p, le, le_p, mul
 from tests.lax.records import Arg, ErrorSample, Record
 
 _X = np.zeros((5, 6), np.float32)
@@ -32,14 +31,10 @@ def _windows(x, value, dims, strides, pads, base=(1, 1), dilation=(1, 1)):
     """For each window its place in the result, and the places of its elements in the operand."""
     padded = _dilated(x, value, pads, base)
     extent = [(n - 1) * d + 1 for n, d in zip(dims, dilation, strict=True)]
-    count = [
-        (n - e) // s + 1 for n, e, s in zip(padded.shape, extent, strides, strict=True)
-    ]
+    count = [(n - e) // s + 1 for n, e, s in zip(padded.shape, extent, strides, strict=True)]
     for out in itertools.product(*map(range, count)):
         start = [i * s for i, s in zip(out, strides, strict=True)]
-        ranges = [
-            slice(a, a + e, d) for a, e, d in zip(start, extent, dilation, strict=True)
-        ]
+        ranges = [slice(a, a + e, d) for a, e, d in zip(start, extent, dilation, strict=True)]
         yield out, padded[tuple(ranges)], count
 
 
@@ -50,7 +45,10 @@ def _pooled(function, value, dims, strides, pads, base=(1, 1), dilation=(1, 1)):
         start = value
         if lowest is not None and not np.isfinite(value):
             start = lowest.min if value < 0 else lowest.max
-        found = {o: (function(w), n) for o, w, n in _windows(x, start, dims, strides, pads, base, dilation)}
+        found = {
+            o: (function(w), n)
+            for o, w, n in _windows(x, start, dims, strides, pads, base, dilation)
+        }
         result = np.zeros(next(iter(found.values()))[1], x.dtype)
         for place, (element, _) in found.items():
             result[place] = element
@@ -86,8 +84,8 @@ def _gathered(select, tangents, x, dims, strides, pads):
 
 _POOLS = {
     "reduce_window_sum": (add, 0.0, np.sum),
-    "reduce_window_max": (max, -np.inf, np.max),
-    "reduce_window_min": (min, np.inf, np.min),
+    "reduce_window_max": (binary.max, -np.inf, np.max),
+    "reduce_window_min": (binary.min, np.inf, np.min),
 }
 
 
@@ -103,9 +101,7 @@ def _pool(name, case, dims, strides, pads, base=(1, 1), dilation=(1, 1), **optio
 
     def call(x):
         start = _identity(value, x.dtype)
-        return reduce_window.reduce_window(
-            x, start, combine, dims, strides, pads, base, dilation
-        )
+        return reduce_window.reduce_window(x, start, combine, dims, strides, pads, base, dilation)
 
     return Record(
         name=name,
@@ -134,9 +130,7 @@ def _pools(name):
 
 
 def _refused(message, *args, error=TypeError, operand=_X, init=0.0):
-    return ErrorSample(
-        reduce_window.reduce_window, (operand, init, add, *args), error, message
-    )
+    return ErrorSample(reduce_window.reduce_window, (operand, init, add, *args), error, message)
 
 
 def _average(x):
@@ -188,7 +182,11 @@ RECORDS = [
         name="reduce_window",
         case="magnitude",
         call=lambda x, start: reduce_window.reduce_window(
-            x, start, lambda a, b: max(abs(a), abs(b)), (2, 2), padding="SAME_LOWER"
+            x,
+            start,
+            lambda a, b: binary.max(unary.abs(a), unary.abs(b)),
+            (2, 2),
+            padding="SAME_LOWER",
         ),
         oracle=lambda x, start: _pooled(
             lambda w: np.maximum(np.abs(w).max(), start), 0.0, (2, 2), (1, 1), ((1, 0), (1, 0))

@@ -1,0 +1,208 @@
+"""Lists that are cut, merged and walked in parallel; every length is checked.
+
+Mirrors what JAX's internals call `util`; nothing here knows about arrays.  Products of shapes are
+`math.prod`: over no dimensions it is the int 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, overload
+
+from minijax.core.errors import message
+
+T = TypeVar("T")
+T1 = TypeVar("T1")
+T2 = TypeVar("T2")
+T3 = TypeVar("T3")
+
+
+def _check_equal_lengths(name: str, lists: Sequence[Sequence[Any]]) -> None:
+    lengths = [len(values) for values in lists]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            message(
+                name,
+                "lengths differ.",
+                got="lengths " + ", ".join(map(str, lengths)),
+                expected="equal lengths",
+            )
+        )
+
+
+@overload
+def safe_zip(first: Iterable[T1], /) -> list[tuple[T1]]: ...
+@overload
+def safe_zip(first: Iterable[T1], second: Iterable[T2], /) -> list[tuple[T1, T2]]: ...
+@overload
+def safe_zip(
+    first: Iterable[T1], second: Iterable[T2], third: Iterable[T3], /
+) -> list[tuple[T1, T2, T3]]: ...
+@overload
+def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]: ...
+def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """A list of tuples, like `zip`.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    lists = [list(arg) for arg in args]
+    _check_equal_lengths("safe_zip", lists)
+    return list(zip(*lists, strict=True))
+
+
+def safe_map(function: Callable[..., T], *args: Iterable[Any]) -> list[T]:
+    """A list, like `map`.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    lists = [list(arg) for arg in args]
+    _check_equal_lengths("safe_map", lists)
+    return list(map(function, *lists))
+
+
+def unzip2(pairs: Iterable[tuple[T1, T2]]) -> tuple[tuple[T1, ...], tuple[T2, ...]]:
+    """Two tuples from pairs; for no pairs, two empty ones."""
+    firsts: list[T1] = []
+    seconds: list[T2] = []
+    for first, second in pairs:
+        firsts.append(first)
+        seconds.append(second)
+    return tuple(firsts), tuple(seconds)
+
+
+def unzip3(
+    triples: Iterable[tuple[T1, T2, T3]],
+) -> tuple[tuple[T1, ...], tuple[T2, ...], tuple[T3, ...]]:
+    """Three tuples from triples; for no triples, three empty ones."""
+    firsts: list[T1] = []
+    seconds: list[T2] = []
+    thirds: list[T3] = []
+    for first, second, third in triples:
+        firsts.append(first)
+        seconds.append(second)
+        thirds.append(third)
+    return tuple(firsts), tuple(seconds), tuple(thirds)
+
+
+def partition_list(choose: Iterable[bool], values: Iterable[T]) -> tuple[list[T], list[T]]:
+    """The values where `choose` is false, and those where it is true; `merge_lists` undoes it.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    parts: tuple[list[T], list[T]] = ([], [])
+    for chosen, value in safe_zip(choose, values):
+        parts[bool(chosen)].append(value)
+    return parts
+
+
+def merge_lists(
+    choose: Iterable[bool], where_false: Iterable[T], where_true: Iterable[T]
+) -> list[T]:
+    """One list that takes from `where_true` where `choose` is true, and else from `where_false`.
+
+    Raises:
+        ValueError: the lists do not have as many elements as `choose` asks for.
+    """
+    chosen = [bool(choice) for choice in choose]
+    parts = (list(where_false), list(where_true))
+    counts = (chosen.count(False), chosen.count(True))
+    lengths = (len(parts[0]), len(parts[1]))
+    if lengths != counts:
+        raise ValueError(
+            message(
+                "merge_lists",
+                "the lists do not have the lengths that choose asks for.",
+                got={"where_false": f"length {lengths[0]}", "where_true": f"length {lengths[1]}"},
+                expected=f"lengths {counts[0]} and {counts[1]}",
+            )
+        )
+    sources = (iter(parts[0]), iter(parts[1]))
+    return [next(sources[choice]) for choice in chosen]
+
+
+def split_list(values: Sequence[T], lengths: Iterable[int]) -> list[list[T]]:
+    """Consecutive pieces of the given lengths, and the rest, which may be empty.
+
+    Raises:
+        ValueError: a length is negative, or there are fewer values than the lengths ask for.
+    """
+    wanted = list(lengths)
+    if any(length < 0 for length in wanted) or sum(wanted) > len(values):
+        raise ValueError(
+            message(
+                "split_list",
+                "the pieces do not fit the list.",
+                got={"lengths": wanted, "values": f"{len(values)} of them"},
+                expected="non-negative lengths, together at most the number of values",
+            )
+        )
+    pieces: list[list[T]] = []
+    start = 0
+    for length in wanted:
+        pieces.append(list(values[start : start + length]))
+        start += length
+    return [*pieces, list(values[start:])]
+
+
+def split_list_checked(values: Sequence[T], lengths: Iterable[int]) -> list[list[T]]:
+    """Consecutive pieces of the given lengths, which use up the list.
+
+    Raises:
+        ValueError: the lengths do not add up to the number of values.
+    """
+    wanted = list(lengths)
+    if sum(wanted) != len(values):
+        raise ValueError(
+            message(
+                "split_list_checked",
+                "the lengths do not add up to the number of values.",
+                got={"lengths": wanted, "values": f"{len(values)} of them"},
+                expected=f"lengths that sum to {len(values)}",
+            )
+        )
+    return split_list(values, wanted)[:-1]
+
+
+def _check_position(name: str, position: int, stop: int) -> None:
+    if not 0 <= position < stop:
+        raise IndexError(
+            message(
+                name,
+                "the position is out of range.",
+                got={"position": position},
+                expected=f"0 <= position < {stop}",
+            )
+        )
+
+
+def tuple_delete(values: Sequence[T], position: int) -> tuple[T, ...]:
+    """The values without the one at `position`.
+
+    Raises:
+        IndexError: there is no such position.
+    """
+    _check_position("tuple_delete", position, len(values))
+    return (*values[:position], *values[position + 1 :])
+
+
+def tuple_insert(values: Sequence[T], position: int, value: T) -> tuple[T, ...]:
+    """The values with `value` before the one at `position`; the end is a position, too.
+
+    Raises:
+        IndexError: there is no such position.
+    """
+    _check_position("tuple_insert", position, len(values) + 1)
+    return (*values[:position], value, *values[position:])
+
+
+def tuple_update(values: Sequence[T], position: int, value: T) -> tuple[T, ...]:
+    """The values with `value` in place of the one at `position`.
+
+    Raises:
+        IndexError: there is no such position.
+    """
+    _check_position("tuple_update", position, len(values))
+    return (*values[:position], value, *values[position + 1 :])

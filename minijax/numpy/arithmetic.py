@@ -1,0 +1,559 @@
+"""Elementwise arithmetic: sums, products, quotients, powers, extremes, parts of floats."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import binary, families, reduce, unary
+from minijax.lax import power as powers
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import (
+    broadcast_to,
+    check_array,
+    inexact,
+    numeric,
+    pick,
+    promote,
+    promote_dtypes,
+    promote_inexact,
+    promote_numeric,
+    real_inexact,
+    with_one_rank,
+)
+
+
+def is_kind(x: Any, kind: Any) -> bool:
+    """Whether the elements of `x` are of an abstract dtype such as `np.integer`."""
+    return dtypes.issubdtype(aval_of(x).dtype, kind)
+
+
+def check_not_complex(name: str, x: Any, error: type[Exception] = TypeError) -> None:
+    """Refuses complex numbers.
+
+    Raises:
+        TypeError: `x` is complex; or `error` in its place.
+    """
+    if is_kind(x, np.complexfloating):
+        raise error(
+            message(
+                f"numpy.{name}",
+                "complex numbers are not accepted.",
+                got={"x": aval_of(x)},
+                fix="numpy.real, numpy.imag or numpy.abs first",
+            )
+        )
+
+
+@one_program()
+def add(x: Any, y: Any, /) -> Any:
+    """The sums `x + y`; of booleans, whether one of them holds.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.add.
+    """
+    x, y = promote("add", x, y)
+    if aval_of(x).dtype == dtypes.bool_:
+        return binary.or_p.bind(x, y)
+    return binary.add_p.bind(x, y)
+
+
+@one_program()
+def subtract(x: Any, y: Any, /) -> Any:
+    """The differences `x - y`.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     numeric, promoted.
+    Source:     mirrors jax.numpy.subtract.
+
+    Raises:
+        TypeError: both operands are booleans.
+    """
+    return binary.sub_p.bind(*promote("subtract", x, y))
+
+
+@one_program()
+def multiply(x: Any, y: Any, /) -> Any:
+    """The products `x * y`; of booleans, whether both hold.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.multiply.
+    """
+    x, y = promote("multiply", x, y)
+    if aval_of(x).dtype == dtypes.bool_:
+        return binary.and_p.bind(x, y)
+    return families.mul_p.bind(x, y)
+
+
+@one_program()
+def divide(x1: Any, x2: Any, /) -> Any:
+    """The quotients `x1 / x2`.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     all, promoted; integers and booleans become floats.
+    Source:     mirrors jax.numpy.divide.
+    """
+    return binary.div_p.bind(*promote_inexact("divide", x1, x2))
+
+
+true_divide = divide
+
+
+@one_program()
+def floor_divide(x1: Any, x2: Any, /) -> Any:
+    """The quotients `x1 / x2` rounded down.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     real, promoted; booleans become integers.
+    Derivative: zero.
+    Source:     mirrors jax.numpy.floor_divide.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    x, y = promote_numeric("floor_divide", x1, x2)
+    check_not_complex("floor_divide", x)
+    if is_kind(x, np.unsignedinteger):
+        return binary.div(x, y)
+    if is_kind(x, np.integer):
+        quotient, rest = binary.div(x, y), binary.rem(x, y)
+        return pick(_rounded_up(rest, y), binary.sub(quotient, 1), quotient)
+    return _float_divmod(x, y)[0]
+
+
+def _rounded_up(rest: Any, y: Any) -> Any:
+    """Whether a quotient rounded towards zero lies above the true one."""
+    differ = binary.ne(binary.lt(rest, 0), binary.lt(y, 0))
+    return binary.bitwise_and(binary.ne(rest, 0), differ)
+
+
+def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    rest = binary.rem(x, y)
+    # The exact multiple of y below x; by zero, the quotient is infinite or NaN as that of x is.
+    multiple = pick(binary.eq(y, 0), x, binary.sub(x, rest))
+    quotient = binary.div(multiple, y)
+    above = _rounded_up(rest, y)
+    quotient = pick(above, binary.sub(quotient, 1), quotient)
+    rest = pick(above, binary.add(rest, y), rest)
+    return unary.round(quotient), rest
+
+
+@one_program()
+def remainder(x1: Any, x2: Any, /) -> Any:
+    """What remains of `x1` after division by `x2`, with the sign of `x2`.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     real, promoted; booleans become integers.  Integers modulo 0 give 0.
+    Derivative: dx1 - n dx2, where n is the quotient rounded down.
+    Source:     mirrors jax.numpy.remainder.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    x, y = promote_numeric("remainder", x1, x2)
+    y = _nonzero_divisor(y)
+    rest = binary.rem(x, y)
+    if is_kind(x, np.unsignedinteger):
+        return rest
+    return pick(_rounded_up(rest, y), binary.add(rest, y), rest)
+
+
+mod = remainder
+
+
+def _nonzero_divisor(y: Any) -> Any:
+    """`y`, where for integers 1 stands in place of 0: division by zero is undefined."""
+    return pick(binary.eq(y, 0), 1, y) if is_kind(y, np.integer) else y
+
+
+@one_program()
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """What remains of `x1` after division by `x2`, with the sign of `x1`.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     real, promoted; booleans become integers.  Integers modulo 0 give 0.
+    Source:     mirrors jax.numpy.fmod.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    x, y = promote_numeric("fmod", x1, x2)
+    return binary.rem(x, _nonzero_divisor(y))
+
+
+@one_program()
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:  # noqa: A001  NumPy's name
+    """Quotients rounded down, and remainders: `(x1 // x2, x1 % x2)`.
+
+    Shapes:     x1: T[s], x2: U[t] -> two of V[broadcast of s and t].
+    Dtypes:     real, promoted; booleans become integers.
+    Source:     mirrors jax.numpy.divmod.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    x, y = promote_numeric("divmod", x1, x2)
+    check_not_complex("divmod", x)
+    if is_kind(x, np.integer):
+        return floor_divide(x, y), remainder(x, y)
+    return _float_divmod(x, y)
+
+
+@one_program()
+def negative(x: Any, /) -> Any:
+    """The negatives `-x`.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     numeric.
+    Source:     mirrors jax.numpy.negative.
+
+    Raises:
+        TypeError: `x` is boolean.
+    """
+    return families.neg_p.bind(check_array("negative", x))
+
+
+@one_program()
+def positive(x: Any, /) -> Any:
+    """The elements as they are, `+x`.
+
+    Shapes:     x: T[s] -> T[s].
+    Source:     mirrors jax.numpy.positive.
+    """
+    return check_array("positive", x)
+
+
+@one_program()
+def absolute(x: Any, /) -> Any:
+    """The absolute values; of complex numbers, real.
+
+    Shapes:     x: T[s] -> T[s], or the real dtype of T.
+    Source:     mirrors jax.numpy.absolute.
+    """
+    x = check_array("absolute", x)
+    if aval_of(x).dtype == dtypes.bool_ or is_kind(x, np.unsignedinteger):
+        return x
+    return unary.abs(x)
+
+
+abs = absolute  # noqa: A001  NumPy's name
+
+
+@one_program()
+def fabs(x: Any, /) -> Any:
+    """The absolute values, as floats.
+
+    Shapes:     x: T[s] -> float[s].
+    Dtypes:     real; integers and booleans become floats.
+    Source:     mirrors jax.numpy.fabs.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    return unary.abs(real_inexact("fabs", x))
+
+
+@one_program()
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1 by the sign of each element; of complex numbers, `x / |x|`.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     numeric.
+    Source:     mirrors jax.numpy.sign.
+
+    Raises:
+        TypeError: `x` is boolean.
+    """
+    return unary.sign(check_array("sign", x))
+
+
+@one_program()
+def reciprocal(x: Any, /) -> Any:
+    """The reciprocals `1 / x`.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.reciprocal.
+    """
+    return powers.reciprocal(inexact("reciprocal", x))
+
+
+@one_program()
+def square(x: Any, /) -> Any:
+    """The squares `x * x`.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     numeric; booleans become integers.
+    Source:     mirrors jax.numpy.square.
+    """
+    return powers.square(numeric("square", x))
+
+
+@one_program()
+def sqrt(x: Any, /) -> Any:
+    """The square roots.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.sqrt.
+    """
+    return powers.sqrt(inexact("sqrt", x))
+
+
+@one_program()
+def cbrt(x: Any, /) -> Any:
+    """The cube roots.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real; integers and booleans become floats.
+    Source:     mirrors jax.numpy.cbrt.
+    """
+    return powers.cbrt(inexact("cbrt", x))
+
+
+def power(x1: Any, x2: Any, /) -> Any:
+    """The powers `x1 ** x2`.
+
+    A Python or NumPy integer as exponent is multiplied out.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     numeric, promoted; floats keep their dtype beside integer exponents.
+    Source:     mirrors jax.numpy.power.
+
+    Raises:
+        TypeError: `x1` holds integers, and `x2` is a negative Python integer.
+    """
+    if isinstance(x2, (int, np.integer)) and not isinstance(x2, bool):
+        return _integer_power(x1, operator.index(x2))
+    return _general_power(x1, x2)
+
+
+pow = power  # noqa: A001  NumPy's name
+
+
+def _power_of_integer(x1: Any, x2: int) -> Any:
+    return powers.integer_pow(numeric("power", x1), x2)
+
+
+_integer_power = one_program(static=("x2",))(_power_of_integer)
+
+
+@one_program()
+def _general_power(x1: Any, x2: Any) -> Any:
+    x1, x2 = check_array("power", x1, "x1"), check_array("power", x2, "x2")
+    if is_kind(x1, np.inexact) and is_kind(x2, np.integer):
+        dtype, weak = dtypes.lattice_result_type(x1, x2)
+        if aval_of(x1).dtype == dtype:
+            x, y = with_one_rank("power", x1, x2)
+            return powers.pow_p.bind(x, y)
+    x, y = promote_numeric("power", x1, x2)
+    if is_kind(x, np.integer):
+        return _power_of_integers(x, y)
+    return powers.pow_p.bind(x, y)
+
+
+# 2 to the power of 64 overflows every integer dtype.
+_EXPONENT_BITS = 6
+
+
+def _power_of_integers(x: Any, y: Any) -> Any:
+    """Repeated squaring; exact where the result can be held."""
+    shape = np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
+    dtype = aval_of(x).dtype
+    one, zero = (broadcast_to(np.asarray(v, dtype)[()], shape) for v in (1, 0))
+    # Bits beyond the last one inspected matter for 0 alone: all its powers but the first are 0.
+    result = pick(binary.bitwise_and(binary.eq(x, 0), binary.ne(y, 0)), zero, one)
+    for bit in range(_EXPONENT_BITS):
+        wanted = binary.ne(binary.bitwise_and(y, 1), 0)
+        result = pick(wanted, binary.mul(result, x), result)
+        if bit + 1 < _EXPONENT_BITS:
+            x = binary.mul(x, x)
+            y = binary.shift_right_logical(y, 1)
+    return result
+
+
+@one_program()
+def float_power(x: Any, y: Any, /) -> Any:
+    """The powers `x ** y`, of floats.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     all, promoted; integers and booleans become floats.
+    Source:     mirrors jax.numpy.float_power.
+    """
+    return powers.pow_p.bind(*promote_inexact("float_power", x, y))
+
+
+@one_program()
+def maximum(x: Any, y: Any, /) -> Any:
+    """The larger of each pair; NaN where one of them is.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.maximum.
+    """
+    return binary.max_p.bind(*promote("maximum", x, y))
+
+
+@one_program()
+def minimum(x: Any, y: Any, /) -> Any:
+    """The smaller of each pair; NaN where one of them is.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.minimum.
+    """
+    return binary.min_p.bind(*promote("minimum", x, y))
+
+
+@one_program()
+def fmax(x1: Any, x2: Any) -> Any:
+    """The larger of each pair; where one of them is NaN, the other.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.fmax.
+    """
+    x, y = promote("fmax", x1, x2)
+    return pick(binary.ne(x, x), y, pick(binary.ne(y, y), x, binary.max(x, y)))
+
+
+@one_program()
+def fmin(x1: Any, x2: Any) -> Any:
+    """The smaller of each pair; where one of them is NaN, the other.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.fmin.
+    """
+    x, y = promote("fmin", x1, x2)
+    return pick(binary.ne(x, x), y, pick(binary.ne(y, y), x, binary.min(x, y)))
+
+
+@one_program()
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002  NumPy's names
+    """Each element moved into the range from `min` to `max`; None leaves a side open.
+
+    Shapes:     arr: T[s], min: U[t], max: V[u] -> W[broadcast of s, t and u].
+    Dtypes:     real, promoted.
+    Source:     mirrors jax.numpy.clip.
+
+    Raises:
+        ValueError: there is no array, or it is complex.
+    """
+    if arr is None:
+        raise ValueError(message("numpy.clip", "there is no array to clip."))
+    bounds = [b for b in (min, max) if b is not None]
+    for x in (arr, *bounds):
+        check_not_complex("clip", check_array("clip", x), ValueError)
+    if min is not None:
+        arr = maximum(min, arr)
+    if max is not None:
+        arr = minimum(max, arr)
+    return check_array("clip", arr)
+
+
+@one_program()
+def hypot(x1: Any, x2: Any, /) -> Any:
+    """The lengths `sqrt(x1² + x2²)`, without overflow in between.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     real, promoted; integers and booleans become floats.
+    Source:     mirrors jax.numpy.hypot.
+
+    Raises:
+        ValueError: an operand is complex.
+    """
+    x, y = promote_inexact("hypot", x1, x2)
+    check_not_complex("hypot", x, ValueError)
+    x, y = unary.abs(x), unary.abs(y)
+    larger, smaller = binary.max(x, y), binary.min(x, y)
+    ratio = binary.div(smaller, pick(binary.eq(larger, 0), 1.0, larger))
+    length = binary.mul(larger, powers.sqrt(binary.add(powers.square(ratio), 1.0)))
+    infinite = binary.bitwise_or(binary.eq(x, np.inf), binary.eq(y, np.inf))
+    return pick(infinite, np.inf, pick(binary.eq(larger, 0), larger, length))
+
+
+@one_program()
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """0 where `x1` is negative, 1 where it is positive, `x2` where it is 0.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     real, promoted; integers and booleans become floats.
+    Source:     mirrors jax.numpy.heaviside.
+    """
+    x, y = promote_inexact("heaviside", x1, x2)
+    check_not_complex("heaviside", x)
+    one_sided = pick(binary.eq(x, 0), y, 1.0)
+    return pick(binary.ne(x, x), x, pick(binary.lt(x, 0), 0.0, one_sided))
+
+
+@one_program()
+def gcd(x1: Any, x2: Any) -> Any:
+    """The greatest common divisors.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     integer, promoted.
+    Source:     mirrors jax.numpy.gcd.
+
+    Raises:
+        ValueError: an operand is not of integers.
+    """
+    x, y = _integers("gcd", x1, x2)
+    return _gcd(x, y)
+
+
+@one_program()
+def lcm(x1: Any, x2: Any) -> Any:
+    """The least common multiples; 0 where an operand is 0.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     integer, promoted.
+    Source:     mirrors jax.numpy.lcm.
+
+    Raises:
+        ValueError: an operand is not of integers.
+    """
+    x, y = _integers("lcm", x1, x2)
+    divisor = _gcd(x, y)
+    divisor = pick(binary.eq(divisor, 0), 1, divisor)
+    return binary.mul(x, binary.div(y, divisor))
+
+
+def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+    x, y = promote_dtypes(name, x1, x2)
+    if not is_kind(x, np.integer):
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "operands must be integers.",
+                got={"x1": aval_of(x1), "x2": aval_of(x2)},
+                fix="x.astype(int)",
+            )
+        )
+    shape = np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
+    return absolute(broadcast_to(x, shape)), absolute(broadcast_to(y, shape))
+
+
+def _gcd(x: Any, y: Any) -> Any:
+    """Euclid's algorithm, for all elements at once."""
+
+    def unfinished(pair: tuple[Any, Any]) -> Any:
+        nonzero = binary.ne(pair[1], 0)
+        return reduce.reduce_or(nonzero, range(aval_of(nonzero).ndim))
+
+    def step(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+        a, b = pair
+        zero = binary.eq(b, 0)
+        rest = binary.rem(a, pick(zero, 1, b))
+        return pick(zero, a, b), pick(zero, 0, rest)
+
+    return while_loop.while_loop(unfinished, step, (x, y))[0]
+
+
