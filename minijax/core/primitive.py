@@ -78,16 +78,16 @@ class Primitive:
         """StableHLO for the operation: the value, or values, of its results."""
         self._missing("lowering to StableHLO (lower)")
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        """Primal and tangent results; tangents may be `Zero`."""
+    def jvp(self, *args: Any, **params: Any) -> Any:
+        """Of `primals, tangents`: primal and tangent results; tangents may be `Zero`."""
         self._missing("forward-mode differentiation (jvp)")
 
-    def transpose(self, ct: Any, *args: Any, **params: Any) -> Any:
-        """Cotangents of the linear arguments, None for the others."""
+    def transpose(self, *args: Any, **params: Any) -> Any:
+        """Of `ct, *args`: cotangents of the linear arguments, None for the others."""
         self._missing("reverse-mode differentiation (transpose)")
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-        """The result over a whole batch, and where its batch dimension is."""
+    def batch(self, *args: Any, **params: Any) -> Any:
+        """Of `size, args, dims`: the result over a batch, and where its batch dimension is."""
         self._missing("batching (batch)")
 
     def _missing(self, rule: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""How exact the elementwise functions have to be: the `accuracy` argument of `exp`, `sin`, …"""
+"""How exact elementwise functions have to be: the argument `accuracy` of `exp` and others."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ max_p = Binary(
 )
 
 
-def max(x: Any, y: Any) -> Any:  # noqa: A001  JAX's name
+def max(x: Any, y: Any) -> Any:
     """The larger of `x` and `y`; NaN where one of them is.
 
     Complex numbers compare their real parts first, then their imaginary ones.
@@ -216,7 +216,7 @@ min_p = Binary(
 )
 
 
-def min(x: Any, y: Any) -> Any:  # noqa: A001  JAX's name
+def min(x: Any, y: Any) -> Any:
     """The smaller of `x` and `y`; NaN where one of them is.
 
     Complex numbers compare their real parts first, then their imaginary ones.

@@ -47,7 +47,9 @@ class Computation:
         self.values = [self._converted(x, dtype) for x in values]
 
     def _converted(self, x: Any, dtype: Any) -> Any:
-        return x if self.out.dtype == self.aval.dtype else self.ctx.convert(x, self.out.shape, dtype)
+        return (
+            x if self.out.dtype == self.aval.dtype else self.ctx.convert(x, self.out.shape, dtype)
+        )
 
     def apply(self, function: Callable[..., Sequence[Any]], *values: Any) -> list[Any]:
         """The results of `function` on values of the type computed with."""

@@ -75,9 +75,7 @@ class ConvertElementType(Primitive):
     ) -> tuple[Any]:
         # The parts that a conversion drops or makes up as zeros need no care: the pairing of
         # cotangents and tangents is the real part of their product.
-        return (
-            self.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type, sharding=None),
-        )
+        return (self.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type, sharding=None),)
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
@@ -127,9 +125,7 @@ def convert_to_type(operand: Any, dtype: Any, weak_type: bool) -> Any:
             np.exceptions.ComplexWarning,
             stacklevel=3,
         )
-    return convert_element_type_p.bind(
-        operand, new_dtype=dtype, weak_type=weak_type, sharding=None
-    )
+    return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=weak_type, sharding=None)
 
 
 class BitcastConvertType(Primitive):
@@ -270,4 +266,3 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     return reduce_precision_p.bind(
         families.operand(operand), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
     )
-

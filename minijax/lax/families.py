@@ -108,7 +108,8 @@ class Unary(Primitive):
         found = self._results.get(x)
         if found is None:
             check_dtype(self.name, "x", x, self.accepts)
-            found = x if self.result is same_dtype else x.update(dtype=self.result(x.dtype))
+            dtype = self.result(x.dtype)
+            found = x.update(dtype=dtype, weak_type=x.weak_type and dtype != dtypes.bool_)
             self._results[x] = found
         return found
 
@@ -259,7 +260,7 @@ def check_same_dtype(name: str, **operands: ShapedArray) -> None:
                 "operands have different dtypes.",
                 got=operands,
                 expected="one dtype; lax converts nothing but Python scalars",
-                fix=f"lax.convert_element_type, or minijax.numpy, which promotes",
+                fix="lax.convert_element_type, or minijax.numpy, which promotes",
             )
         )
 
@@ -302,13 +303,13 @@ def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
 def broadcast_operands(ctx: Any, values: Sequence[Any]) -> list[Any]:
     """StableHLO values of the equation's operands, each repeated to the result's shape."""
     shape = ctx.avals_out[0].shape
-    out = []
-    for value, aval in zip(values, ctx.avals_in, strict=True):
-        if aval.shape != shape:
-            dims = range(len(shape)) if aval.shape else ()
-            value = ctx.broadcast(value, shape, aval.dtype, dims)
-        out.append(value)
-    return out
+
+    def repeated(value: Any, aval: ShapedArray) -> Any:
+        if aval.shape == shape:
+            return value
+        return ctx.broadcast(value, shape, aval.dtype, range(len(shape)) if aval.shape else ())
+
+    return [repeated(*pair) for pair in zip(values, ctx.avals_in, strict=True)]
 
 
 def broadcast_to(x: Any, like: Any) -> Any:
@@ -361,9 +362,18 @@ def scalar_like(value: Any, like: Any) -> Any:
 
 
 def operands(*args: Any) -> Sequence[Any]:
-    """Arguments made fit for `bind`; Python scalars take the dtype of the arrays among them."""
+    """Arguments made fit for `bind`; Python scalars take the dtype of the arrays among them.
+
+    Python scalars alone become of one type, the widest among them.
+    """
     like = next((x for x in args if hasattr(x, "aval") or hasattr(x, "dtype")), None)
+    if like is None and all(type(x) in _SCALAR_RANKS for x in args):
+        kind = max(map(type, args), key=_SCALAR_RANKS.__getitem__)
+        return list(map(kind, args))
     return [operand(x, like) for x in args]
+
+
+_SCALAR_RANKS: dict[type, int] = {int: 0, float: 1, complex: 2}
 
 
 def _mul(x: Any, y: Any) -> Any:

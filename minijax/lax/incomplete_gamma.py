@@ -70,9 +70,7 @@ def _fraction_start(a: Any, x: Any) -> _Fraction:
     one, zero = full_like(a, 1.0), full_like(a, 0.0)
     q = mul(x, add(sub(x, a), 2.0))
     p_before, q_before = div(one, q), div(x, q)
-    return _Fraction(
-        a, x, div(add(x, 1.0), q), p_before, q_before, zero, neg(q_before), zero, zero
-    )
+    return _Fraction(a, x, div(add(x, 1.0), q), p_before, q_before, zero, neg(q_before), zero, zero)
 
 
 def _fraction_step(n: Any, s: _Fraction, differentiate: bool) -> tuple[Any, _Fraction]:
@@ -170,9 +168,7 @@ def _nan_where(outside: Any, result: Any) -> Any:
     return select(outside, full_like(result, np.nan), result)
 
 
-def _logarithmic_slopes(
-    a: Any, x: Any, s: Any, s_dot: Any, f: Any, f_dot: Any
-) -> tuple[Any, Any]:
+def _logarithmic_slopes(a: Any, x: Any, s: Any, s_dot: Any, f: Any, f_dot: Any) -> tuple[Any, Any]:
     """The derivatives by a of P and Q, each divided by its weight."""
     log_x = log(x)
     by_series = add(mul(sub(log_x, digamma(add(a, 1.0))), s), s_dot)
@@ -193,9 +189,7 @@ def _slope(a: Any, x: Any, *parts: Any) -> Any:
 def _sample_slope(a: Any, x: Any, *parts: Any) -> Any:
     # The weights cancel against the density xᵃ⁻¹ e⁻ˣ / Γ(a).
     by_series, by_fraction = _logarithmic_slopes(a, x, *parts)
-    result = select(
-        _by_series(a, x), neg(mul(div(x, a), by_series)), mul(x, by_fraction)
-    )
+    result = select(_by_series(a, x), neg(mul(div(x, a), by_series)), mul(x, by_fraction))
     return _slope_within_domain(a, x, result)
 
 
@@ -209,9 +203,7 @@ def _density(a: Any, x: Any) -> Any:
     return exp(sub(mul(sub(a, 1.0), log(x)), add(x, lgamma(a))))
 
 
-igamma_grad_a_p = Binary(
-    "igamma_grad_a", _gamma(True, _slope), accepts=FLOAT, derivatives=None
-)
+igamma_grad_a_p = Binary("igamma_grad_a", _gamma(True, _slope), accepts=FLOAT, derivatives=None)
 
 
 def igamma_grad_a(a: Any, x: Any) -> Any:

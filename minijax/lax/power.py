@@ -15,7 +15,7 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import add_tangents, full
 from minijax.interpreters.tangents import Zero
 from minijax.lax.accuracy import Accuracy
-from minijax.lax.binary import div, eq, mul, sub
+from minijax.lax.binary import add, div, eq, mul, sub
 from minijax.lax.convert import convert_element_type
 from minijax.lax.families import (
     FLOAT,
@@ -37,7 +37,7 @@ def _lower_square(ctx: Any, x: Any) -> Any:
     return ctx.op("stablehlo.multiply", [x, x])
 
 
-square_p = Unary("square", _lower_square, accepts=NUMERIC, derivative=lambda x, y: mul(x, 2))
+square_p = Unary("square", _lower_square, accepts=NUMERIC, derivative=lambda x, y: add(x, x))
 
 
 def square(x: Any) -> Any:
@@ -136,9 +136,7 @@ class IntegerPow(Primitive):
             return one
         return ctx.op("stablehlo.divide", [one, power]) if y < 0 else power
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, y: int
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, y: int) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, y=y)
         if type(x_dot) is Zero or y == 0:
@@ -238,7 +236,7 @@ def _derivative_of_base(x: Any, y: Any) -> Any:
 pow_p = Pow()
 
 
-def pow(x: Any, y: Any) -> Any:  # noqa: A001  JAX's name
+def pow(x: Any, y: Any) -> Any:
     """The powers `xʸ`.
 
     Shapes:     x: T[s], y: T[t] or integer[t] -> T[broadcast of s and t].

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import dtypes
@@ -188,7 +188,8 @@ class Clamp(Primitive):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         minimum, x, maximum = primals
         out = self.bind(*primals)
-        masks = (
+        # Where each argument decides the result; on a bound, neither it nor x does.
+        masks: tuple[Callable[[], Any], ...] = (
             lambda: bitwise_and(gt(minimum, x), lt(minimum, maximum)),
             lambda: bitwise_and(gt(x, minimum), lt(x, maximum)),
             lambda: gt(x, maximum),
@@ -217,7 +218,7 @@ class Clamp(Primitive):
 clamp_p = Clamp()
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002  JAX's names
+def clamp(min: Any, x: Any, max: Any) -> Any:
     """Moves each element of `x` into the range from `min` to `max`.
 
     Shapes:     min: T[s] or T[], x: T[s], max: T[s] or T[] -> T[s].

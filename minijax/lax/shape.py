@@ -187,7 +187,7 @@ class Reshape(Primitive):
     ) -> tuple[Any]:
         if dimensions is None:
             return (reshape(ct, x.aval.shape),)
-        permuted = reshape(ct, [x.aval.shape[d] for d in dimensions])
+        permuted = reshape(ct, tuple(x.aval.shape[d] for d in dimensions))
         return (transpose(permuted, np.argsort(dimensions).tolist()),)
 
     def batch(
@@ -482,7 +482,9 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
         ValueError: the axis is out of range, or the sizes do not add up to its dimension.
     """
     axis = canonicalize_axis(axis, aval_of(operand).ndim, "lax.split")
-    return split_p.bind(operand, sizes=tuple(int(n) for n in sizes), axis=axis)
+    return split_p.bind(  # type: ignore[no-any-return]
+        operand, sizes=tuple(int(n) for n in sizes), axis=axis
+    )
 
 
 class Pad(Primitive):

@@ -6,12 +6,12 @@ by their real parts, then by their imaginary parts.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
@@ -134,7 +134,7 @@ class Sort(Primitive):
 sort_p = Sort()
 
 # Floats whose bits, read as integers, XLA can sort.
-_BITS_OF_FLOAT = {
+_BITS_OF_FLOAT: dict[str, np.dtype[Any]] = {
     "bfloat16": np.dtype(np.int16),
     "float16": np.dtype(np.int16),
     "float32": np.dtype(np.int32),
@@ -316,10 +316,10 @@ class TopK(Primitive):
         types = [ctx.tensor_type((*shape[:-1], k), out.dtype) for out in ctx.avals_out]
         outs = ctx.ops("chlo.top_k", [x], {"k": ctx.integer(k)}, types)
         if axis != aval.ndim - 1:
-            back = np.argsort(order)
+            back = np.argsort(order).tolist()
             types = [ctx.type_of(out) for out in ctx.avals_out]
             outs = [transposed(y, back, kind) for y, kind in zip(outs, types, strict=True)]
-        return outs
+        return outs  # type: ignore[no-any-return]
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int
@@ -400,9 +400,8 @@ class ApproxTopK(Primitive):
                 )
             )
         if not aggregate_to_topk:
-            k, _ = _jax.approx_top_k_reduction_output_size(
-                count, x.ndim, k, recall_target, False, reduction_input_size_override
-            )
+            size = count if reduction_input_size_override < 0 else reduction_input_size_override
+            k = _number_of_candidates(count, x.ndim, k, recall_target, size)
         out = x.with_shape((*x.shape[:axis], k, *x.shape[axis + 1 :]))
         return [out, out.update(dtype=np.int32, weak_type=False)]
 
@@ -439,6 +438,25 @@ class ApproxTopK(Primitive):
 
 
 approx_top_k_p = ApproxTopK()
+
+
+def _number_of_candidates(count: int, rank: int, k: int, recall: float, size: int) -> int:
+    """How many elements XLA's reduction in parallel lanes leaves of `count`, part of `size`.
+
+    The lanes are so many that the k largest of all fall into different ones often enough; their
+    number is that of an accelerator's registers times a power of two.
+    """
+    lanes = 1024 if rank == 1 else 128
+    if count <= lanes or recall == 1:
+        return count
+    if k == 1:
+        return lanes
+    needed = max(math.ceil((1 - k) / math.log(recall)), lanes)
+    halvings = (size // min(needed, size)).bit_length() - 1
+    if halvings == 0:
+        return count
+    rows = -(-count // lanes)
+    return -(-rows // 2**halvings) * lanes
 
 
 def approx_max_k(

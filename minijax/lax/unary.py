@@ -125,7 +125,7 @@ class Abs(Primitive):
 abs_p = Abs()
 
 
-def abs(x: Any) -> Any:  # noqa: A001  JAX's name
+def abs(x: Any) -> Any:
     """The absolute values `|x|`; of complex numbers they are real.
 
     Dtypes:     signed integer, floating or complex.
@@ -198,9 +198,7 @@ class Round(Primitive):
 round_p = Round()
 
 
-def round(  # noqa: A001  JAX's name
-    x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
-) -> Any:
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
     """The whole numbers next to `x`; halves go where `rounding_method` says.
 
     Dtypes:     floating.
@@ -430,7 +428,7 @@ complex_p = Binary(
 )
 
 
-def complex(x: Any, y: Any) -> Any:  # noqa: A001  JAX's name
+def complex(x: Any, y: Any) -> Any:
     """The complex numbers `x + iy`.
 
     Shapes:     x: T[s], y: T[t] -> complex T[broadcast of s and t].

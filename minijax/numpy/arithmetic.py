@@ -10,7 +10,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import binary, families, reduce, unary
+from minijax.lax import binary, families, unary
 from minijax.lax import power as powers
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
@@ -20,7 +20,6 @@ from minijax.numpy.promotion import (
     numeric,
     pick,
     promote,
-    promote_dtypes,
     promote_inexact,
     promote_numeric,
     real_inexact,
@@ -492,68 +491,3 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     check_not_complex("heaviside", x)
     one_sided = pick(binary.eq(x, 0), y, 1.0)
     return pick(binary.ne(x, x), x, pick(binary.lt(x, 0), 0.0, one_sided))
-
-
-@one_program()
-def gcd(x1: Any, x2: Any) -> Any:
-    """The greatest common divisors.
-
-    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
-    Dtypes:     integer, promoted.
-    Source:     mirrors jax.numpy.gcd.
-
-    Raises:
-        ValueError: an operand is not of integers.
-    """
-    x, y = _integers("gcd", x1, x2)
-    return _gcd(x, y)
-
-
-@one_program()
-def lcm(x1: Any, x2: Any) -> Any:
-    """The least common multiples; 0 where an operand is 0.
-
-    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
-    Dtypes:     integer, promoted.
-    Source:     mirrors jax.numpy.lcm.
-
-    Raises:
-        ValueError: an operand is not of integers.
-    """
-    x, y = _integers("lcm", x1, x2)
-    divisor = _gcd(x, y)
-    divisor = pick(binary.eq(divisor, 0), 1, divisor)
-    return binary.mul(x, binary.div(y, divisor))
-
-
-def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
-    x, y = promote_dtypes(name, x1, x2)
-    if not is_kind(x, np.integer):
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "operands must be integers.",
-                got={"x1": aval_of(x1), "x2": aval_of(x2)},
-                fix="x.astype(int)",
-            )
-        )
-    shape = np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
-    return absolute(broadcast_to(x, shape)), absolute(broadcast_to(y, shape))
-
-
-def _gcd(x: Any, y: Any) -> Any:
-    """Euclid's algorithm, for all elements at once."""
-
-    def unfinished(pair: tuple[Any, Any]) -> Any:
-        nonzero = binary.ne(pair[1], 0)
-        return reduce.reduce_or(nonzero, range(aval_of(nonzero).ndim))
-
-    def step(pair: tuple[Any, Any]) -> tuple[Any, Any]:
-        a, b = pair
-        zero = binary.eq(b, 0)
-        rest = binary.rem(a, pick(zero, 1, b))
-        return pick(zero, a, b), pick(zero, 0, rest)
-
-    return while_loop.while_loop(unfinished, step, (x, y))[0]
-
-

@@ -156,6 +156,20 @@ def check_array(name: str, x: Any, argument: str = "x") -> Any:
     )
 
 
+def check_out(name: str, out: Any) -> None:
+    """Refuses the argument `out`, which NumPy has.
+
+    Raises:
+        NotImplementedError: `out` is given.
+    """
+    if out is not None:
+        raise NotImplementedError(
+            message(
+                f"numpy.{name}", "results cannot be written into an array.", fix="leave out= away"
+            )
+        )
+
+
 def convert(x: Any, dtype: Any, weak: bool) -> Any:
     """An operand with the dtype of a result; it keeps its own weak type if only that differs."""
     kind = type(x)

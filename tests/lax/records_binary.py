@@ -73,14 +73,12 @@ def _total_order(name: str, oracle: Callable[..., Any]) -> list[Record]:
     table = Record(
         name=name,
         case="special",
-        call=lambda x, y: primitive.bind(x, y),
+        call=primitive.bind,
         oracle=lambda x, y: oracle(ranks[:, None], ranks[None, :]),
         args=(special[:, None], special[None, :]),
         batch=False,
     )
-    random = _pair(
-        lambda x, y: primitive.bind(x, y), oracle, name=name, dtypes=("float32", "int32"), grad=()
-    )
+    random = _pair(primitive.bind, oracle, name=name, dtypes=("float32", "int32"), grad=())
     return [table, random]
 
 
@@ -92,7 +90,9 @@ def _lexicographic(better: Callable[..., Any]) -> Callable[..., Any]:
     return oracle
 
 
-def _bits(call: Callable[..., Any], oracle: Callable[..., Any], *, name: str, **options: Any) -> Record:
+def _bits(
+    call: Callable[..., Any], oracle: Callable[..., Any], *, name: str, **options: Any
+) -> Record:
     refused = (np.ones(2, "float32"), np.ones(2, "float32"))
     return _pair(
         call,

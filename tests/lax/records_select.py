@@ -20,9 +20,7 @@ RECORDS = [
         grad=(1, 2),
         errors=(
             ErrorSample(select.select, (_PRED, _X, _X[:1]), TypeError, "different shapes"),
-            ErrorSample(
-                select.select, (_PRED, _X, _X.astype(int)), TypeError, "different dtypes"
-            ),
+            ErrorSample(select.select, (_PRED, _X, _X.astype(int)), TypeError, "different dtypes"),
             ErrorSample(select.select, (_PRED[0], _X, _X), TypeError, "does not fit the cases"),
             ErrorSample(select.select, (_X, _X, _X), TypeError, "which: f32"),
             ErrorSample(select.select_n, (_PRED,), ValueError, "at least one case"),
@@ -77,9 +75,7 @@ RECORDS = [
         grad=(0, 1, 2),
         errors=(
             ErrorSample(select.clamp, (_X, 1.0, _X), TypeError, "bounds do not fit"),
-            ErrorSample(
-                select.clamp, (_X, _X, _X.astype(int)), TypeError, "different dtypes"
-            ),
+            ErrorSample(select.clamp, (_X, _X, _X.astype(int)), TypeError, "different dtypes"),
         ),
     ),
     Record(

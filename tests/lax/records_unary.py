@@ -47,7 +47,12 @@ def _inexact(call: Callable[..., Any], oracle: Callable[..., Any], *bounds: floa
     return [
         _function(call, oracle, *bounds, dtypes=("float32", "float64", "float16", "bfloat16")),
         _function(
-            call, oracle, *bounds, case="complex", dtypes=("complex64",), errors=(error,),
+            call,
+            oracle,
+            *bounds,
+            case="complex",
+            dtypes=("complex64",),
+            errors=(error,),
             tolerance=1e-4,
         ),
     ]
@@ -157,7 +162,9 @@ RECORDS = [
         dtypes=("float32",),
     ),
     _bits(unary.bitwise_not, np.bitwise_not, name="not"),
-    _function(unary.bitwise_not, np.logical_not, name="not", case="bool", dtypes=("bool",), grad=()),
+    _function(
+        unary.bitwise_not, np.logical_not, name="not", case="bool", dtypes=("bool",), grad=()
+    ),
     _bits(unary.population_count, _count(lambda digits, bits: digits.count("1"))),
     _bits(unary.clz, _count(lambda digits, bits: bits - len(digits.lstrip("0")))),
     _function(unary.real, np.real, dtypes=("complex64",)),

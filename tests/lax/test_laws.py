@@ -213,8 +213,14 @@ def test_vmap_matches_a_loop(record: Record) -> None:
         actual = minijax.jit(batched)([stacked(axes) for axes in combinations])
         for axes, outs in zip(combinations, actual, strict=True):
             rows = [
-                leaves(record.call(*(b[i] if axis is not None else batches[0][i]
-                                     for i, axis in enumerate(axes))))
+                leaves(
+                    record.call(
+                        *(
+                            b[i] if axis is not None else batches[0][i]
+                            for i, axis in enumerate(axes)
+                        )
+                    )
+                )
                 for b in batches
             ]
             expected = [np.stack(column) for column in zip(*rows, strict=True)]

@@ -11,7 +11,7 @@ import pytest
 import minijax
 from minijax.core.config import enable_x64
 from minijax.core.errors import MissingRule
-from minijax.lax import accuracy, power, special, trigonometry, unary
+from minijax.lax import accuracy, binary, power, special, trigonometry, unary
 
 INF, NAN = np.inf, np.nan
 _POINTS = (0.0, -0.0, 1.0, -1.0, 2.5, INF)
@@ -25,8 +25,14 @@ _DERIVATIVES = {
     unary.log: (INF, -INF, 1, -1, 0.4, 0),
     unary.log1p: (1, 1, 0.5, INF, 0.2857142857142857, 0),
     unary.logistic: (0.25, 0.25, 0.19661193324148185, 0.19661193324148185, 0.07010371654510807, 0),
-    unary.exp2: (0.6931471805599453, 0.6931471805599453, 1.3862943611198906, 0.34657359027997264,
-                 3.921032573874189, INF),
+    unary.exp2: (
+        0.6931471805599453,
+        0.6931471805599453,
+        1.3862943611198906,
+        0.34657359027997264,
+        3.921032573874189,
+        INF,
+    ),
     power.sqrt: (INF, -INF, 0.5, NAN, 0.31622776601683794, 0),
     power.rsqrt: (-INF, -INF, -0.5, NAN, -0.12649110640673517, 0),
     power.cbrt: (INF, INF, 1 / 3, 1 / 3, 0.18096117443966045, 0),
@@ -39,8 +45,14 @@ _DERIVATIVES = {
     trigonometry.tanh: (1, 1, 0.419974341614026, 0.419974341614026, 0.02659222668316079, 0),
     special.erf_inv: (0.8862269254527579, 0.8862269254527579, INF, INF, NAN, NAN),
     special.bessel_i0e: (0, 0, -0.25784919224393194, 0.25784919224393194, -0.06346179208093622, 0),
-    special.bessel_i1e: (0.5, 0.5, 0.049938776894223436, 0.049938776894223436,
-                         -0.019172067731570375, 0),
+    special.bessel_i1e: (
+        0.5,
+        0.5,
+        0.049938776894223436,
+        0.049938776894223436,
+        -0.019172067731570375,
+        0,
+    ),
 }
 
 
@@ -53,9 +65,14 @@ def test_derivative_at_special_points_is_that_of_jax(function: object) -> None:
 
 @pytest.mark.parametrize(
     ("function", "at_zero", "at_two"),
-    [(lambda x: power.integer_pow(x, 0), 0.0, 0.0), (lambda x: power.integer_pow(x, 1), 1.0, 1.0),
-     (lambda x: power.integer_pow(x, 3), 0.0, 12.0), (lambda x: power.pow(x, 0), 0.0, 0.0),
-     (lambda x: power.pow(x, 1), 1.0, 1.0), (lambda x: power.pow(x, 3), 0.0, 12.0)],
+    [
+        (lambda x: power.integer_pow(x, 0), 0.0, 0.0),
+        (lambda x: power.integer_pow(x, 1), 1.0, 1.0),
+        (lambda x: power.integer_pow(x, 3), 0.0, 12.0),
+        (lambda x: power.pow(x, 0), 0.0, 0.0),
+        (lambda x: power.pow(x, 1), 1.0, 1.0),
+        (lambda x: power.pow(x, 3), 0.0, 12.0),
+    ],
 )
 def test_derivative_of_power_is_exact_at_zero(
     function: object, at_zero: float, at_two: float
@@ -120,7 +137,7 @@ def test_stop_gradient_maps_over_trees() -> None:
 
 def test_stop_gradient_holds_its_argument_constant() -> None:
     def function(x: float) -> object:
-        return power.square(x) + unary.stop_gradient(power.square(x))
+        return binary.add(power.square(x), unary.stop_gradient(power.square(x)))
 
     assert float(minijax.grad(function)(3.0)) == 6.0
 

@@ -1,0 +1,554 @@
+"""Elementwise elementary functions: trigonometry, exponentials, logarithms, rounding, parts.
+
+All take integers and booleans too, as floats, except those that round or split numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import binary, power, special, trigonometry, unary
+from minijax.lax.convert import convert_to_type
+from minijax.lax.creation import full_like
+from minijax.numpy.arithmetic import check_not_complex, is_kind
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import (
+    check_array,
+    check_out,
+    inexact,
+    pick,
+    promote_inexact,
+)
+
+
+@one_program()
+def sin(x: Any, /) -> Any:
+    """The sines of angles in radians.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.sin.
+    """
+    return trigonometry.sin(inexact("sin", x))
+
+
+@one_program()
+def cos(x: Any, /) -> Any:
+    """The cosines of angles in radians.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.cos.
+    """
+    return trigonometry.cos(inexact("cos", x))
+
+
+@one_program()
+def tan(x: Any, /) -> Any:
+    """The tangents of angles in radians.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.tan.
+    """
+    return trigonometry.tan(inexact("tan", x))
+
+
+@one_program()
+def arcsin(x: Any, /) -> Any:
+    """The angles in [-π/2, π/2] with the given sines; NaN beyond [-1, 1].
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.arcsin.
+    """
+    return trigonometry.asin(inexact("arcsin", x))
+
+
+asin = arcsin
+
+
+@one_program()
+def arccos(x: Any, /) -> Any:
+    """The angles in [0, π] with the given cosines; NaN beyond [-1, 1].
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.arccos.
+    """
+    return trigonometry.acos(inexact("arccos", x))
+
+
+acos = arccos
+
+
+@one_program()
+def arctan(x: Any, /) -> Any:
+    """The angles in [-π/2, π/2] with the given tangents.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.arctan.
+    """
+    return trigonometry.atan(inexact("arctan", x))
+
+
+atan = arctan
+
+
+@one_program()
+def sinh(x: Any, /) -> Any:
+    """The hyperbolic sines.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.sinh.
+    """
+    return trigonometry.sinh(inexact("sinh", x))
+
+
+@one_program()
+def cosh(x: Any, /) -> Any:
+    """The hyperbolic cosines.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.cosh.
+    """
+    return trigonometry.cosh(inexact("cosh", x))
+
+
+@one_program()
+def tanh(x: Any, /) -> Any:
+    """The hyperbolic tangents.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.tanh.
+    """
+    return trigonometry.tanh(inexact("tanh", x))
+
+
+@one_program()
+def arcsinh(x: Any, /) -> Any:
+    """The inverse of the hyperbolic sine.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.arcsinh.
+    """
+    return trigonometry.asinh(inexact("arcsinh", x))
+
+
+asinh = arcsinh
+
+
+@one_program()
+def arccosh(x: Any, /) -> Any:
+    """The inverse of the hyperbolic cosine; NaN below 1.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.arccosh.
+    """
+    return trigonometry.acosh(inexact("arccosh", x))
+
+
+acosh = arccosh
+
+
+@one_program()
+def arctanh(x: Any, /) -> Any:
+    """The inverse of the hyperbolic tangent; NaN beyond [-1, 1].
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.arctanh.
+    """
+    return trigonometry.atanh(inexact("arctanh", x))
+
+
+atanh = arctanh
+
+
+@one_program()
+def exp(x: Any, /) -> Any:
+    """The powers of e.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.exp.
+    """
+    return unary.exp(inexact("exp", x))
+
+
+@one_program()
+def exp2(x: Any, /) -> Any:
+    """The powers of 2.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.exp2.
+    """
+    return unary.exp2(inexact("exp2", x))
+
+
+@one_program()
+def expm1(x: Any, /) -> Any:
+    """`exp(x) - 1`, accurate near 0.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.expm1.
+    """
+    return unary.expm1(inexact("expm1", x))
+
+
+@one_program()
+def log(x: Any, /) -> Any:
+    """The natural logarithms.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.log.
+    """
+    return unary.log(inexact("log", x))
+
+
+@one_program()
+def log1p(x: Any, /) -> Any:
+    """`log(1 + x)`, accurate near 0.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.log1p.
+    """
+    return unary.log1p(inexact("log1p", x))
+
+
+@one_program()
+def arctan2(x1: Any, x2: Any, /) -> Any:
+    """The angles in (-π, π] of the points (x2, x1) in the plane.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     inexact, promoted; integers and booleans become floats.
+    Source:     mirrors jax.numpy.arctan2.
+    """
+    return binary.atan2_p.bind(*promote_inexact("arctan2", x1, x2))
+
+
+atan2 = arctan2
+
+
+@one_program()
+def degrees(x: Any, /) -> Any:
+    """Angles in radians, in degrees.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.degrees.
+    """
+    return binary.mul(inexact("degrees", x), 180 / math.pi)
+
+
+@one_program()
+def radians(x: Any, /) -> Any:
+    """Angles in degrees, in radians.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.radians.
+    """
+    return binary.mul(inexact("radians", x), math.pi / 180)
+
+
+rad2deg = degrees
+deg2rad = radians
+
+
+@one_program()
+def log2(x: Any, /) -> Any:
+    """The logarithms to base 2.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.log2.
+    """
+    x = unary.log(inexact("log2", x))
+    # A quotient of logarithms is exact for powers of 2; a product with 1 / log 2 is not.
+    return _each_part(lambda part: binary.div(part, math.log(2)), x)
+
+
+@one_program()
+def log10(x: Any, /) -> Any:
+    """The logarithms to base 10.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.log10.
+    """
+    return _each_part(
+        lambda part: binary.mul(part, 1 / math.log(10)), unary.log(inexact("log10", x))
+    )
+
+
+def _each_part(function: Any, x: Any) -> Any:
+    """A function of floats, applied to real and imaginary parts alike."""
+    if is_kind(x, np.complexfloating):
+        return unary.complex(function(unary.real(x)), function(unary.imag(x)))
+    return function(x)
+
+
+@one_program()
+def logaddexp(x: Any, y: Any, /) -> Any:
+    """`log(exp(x) + exp(y))`, without overflow in between.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     inexact, promoted; integers and booleans become floats.
+    Derivative: (exp(x) dx + exp(y) dy) / (exp(x) + exp(y)), at ties too.
+    Source:     mirrors jax.numpy.logaddexp.
+    """
+    x, y = promote_inexact("logaddexp", x, y)
+    high, gap = _high_and_gap(x, y)
+    total = binary.add(high, unary.log1p(unary.exp(gap)))
+    if not is_kind(x, np.complexfloating):
+        return total
+    # The imaginary part is an angle; it comes back into (-π, π].
+    angle = unary.imag(total)
+    turns = unary.ceil(binary.div(binary.sub(angle, math.pi), 2 * math.pi))
+    return unary.complex(unary.real(total), binary.sub(angle, binary.mul(turns, 2 * math.pi)))
+
+
+@one_program()
+def logaddexp2(x: Any, y: Any, /) -> Any:
+    """`log2(2 ** x + 2 ** y)`, without overflow in between.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     floating, promoted; integers and booleans become floats.
+    Derivative: (2 ** x dx + 2 ** y dy) / (2 ** x + 2 ** y), at ties too.
+    Source:     mirrors jax.numpy.logaddexp2.
+    """
+    x, y = promote_inexact("logaddexp2", x, y)
+    high, gap = _high_and_gap(x, y)
+    return binary.add(high, binary.mul(unary.log1p(unary.exp2(gap)), 1 / math.log(2)))
+
+
+def _high_and_gap(x: Any, y: Any) -> tuple[Any, Any]:
+    """The larger operand, and how far the other one lies below, as a number of at most 0.
+
+    Written with one comparison and no absolute value, each choice is smooth across ties, so that
+    derivatives of all orders are right there.
+    """
+    real_x, real_y = (
+        (unary.real(x), unary.real(y)) if is_kind(x, np.complexfloating) else (x, y)
+    )
+    x_above = binary.gt(real_x, real_y)
+    high = pick(x_above, x, y)
+    gap = pick(x_above, binary.sub(y, x), binary.sub(x, y))
+    # Infinity less infinity is no number, but equal operands have no gap.
+    equal_infinities = binary.bitwise_and(
+        binary.eq(x, y), binary.eq(unary.abs(high), np.inf)
+    )
+    return high, pick(equal_infinities, 0.0, gap)
+
+
+@one_program()
+def sinc(x: Any, /) -> Any:
+    """`sin(πx) / πx`, and 1 at 0.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.sinc.
+    """
+    t = binary.mul(inexact("sinc", x), math.pi)
+    near = binary.lt(unary.abs(t), 0.1)
+    far = pick(near, 1.0, t)
+    # Near 0 the series: to the precision of float64, and with the right derivatives at 0.
+    square = power.square(t)
+    series = 1 / math.factorial(9)
+    for n in (7, 5, 3, 1):
+        sign = -1.0 if n % 4 == 3 else 1.0
+        series = binary.add(binary.mul(square, series), sign / math.factorial(n))
+    return pick(near, series, binary.div(trigonometry.sin(far), far))
+
+
+@one_program()
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind, of order 0.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real; integers and booleans become floats.
+    Source:     mirrors jax.numpy.i0.
+
+    Raises:
+        ValueError: `x` is complex.
+    """
+    x = inexact("i0", x)
+    check_not_complex("i0", x, ValueError)
+    return binary.mul(unary.exp(unary.abs(x)), special.bessel_i0e(x))
+
+
+@one_program()
+def floor(x: Any, /) -> Any:
+    """The largest integers not above `x`, in its dtype.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real.
+    Source:     mirrors jax.numpy.floor.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    x = check_array("floor", x)
+    return x if _is_whole(x) else unary.floor(x)
+
+
+@one_program()
+def ceil(x: Any, /) -> Any:
+    """The smallest integers not below `x`, in its dtype.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real.
+    Source:     mirrors jax.numpy.ceil.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    x = check_array("ceil", x)
+    return x if _is_whole(x) else unary.ceil(x)
+
+
+@one_program()
+def trunc(x: Any) -> Any:
+    """The numbers without their fractions, in their dtype.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real.
+    Source:     mirrors jax.numpy.trunc.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    x = check_array("trunc", x)
+    if _is_whole(x):
+        return x
+    return pick(binary.lt(x, 0), unary.ceil(x), unary.floor(x))
+
+
+def _is_whole(x: Any) -> bool:
+    return is_kind(x, np.integer) or aval_of(x).dtype == dtypes.bool_
+
+
+@one_program()
+def rint(x: Any, /) -> Any:
+    """The nearest integers, ties to even, as floats.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.rint.
+    """
+    return _each_part(_round_to_even, inexact("rint", x))
+
+
+def _round_to_even(x: Any) -> Any:
+    return unary.round(x, unary.RoundingMethod.TO_NEAREST_EVEN)
+
+
+@one_program(static=("decimals", "out"))
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:  # noqa: A001  NumPy's name
+    """The numbers rounded to a number of decimals, ties to even.
+
+    Shapes:     a: T[s] -> T[s].
+    Dtypes:     numeric; integers pass unless `decimals` is negative.
+    Source:     mirrors jax.numpy.round.
+
+    Raises:
+        NotImplementedError: `out` is given, or integers are rounded to tens or more.
+        ValueError: `a` is boolean.
+    """
+    a = check_array("round", a)
+    check_out("round", out)
+    if aval_of(a).dtype == dtypes.bool_:
+        raise ValueError(message("numpy.round", "booleans cannot be rounded.", got=str(aval_of(a))))
+    if is_kind(a, np.integer):
+        if decimals < 0:
+            raise NotImplementedError(
+                message(
+                    "numpy.round",
+                    "integers are not rounded to tens.",
+                    got={"a": aval_of(a), "decimals": decimals},
+                    fix="convert a to floats",
+                )
+            )
+        return a
+    return _each_part(lambda part: _round_decimals(part, decimals), a)
+
+
+def _round_decimals(x: Any, decimals: int) -> Any:
+    if decimals == 0:
+        return _round_to_even(x)
+    narrow = aval_of(x)
+    if narrow.dtype in (dtypes.float16, dtypes.bfloat16):
+        # Powers of ten soon overflow here, and lose the digits that matter before.
+        x = convert_to_type(x, dtypes.float32, narrow.weak_type)
+    factor = 10.0**decimals
+    rounded = binary.div(_round_to_even(binary.mul(x, factor)), factor)
+    return convert_to_type(rounded, narrow.dtype, narrow.weak_type)
+
+
+around = round
+
+
+@one_program()
+def real(val: Any, /) -> Any:
+    """The real parts.
+
+    Shapes:     val: T[s] -> the real dtype of T [s].
+    Source:     mirrors jax.numpy.real.
+    """
+    val = check_array("real", val)
+    return unary.real(val) if is_kind(val, np.complexfloating) else val
+
+
+@one_program()
+def imag(val: Any, /) -> Any:
+    """The imaginary parts; zeros for real numbers.
+
+    Shapes:     val: T[s] -> the real dtype of T [s].
+    Source:     mirrors jax.numpy.imag.
+    """
+    val = check_array("imag", val)
+    return unary.imag(val) if is_kind(val, np.complexfloating) else full_like(val, 0)
+
+
+@one_program()
+def conjugate(x: Any, /) -> Any:
+    """The complex conjugates.
+
+    Shapes:     x: T[s] -> T[s].
+    Source:     mirrors jax.numpy.conjugate.
+    """
+    x = check_array("conjugate", x)
+    return unary.conj(x) if is_kind(x, np.complexfloating) else x
+
+
+conj = conjugate
+
+
+@one_program(static=("deg",))
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angles of complex numbers, in (-π, π]; 0 or π for real ones.
+
+    Shapes:     z: T[s] -> the real dtype of T [s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.angle.
+    """
+    z = inexact("angle", z)
+    found = binary.atan2(imag(z), real(z))
+    return degrees(found) if deg else found

@@ -1,0 +1,238 @@
+"""Elementwise functions of how floats are stored: signs, exponents, fractions, neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import binary, convert, unary
+from minijax.lax.creation import full_like
+from minijax.numpy.arithmetic import check_not_complex, is_kind
+from minijax.numpy.elementary import trunc
+from minijax.numpy.logic import isfinite, isinf
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import (
+    broadcast_to,
+    check_array,
+    check_out,
+    inexact,
+    pick,
+    promote,
+    promote_inexact,
+)
+
+_SIGNED = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
+
+
+@one_program()
+def signbit(x: Any, /) -> Any:
+    """Whether elements are negative, or -0, or a NaN with the sign bit set.
+
+    Shapes:     x: T[s] -> bool[s].
+    Dtypes:     real.
+    Source:     mirrors jax.numpy.signbit.
+
+    Raises:
+        ValueError: `x` is complex.
+    """
+    x = check_array("signbit", x)
+    check_not_complex("signbit", x, ValueError)
+    dtype = aval_of(x).dtype
+    if dtype == dtypes.bool_:
+        return full_like(x, False, dtypes.bool_)
+    if is_kind(x, np.integer):
+        return binary.lt(x, 0)
+    signed = _SIGNED[dtypes.bit_width(dtype)]
+    return binary.lt(convert.bitcast_convert_type(x, signed), 0)
+
+
+@one_program()
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """The absolute values of `x1` with the signs of `x2`.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     real, promoted; integers and booleans become floats.
+    Source:     mirrors jax.numpy.copysign.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    x, y = promote_inexact("copysign", x1, x2)
+    check_not_complex("copysign", x)
+    magnitude = unary.abs(x)
+    return pick(signbit(y), unary.neg(magnitude), magnitude)
+
+
+@one_program()
+def nextafter(x: Any, y: Any, /) -> Any:
+    """The next number that can be held after `x` in the direction of `y`.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     floating, promoted; integers and booleans become floats.
+    Source:     mirrors jax.numpy.nextafter.
+    """
+    return binary.nextafter_p.bind(*promote_inexact("nextafter", x, y))
+
+
+@one_program()
+def spacing(x: Any, /) -> Any:
+    """The distance to the next number away from zero that can be held, with the sign of `x`.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     floating; integers and booleans become floats.
+    Source:     mirrors jax.numpy.spacing.
+
+    Raises:
+        ValueError: `x` is complex.
+    """
+    x = inexact("spacing", x)
+    check_not_complex("spacing", x, ValueError)
+    outwards = pick(signbit(x), -np.inf, np.inf)
+    return binary.sub(binary.nextafter_p.bind(*promote("spacing", x, outwards)), x)
+
+
+@one_program(static=("out",))
+def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+    """The fractions and the whole parts, both with the sign of `x`.
+
+    Shapes:     x: T[s] -> two of T[s].
+    Dtypes:     real; integers and booleans become floats.
+    Source:     mirrors jax.numpy.modf.
+
+    Raises:
+        TypeError: `x` is complex.
+        NotImplementedError: `out` is given.
+    """
+    check_out("modf", out)
+    x = inexact("modf", x)
+    check_not_complex("modf", x)
+    whole = trunc(x)
+    fraction = pick(isinf(x), full_like(x, 0), binary.sub(x, whole))
+    return copysign(fraction, x), whole
+
+
+@one_program()
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """Numbers m in [0.5, 1) or (-1, -0.5], and exponents e, such that `x = m 2 ** e`.
+
+    Shapes:     x: T[s] -> T[s], int32[s].
+    Dtypes:     real; integers and booleans become floats.
+    Derivative: that of m alone: dx / 2 ** e.
+    Source:     mirrors jax.numpy.frexp.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    x = inexact("frexp", x)
+    check_not_complex("frexp", x)
+    # Subnormal numbers are lifted first, so that their exponents are stored as those of others.
+    info = dtypes.finfo(aval_of(x).dtype)
+    tiny = binary.lt(unary.abs(x), float(info.tiny))
+    lifted = pick(tiny, binary.mul(x, 2.0 ** (info.nmant + 1)), x)
+    exponent = binary.sub(_stored_exponent(lifted), _bias(lifted) - 1)
+    ordinary = binary.bitwise_and(isfinite(x), binary.ne(x, 0))
+    exponent = pick(ordinary, exponent, 0)
+    mantissa = pick(ordinary, _times_power_of_2(lifted, unary.neg(exponent)), x)
+    exponent = pick(binary.bitwise_and(ordinary, tiny), binary.sub(exponent, info.nmant + 1), exponent)
+    return mantissa, convert.convert_element_type(exponent, dtypes.int32)
+
+
+def _bias(x: Any) -> int:
+    info = dtypes.finfo(aval_of(x).dtype)
+    return 2 ** (dtypes.bit_width(aval_of(x).dtype) - info.nmant - 2) - 1
+
+
+def _stored_exponent(x: Any) -> Any:
+    """The biased exponent of normal floats, as an integer of their width."""
+    dtype = aval_of(x).dtype
+    bits = convert.bitcast_convert_type(x, _SIGNED[dtypes.bit_width(dtype)])
+    mantissa_bits = dtypes.finfo(dtype).nmant
+    mask = 2 * _bias(x) + 1
+    return binary.bitwise_and(binary.shift_right_logical(bits, mantissa_bits), mask)
+
+
+def _times_power_of_2(x: Any, exponent: Any) -> Any:
+    """`x * 2 ** exponent`, in steps small enough for each factor to be a normal float."""
+    bias = _bias(x)
+    limit = bias - 1
+    for _ in range(3):
+        step = binary.min(binary.max(exponent, -limit), limit)
+        x = binary.mul(x, _power_of_2(x, step))
+        exponent = binary.sub(exponent, step)
+    return x
+
+
+def _power_of_2(like: Any, exponent: Any) -> Any:
+    dtype = aval_of(like).dtype
+    bits = binary.shift_left(binary.add(exponent, _bias(like)), dtypes.finfo(dtype).nmant)
+    return convert.bitcast_convert_type(bits, dtype)
+
+
+@one_program()
+def ldexp(x1: Any, x2: Any, /) -> Any:
+    """`x1 * 2 ** x2`, without overflow in between.
+
+    Shapes:     x1: T[s], x2: integer[t] -> T[broadcast of s and t].
+    Dtypes:     x1 real, x2 integer or bool; integers in x1 become floats.
+    Source:     mirrors jax.numpy.ldexp.
+
+    Raises:
+        ValueError: `x1` is complex, or `x2` not of integers.
+    """
+    x, y = check_array("ldexp", x1, "x1"), check_array("ldexp", x2, "x2")
+    if is_kind(y, np.inexact) or is_kind(x, np.complexfloating):
+        raise ValueError(
+            message(
+                "numpy.ldexp",
+                "dtypes do not fit.",
+                got={"x1": aval_of(x), "x2": aval_of(y)},
+                expected="a real array, and exponents that are integers",
+            )
+        )
+    x = inexact("ldexp", x)
+    signed = _SIGNED[dtypes.bit_width(aval_of(x).dtype)]
+    bound = 3 * _bias(x)
+    y = binary.min(binary.max(convert.convert_element_type(y, dtypes.int32), -bound), bound)
+    x, y = _with_one_shape(x, convert.convert_element_type(y, signed))
+    return pick(binary.bitwise_and(isfinite(x), binary.ne(x, 0)), _times_power_of_2(x, y), x)
+
+
+def _with_one_shape(x: Any, y: Any) -> tuple[Any, Any]:
+    shape = np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
+    return broadcast_to(x, shape), broadcast_to(y, shape)
+
+
+@one_program(static=("copy",))
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """The numbers, with others in place of NaN and the infinities.
+
+    Args:
+        x: the array.
+        copy: has no meaning here.
+        nan: what stands for NaN.
+        posinf: what stands for infinity; by default the largest number of the dtype.
+        neginf: what stands for negative infinity; by default the lowest number of the dtype.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     all; integers and booleans pass.
+    Source:     mirrors jax.numpy.nan_to_num.
+    """
+    x = check_array("nan_to_num", x)
+    if is_kind(x, np.complexfloating):
+        parts = unary.real(x), unary.imag(x)
+        return unary.complex(*(nan_to_num(part, copy, nan, posinf, neginf) for part in parts))
+    if not is_kind(x, np.floating):
+        return x
+    dtype = aval_of(x).dtype
+    info = dtypes.finfo(dtype)
+    posinf = info.max if posinf is None else posinf
+    neginf = info.min if neginf is None else neginf
+    nan, posinf, neginf = (convert.convert_element_type(v, dtype) for v in (nan, posinf, neginf))
+    x = pick(binary.eq(x, np.inf), posinf, pick(binary.eq(x, -np.inf), neginf, x))
+    return pick(binary.ne(x, x), nan, x)

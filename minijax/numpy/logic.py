@@ -1,0 +1,438 @@
+"""Elementwise comparisons, logic, operations on bits, and questions about numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import binary, convert, reduce, unary
+from minijax.lax.creation import full_like
+from minijax.numpy.arithmetic import absolute, check_not_complex, is_kind
+from minijax.numpy.elementary import imag
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import (
+    broadcast_to,
+    check_array,
+    check_out,
+    inexact,
+    numeric,
+    pick,
+    promote,
+    promote_inexact,
+    promote_numeric,
+)
+
+
+@one_program()
+def equal(x: Any, y: Any, /) -> Any:
+    """Whether `x == y`.
+
+    Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.equal.
+    """
+    return binary.eq_p.bind(*promote("equal", x, y))
+
+
+@one_program()
+def not_equal(x: Any, y: Any, /) -> Any:
+    """Whether `x != y`.
+
+    Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.not_equal.
+    """
+    return binary.ne_p.bind(*promote("not_equal", x, y))
+
+
+@one_program()
+def less(x: Any, y: Any, /) -> Any:
+    """Whether `x < y`; complex numbers compare real parts, then imaginary ones.
+
+    Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.less.
+    """
+    return _ordered("less", binary.lt_p, x, y)
+
+
+@one_program()
+def less_equal(x: Any, y: Any, /) -> Any:
+    """Whether `x <= y`; complex numbers compare real parts, then imaginary ones.
+
+    Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.less_equal.
+    """
+    return _ordered("less_equal", binary.le_p, x, y)
+
+
+@one_program()
+def greater(x: Any, y: Any, /) -> Any:
+    """Whether `x > y`; complex numbers compare real parts, then imaginary ones.
+
+    Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.greater.
+    """
+    return _ordered("greater", binary.gt_p, x, y)
+
+
+@one_program()
+def greater_equal(x: Any, y: Any, /) -> Any:
+    """Whether `x >= y`; complex numbers compare real parts, then imaginary ones.
+
+    Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.greater_equal.
+    """
+    return _ordered("greater_equal", binary.ge_p, x, y)
+
+
+def _ordered(name: str, primitive: Any, x: Any, y: Any) -> Any:
+    x, y = promote(name, x, y)
+    if not is_kind(x, np.complexfloating):
+        return primitive.bind(x, y)
+    real_x, real_y = unary.real(x), unary.real(y)
+    by_imag = primitive.bind(unary.imag(x), unary.imag(y))
+    return pick(binary.eq(real_x, real_y), by_imag, primitive.bind(real_x, real_y))
+
+
+def _truth(name: str, x: Any) -> Any:
+    """Whether elements differ from zero."""
+    x = check_array(name, x)
+    return x if aval_of(x).dtype == dtypes.bool_ else binary.ne(x, 0)
+
+
+@one_program()
+def logical_and(x: Any, y: Any, /) -> Any:
+    """Whether both elements differ from zero.
+
+    Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
+    Source:     mirrors jax.numpy.logical_and.
+    """
+    return binary.and_p.bind(*promote("logical_and", _truth("logical_and", x), _truth("logical_and", y)))
+
+
+@one_program()
+def logical_or(x: Any, y: Any, /) -> Any:
+    """Whether one of the elements differs from zero.
+
+    Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
+    Source:     mirrors jax.numpy.logical_or.
+    """
+    return binary.or_p.bind(*promote("logical_or", _truth("logical_or", x), _truth("logical_or", y)))
+
+
+@one_program()
+def logical_xor(x: Any, y: Any, /) -> Any:
+    """Whether exactly one of the elements differs from zero.
+
+    Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
+    Source:     mirrors jax.numpy.logical_xor.
+    """
+    return binary.xor_p.bind(*promote("logical_xor", _truth("logical_xor", x), _truth("logical_xor", y)))
+
+
+@one_program()
+def logical_not(x: Any, /) -> Any:
+    """Whether elements are zero.
+
+    Shapes:     x: T[s] -> bool[s].
+    Source:     mirrors jax.numpy.logical_not.
+    """
+    return unary.bitwise_not(_truth("logical_not", x))
+
+
+@one_program()
+def bitwise_and(x: Any, y: Any, /) -> Any:
+    """The bits that both operands have.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     integer or bool, promoted.
+    Source:     mirrors jax.numpy.bitwise_and.
+    """
+    return binary.and_p.bind(*promote("bitwise_and", x, y))
+
+
+@one_program()
+def bitwise_or(x: Any, y: Any, /) -> Any:
+    """The bits that one of the operands has.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     integer or bool, promoted.
+    Source:     mirrors jax.numpy.bitwise_or.
+    """
+    return binary.or_p.bind(*promote("bitwise_or", x, y))
+
+
+@one_program()
+def bitwise_xor(x: Any, y: Any, /) -> Any:
+    """The bits in which the operands differ.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     integer or bool, promoted.
+    Source:     mirrors jax.numpy.bitwise_xor.
+    """
+    return binary.xor_p.bind(*promote("bitwise_xor", x, y))
+
+
+@one_program()
+def bitwise_not(x: Any, /) -> Any:
+    """The bits that elements do not have.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     integer or bool.
+    Source:     mirrors jax.numpy.bitwise_not.
+    """
+    return unary.bitwise_not(check_array("bitwise_not", x))
+
+
+invert = bitwise_not
+bitwise_invert = bitwise_not
+
+
+@one_program()
+def left_shift(x: Any, y: Any, /) -> Any:
+    """The bits of `x` moved up by `y` places.
+
+    Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
+    Dtypes:     integer, promoted; booleans become integers.
+    Source:     mirrors jax.numpy.left_shift.
+    """
+    return binary.shift_left_p.bind(*promote_numeric("left_shift", x, y))
+
+
+bitwise_left_shift = left_shift
+
+
+@one_program()
+def right_shift(x1: Any, x2: Any, /) -> Any:
+    """The bits of `x1` moved down by `x2` places; signed numbers keep their sign.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     integer, promoted; booleans become integers.
+    Source:     mirrors jax.numpy.right_shift.
+    """
+    x, y = promote_numeric("right_shift", x1, x2)
+    if is_kind(x, np.unsignedinteger):
+        return binary.shift_right_logical(x, y)
+    return binary.shift_right_arithmetic(x, y)
+
+
+bitwise_right_shift = right_shift
+
+
+@one_program()
+def bitwise_count(x: Any, /) -> Any:
+    """How many bits the absolute value of each element has set.
+
+    Shapes:     x: T[s] -> uint8[s].
+    Dtypes:     integer or bool.
+    Source:     mirrors jax.numpy.bitwise_count.
+    """
+    magnitude = absolute(numeric("bitwise_count", x))
+    return convert.convert_element_type(unary.population_count(magnitude), dtypes.uint8)
+
+
+@one_program()
+def isnan(x: Any, /) -> Any:
+    """Whether elements are no number.
+
+    Shapes:     x: T[s] -> bool[s].
+    Source:     mirrors jax.numpy.isnan.
+    """
+    x = check_array("isnan", x)
+    return binary.ne(x, x)
+
+
+@one_program()
+def isfinite(x: Any, /) -> Any:
+    """Whether elements are neither infinite nor NaN.
+
+    Shapes:     x: T[s] -> bool[s].
+    Source:     mirrors jax.numpy.isfinite.
+    """
+    x = check_array("isfinite", x)
+    if is_kind(x, np.complexfloating):
+        parts = unary.real(x), unary.imag(x)
+        return binary.bitwise_and(*map(unary.is_finite, parts))
+    return unary.is_finite(x) if is_kind(x, np.floating) else full_like(x, True, dtypes.bool_)
+
+
+@one_program()
+def isinf(x: Any, /) -> Any:
+    """Whether elements are infinite.
+
+    Shapes:     x: T[s] -> bool[s].
+    Source:     mirrors jax.numpy.isinf.
+    """
+    x = check_array("isinf", x)
+    if is_kind(x, np.complexfloating):
+        return binary.bitwise_or(isinf(unary.real(x)), isinf(unary.imag(x)))
+    if not is_kind(x, np.floating):
+        return full_like(x, False, dtypes.bool_)
+    return binary.eq(unary.abs(x), np.inf)
+
+
+@one_program(static=("out",))
+def isposinf(x: Any, /, out: None = None) -> Any:
+    """Whether elements are positive infinity.
+
+    Shapes:     x: T[s] -> bool[s].
+    Dtypes:     real.
+    Source:     mirrors jax.numpy.isposinf.
+
+    Raises:
+        ValueError: `x` is complex.
+        NotImplementedError: `out` is given.
+    """
+    return _is_infinity("isposinf", x, np.inf, out)
+
+
+@one_program(static=("out",))
+def isneginf(x: Any, /, out: None = None) -> Any:
+    """Whether elements are negative infinity.
+
+    Shapes:     x: T[s] -> bool[s].
+    Dtypes:     real.
+    Source:     mirrors jax.numpy.isneginf.
+
+    Raises:
+        ValueError: `x` is complex.
+        NotImplementedError: `out` is given.
+    """
+    return _is_infinity("isneginf", x, -np.inf, out)
+
+
+def _is_infinity(name: str, x: Any, infinity: float, out: Any) -> Any:
+    check_out(name, out)
+    x = check_array(name, x)
+    check_not_complex(name, x, ValueError)
+    if not is_kind(x, np.floating):
+        return full_like(x, False, dtypes.bool_)
+    return binary.eq(x, infinity)
+
+
+@one_program()
+def iscomplex(x: Any) -> Any:
+    """Whether elements have an imaginary part that differs from zero.
+
+    Shapes:     x: T[s] -> bool[s].
+    Source:     mirrors jax.numpy.iscomplex.
+    """
+    return binary.ne(imag(x), 0)
+
+
+@one_program()
+def isreal(x: Any) -> Any:
+    """Whether elements have no imaginary part, or one of zero.
+
+    Shapes:     x: T[s] -> bool[s].
+    Source:     mirrors jax.numpy.isreal.
+    """
+    return binary.eq(imag(x), 0)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype of `x` is complex.  Mirrors jax.numpy.iscomplexobj."""
+    if x is None:
+        return False
+    return dtypes.issubdtype(dtypes.dtype(x) if hasattr(x, "dtype") else np.asarray(x).dtype,
+                             np.complexfloating)
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype of `x` is not complex.  Mirrors jax.numpy.isrealobj."""
+    return not iscomplexobj(x)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a Python or NumPy scalar, or an array without dimensions.
+
+    Source:     mirrors jax.numpy.isscalar.
+    """
+    return np.isscalar(element) or getattr(element, "ndim", None) == 0
+
+
+@one_program(static=("equal_nan",))
+def isclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    """Whether `|a - b| <= atol + rtol |b|`.
+
+    Infinities are close to themselves only; NaN is close to nothing, or with `equal_nan` to NaN.
+
+    Shapes:     a: T[s], b: U[t] -> bool[broadcast of s and t].
+    Dtypes:     all, promoted.
+    Source:     mirrors jax.numpy.isclose.
+    """
+    x, y = promote("isclose", a, b)
+    if not is_kind(x, np.inexact):
+        x, y = promote_inexact("isclose", x, y)
+    gap = unary.abs(binary.sub(x, y))
+    dtype = aval_of(gap).dtype
+    rtol, atol = (convert.convert_element_type(t, dtype) for t in (rtol, atol))
+    bound = binary.add_p.bind(*promote("isclose", atol, _scaled(rtol, unary.abs(y))))
+    close = binary.le_p.bind(*promote("isclose", gap, bound))
+    finite = binary.bitwise_and(isfinite(x), isfinite(y))
+    close = pick(finite, close, binary.eq(x, y))
+    if equal_nan:
+        close = binary.bitwise_or(close, binary.bitwise_and(isnan(x), isnan(y)))
+    return close
+
+
+def _scaled(factor: Any, x: Any) -> Any:
+    x, factor = promote("isclose", x, factor)
+    return binary.mul(x, factor)
+
+
+@one_program(static=("equal_nan",))
+def allclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    """Whether all elements are close, as `isclose` has it.
+
+    Shapes:     a: T[s], b: U[t] -> bool[].
+    Source:     mirrors jax.numpy.allclose.
+    """
+    return _all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def _all(x: Any) -> Any:
+    return reduce.reduce_and(x, range(aval_of(x).ndim))
+
+
+@one_program(static=("equal_nan",))
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two arrays have one shape and equal elements.
+
+    Shapes:     a1: T[s], a2: U[t] -> bool[].
+    Source:     mirrors jax.numpy.array_equal.
+    """
+    x, y = check_array("array_equal", a1, "a1"), check_array("array_equal", a2, "a2")
+    if aval_of(x).shape != aval_of(y).shape:
+        return convert.convert_element_type(False, dtypes.bool_)
+    same = equal(x, y)
+    if equal_nan:
+        same = binary.bitwise_or(same, binary.bitwise_and(isnan(x), isnan(y)))
+    return _all(same)
+
+
+@one_program()
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether two arrays have equal elements once they are broadcast together.
+
+    Shapes:     a1: T[s], a2: U[t] -> bool[].
+    Source:     mirrors jax.numpy.array_equiv.
+    """
+    x, y = check_array("array_equiv", a1, "a1"), check_array("array_equiv", a2, "a2")
+    try:
+        np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
+    except ValueError:
+        return convert.convert_element_type(False, dtypes.bool_)
+    return _all(equal(x, y))
