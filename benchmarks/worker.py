@@ -1,0 +1,137 @@
+"""A process that runs programs on one library and measures them; `python worker.py LIBRARY`.
+
+It reads requests, one JSON object a line, and answers each with one line. LIBRARY is the module to
+import: `jax`, `minijax`, or `raw` for jaxlib alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+SAMPLE_SECONDS = 0.004
+"""How long one sample of a repeated action should last."""
+
+
+class Worker:
+    """The programs under measurement, and the answers to requests."""
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+        self.jax: Any = None if library == "raw" else importlib.import_module(library)
+        if self.jax is not None:
+            for name in ("numpy", "lax", "random", "nn"):
+                importlib.import_module(f"{library}.{name}")
+        self.programs: dict[str, Any] = {}
+        self.actions: dict[str, Callable[[], Any]] = {}
+        self.loops: dict[str, int] = {}
+
+    def prepare(self, row: str, stablehlo: str | None = None) -> dict[str, Any]:
+        """Builds and runs a program once: what it computes, and how large it is."""
+        if self.jax is None:
+            action = importlib.import_module("floor").executor(stablehlo)
+            self.actions[row] = self._sampled(row, action, lambda x: x and x[0].block_until_ready())
+            return {}
+        program = importlib.import_module("programs").build(row, self.jax)
+        self.programs[row] = program
+        answer = {"checksum": list(checksum(self.jax.tree.leaves(program.result())))}
+        if program.equations:
+            answer["equations"] = program.equations()
+        if program.fresh:
+            self.actions[row] = lambda: _timed(program.fresh())
+        else:
+            self.actions[row] = self._sampled(row, program.action, self.jax.block_until_ready)
+        return answer
+
+    def stablehlo(self, row: str) -> dict[str, Any]:
+        """The text of the program that one action executes, where it executes one."""
+        program = self.programs[row]
+        return {"stablehlo": program.stablehlo and program.stablehlo()}
+
+    def measure(self, row: str, seconds: float) -> dict[str, Any]:
+        """Samples of the cost of one action, taken for about `seconds`, one at least."""
+        gc.collect()
+        sample = self.actions[row]
+        samples = []
+        end = time.perf_counter() + seconds
+        while not samples or time.perf_counter() < end:
+            samples.append(sample())
+        return {"samples": samples}
+
+    def forget(self, row: str) -> dict[str, Any]:
+        """Frees what a program holds."""
+        for kept in (self.programs, self.actions, self.loops):
+            kept.pop(row, None)
+        gc.collect()
+        return {}
+
+    def compare(self, names: list[str]) -> dict[str, Any]:
+        """What the programs of the comparison give."""
+        return importlib.import_module("observe").observe(self.jax, names)
+
+    def api(self, modules: list[str]) -> dict[str, Any]:
+        """Public names of modules, and their signatures."""
+        return importlib.import_module("observe").public_names(self.library, modules)
+
+    def _sampled(
+        self, row: str, action: Callable[[], Any], wait: Callable[[Any], Any]
+    ) -> Callable[[], float]:
+        """The cost of one action, the mean of as many as fill a sample."""
+
+        def run(count: int) -> float:
+            start = time.perf_counter()
+            for _ in range(count):
+                result = action()
+            wait(result)
+            return (time.perf_counter() - start) / count
+
+        run(3)
+        self.loops[row] = max(1, min(10_000, int(SAMPLE_SECONDS / min(run(3), run(3)))))
+        return lambda: run(self.loops[row])
+
+
+def _timed(action: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    result = action()
+    seconds = time.perf_counter() - start
+    del result
+    return seconds
+
+
+def checksum(leaves: list[Any]) -> Iterator[list[Any]]:
+    """For each leaf its shape, its dtype and, of an array, a weighted sum of its elements."""
+    for leaf in leaves:
+        value = None
+        if hasattr(leaf, "__array__"):
+            array = np.asarray(leaf).astype(np.float64)
+            weights = np.cos(np.arange(array.size)).reshape(array.shape)
+            value = float((array * weights).sum())
+        yield [list(leaf.shape), str(leaf.dtype), value]
+
+
+def _serve(library: str) -> None:
+    # Requests and answers keep the pipe to themselves: what a program prints goes to stderr.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    worker = Worker(library)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = getattr(worker, request.pop("do"))(**request)
+        except Exception as error:  # noqa: BLE001 - whatever a library raises is an answer
+            answer = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])
