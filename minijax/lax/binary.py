@@ -375,11 +375,13 @@ le_to_p = _comparison("le_to", "LE", accepts=ORDERED, total_order=True)
 lt_to_p = _comparison("lt_to", "LT", accepts=ORDERED, total_order=True)
 
 
-def _on_bits(name: str, op: str | Callable[..., Any], accepts: tuple[type, ...]) -> Binary:
-    return Binary(name, op, accepts=accepts, derivatives=(None, None))
+def _on_bits(
+    name: str, op: str | Callable[..., Any], accepts: tuple[type, ...], public_name: str = ""
+) -> Binary:
+    return Binary(name, op, accepts=accepts, derivatives=(None, None), public_name=public_name)
 
 
-and_p = _on_bits("and", "stablehlo.and", BITS)
+and_p = _on_bits("and", "stablehlo.and", BITS, "bitwise_and")
 
 
 def bitwise_and(x: Any, y: Any) -> Any:
@@ -393,7 +395,7 @@ def bitwise_and(x: Any, y: Any) -> Any:
     return and_p.bind(*operands(x, y))
 
 
-or_p = _on_bits("or", "stablehlo.or", BITS)
+or_p = _on_bits("or", "stablehlo.or", BITS, "bitwise_or")
 
 
 def bitwise_or(x: Any, y: Any) -> Any:
@@ -407,7 +409,7 @@ def bitwise_or(x: Any, y: Any) -> Any:
     return or_p.bind(*operands(x, y))
 
 
-xor_p = _on_bits("xor", "stablehlo.xor", BITS)
+xor_p = _on_bits("xor", "stablehlo.xor", BITS, "bitwise_xor")
 
 
 def bitwise_xor(x: Any, y: Any) -> Any:

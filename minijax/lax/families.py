@@ -15,7 +15,6 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Tracer
 from minijax.interpreters.structural import (
     add_tangents,
     broadcast_in_dim,
@@ -81,6 +80,7 @@ class Unary(Primitive):
             everywhere; `Unary.LINEAR` where the function is linear over the reals.
         transposed: of a linear function, `(ct, x) -> cotangent`; by default the function itself.
         result: the dtype of the result.
+        public_name: the function of `lax`, where that is called otherwise.
     """
 
     FLAT = "flat"
@@ -95,8 +95,10 @@ class Unary(Primitive):
         derivative: Callable[[Any, Any], Any] | str,
         transposed: Callable[[Any, Any], Any] | None = None,
         result: ResultDType = same_dtype,
+        public_name: str = "",
     ) -> None:
         super().__init__(name)
+        self.public_name = public_name or name
         self.op = op
         self.accepts = accepts
         self.derivative = derivative
@@ -107,7 +109,7 @@ class Unary(Primitive):
     def abstract_eval(self, x: ShapedArray, *, accuracy: Accuracy = None) -> ShapedArray:
         found = self._results.get(x)
         if found is None:
-            check_dtype(self.name, "x", x, self.accepts)
+            check_dtype(self.public_name, "x", x, self.accepts)
             dtype = self.result(x.dtype)
             found = x.update(dtype=dtype, weak_type=x.weak_type and dtype != dtypes.bool_)
             self._results[x] = found
@@ -158,6 +160,8 @@ class Binary(Primitive):
         transposes: for each operand in which the operation is linear when the other is known (or
             linear too), `(ct, x, y) -> cotangent`; None elsewhere.
         result: the dtype of the result.
+        attributes: `ctx -> attributes` of the operation.
+        public_name: the function of `lax`, where that is called otherwise.
     """
 
     def __init__(
@@ -170,8 +174,10 @@ class Binary(Primitive):
         transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None),
         result: ResultDType = same_dtype,
         attributes: Callable[[Any], dict[str, Any]] | None = None,
+        public_name: str = "",
     ) -> None:
         super().__init__(name)
+        self.public_name = public_name or name
         self.op = op
         self.accepts = accepts
         self.derivatives = derivatives
@@ -183,9 +189,9 @@ class Binary(Primitive):
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         found = self._results.get((x, y))
         if found is None:
-            check_same_dtype(self.name, x=x, y=y)
-            check_dtype(self.name, "x", x, self.accepts)
-            shape = broadcast_shape(self.name, x=x, y=y)
+            check_same_dtype(self.public_name, x=x, y=y)
+            check_dtype(self.public_name, "x", x, self.accepts)
+            shape = broadcast_shape(self.public_name, x=x, y=y)
             dtype = self.result(x.dtype)
             weak = x.weak_type and y.weak_type and dtype != dtypes.bool_
             found = shaped_array(shape, dtype, weak)
@@ -338,7 +344,7 @@ def operand(x: Any, like: Any = None) -> Any:
     Raises:
         TypeError: `x` is no array and no number.
     """
-    if isinstance(x, Tracer) or hasattr(x, "aval"):
+    if hasattr(x, "aval"):
         return x
     if like is not None and type(x) in (int, float, complex):
         return scalar_like(x, like)
@@ -366,7 +372,12 @@ def operands(*args: Any) -> Sequence[Any]:
 
     Python scalars alone become of one type, the widest among them.
     """
-    like = next((x for x in args if hasattr(x, "aval") or hasattr(x, "dtype")), None)
+    for x in args:
+        if not hasattr(x, "aval"):
+            break
+    else:
+        return args
+    like = next((x for x in args if hasattr(x, "dtype")), None)
     if like is None and all(type(x) in _SCALAR_RANKS for x in args):
         kind = max(map(type, args), key=_SCALAR_RANKS.__getitem__)
         return list(map(kind, args))

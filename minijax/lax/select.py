@@ -24,6 +24,7 @@ from minijax.lax.families import (
     broadcast_to,
     check_dtype,
     check_same_dtype,
+    operand,
     operands,
 )
 
@@ -36,7 +37,17 @@ class SelectN(Primitive):
 
     name = "select_n"
 
-    def abstract_eval(self, which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: dict[tuple[ShapedArray, ...], ShapedArray] = {}
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        found = self._results.get(avals)
+        if found is None:
+            found = self._results[avals] = self._checked(*avals)
+        return found
+
+    def _checked(self, which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
         first = cases[0]
         if any(case.dtype != first.dtype or case.shape != first.shape for case in cases):
             check_same_dtype("select", **_named(cases))
@@ -139,7 +150,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     """
     if not cases:
         raise ValueError(message("lax.select_n", "there must be at least one case."))
-    return select_n_p.bind(*operands(which), *operands(*cases))
+    return select_n_p.bind(operand(which), *operands(*cases))
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
@@ -164,9 +175,17 @@ class Clamp(Primitive):
 
     name = "clamp"
 
-    def abstract_eval(
-        self, minimum: ShapedArray, x: ShapedArray, maximum: ShapedArray
-    ) -> ShapedArray:
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: dict[tuple[ShapedArray, ...], ShapedArray] = {}
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        found = self._results.get(avals)
+        if found is None:
+            found = self._results[avals] = self._checked(*avals)
+        return found
+
+    def _checked(self, minimum: ShapedArray, x: ShapedArray, maximum: ShapedArray) -> ShapedArray:
         bounds = {"min": minimum, "x": x, "max": maximum}
         check_same_dtype("clamp", **bounds)
         check_dtype("clamp", "x", x, ANY)

@@ -73,6 +73,26 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     return broadcast_in_dim(operand, (*sizes, *aval.shape), kept, out_sharding=out_sharding)
 
 
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """Repeats `arr` to the shape of `like_arr`, by NumPy's rules.
+
+    Source:     mirrors jax.lax.broadcast_like.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+    """
+    source, target = aval_of(arr).shape, aval_of(like_arr).shape
+    if broadcast_shapes(source, target) != target:
+        raise ValueError(
+            message(
+                "lax.broadcast_like",
+                "arr would not fit into the shape of like_arr.",
+                got={"arr": aval_of(arr), "like_arr": aval_of(like_arr)},
+            )
+        )
+    return broadcast_in_dim(arr, target, range(len(target) - len(source), len(target)))
+
+
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     """The shape of arrays of `shapes` together, by NumPy's rules.
 
@@ -115,7 +135,8 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
         ValueError: a position is out of range, or given twice.
     """
     shape = list(aval_of(array).shape)
-    rank = len(shape) + len(tuple(dimensions))
+    dimensions = tuple(dimensions)
+    rank = len(shape) + len(dimensions)
     new = canonicalize_axes(dimensions, rank, "lax.expand_dims")
     for dim in sorted(new):
         shape.insert(dim, 1)

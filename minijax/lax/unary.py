@@ -332,7 +332,9 @@ def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
     return apply_accurately(logistic_p, x, accuracy)
 
 
-not_p = Unary("not", "stablehlo.not", accepts=BITS, derivative=Unary.FLAT)
+not_p = Unary(
+    "not", "stablehlo.not", accepts=BITS, derivative=Unary.FLAT, public_name="bitwise_not"
+)
 
 
 def bitwise_not(x: Any) -> Any:

@@ -188,7 +188,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
 
 @one_program()
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:  # noqa: A001  NumPy's name
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """Quotients rounded down, and remainders: `(x1 // x2, x1 % x2)`.
 
     Shapes:     x1: T[s], x2: U[t] -> two of V[broadcast of s and t].
@@ -242,7 +242,7 @@ def absolute(x: Any, /) -> Any:
     return unary.abs(x)
 
 
-abs = absolute  # noqa: A001  NumPy's name
+abs = absolute
 
 
 @one_program()
@@ -334,7 +334,7 @@ def power(x1: Any, x2: Any, /) -> Any:
     return _general_power(x1, x2)
 
 
-pow = power  # noqa: A001  NumPy's name
+pow = power
 
 
 def _power_of_integer(x1: Any, x2: int) -> Any:
@@ -348,8 +348,8 @@ _integer_power = one_program(static=("x2",))(_power_of_integer)
 def _general_power(x1: Any, x2: Any) -> Any:
     x1, x2 = check_array("power", x1, "x1"), check_array("power", x2, "x2")
     if is_kind(x1, np.inexact) and is_kind(x2, np.integer):
-        dtype, weak = dtypes.lattice_result_type(x1, x2)
-        if aval_of(x1).dtype == dtype:
+        joined, _ = dtypes.lattice_result_type(x1, x2)
+        if aval_of(x1).dtype == joined:
             x, y = with_one_rank("power", x1, x2)
             return powers.pow_p.bind(x, y)
     x, y = promote_numeric("power", x1, x2)
@@ -436,7 +436,7 @@ def fmin(x1: Any, x2: Any) -> Any:
 
 
 @one_program()
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002  NumPy's names
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """Each element moved into the range from `min` to `max`; None leaves a side open.
 
     Shapes:     arr: T[s], min: U[t], max: V[u] -> W[broadcast of s, t and u].

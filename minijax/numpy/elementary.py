@@ -461,7 +461,7 @@ def _round_to_even(x: Any) -> Any:
 
 
 @one_program(static=("decimals", "out"))
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:  # noqa: A001  NumPy's name
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """The numbers rounded to a number of decimals, ties to even.
 
     Shapes:     a: T[s] -> T[s].

@@ -131,14 +131,15 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     check_not_complex("frexp", x)
     # Subnormal numbers are lifted first, so that their exponents are stored as those of others.
     info = dtypes.finfo(aval_of(x).dtype)
+    lift = info.nmant + 1
     tiny = binary.lt(unary.abs(x), float(info.tiny))
-    lifted = pick(tiny, binary.mul(x, 2.0 ** (info.nmant + 1)), x)
+    lifted = pick(tiny, binary.mul(x, 2.0**lift), x)
     exponent = binary.sub(_stored_exponent(lifted), _bias(lifted) - 1)
+    mantissa = _times_power_of_2(lifted, unary.neg(exponent))
+    exponent = pick(tiny, binary.sub(exponent, lift), exponent)
     ordinary = binary.bitwise_and(isfinite(x), binary.ne(x, 0))
-    exponent = pick(ordinary, exponent, 0)
-    mantissa = pick(ordinary, _times_power_of_2(lifted, unary.neg(exponent)), x)
-    exponent = pick(binary.bitwise_and(ordinary, tiny), binary.sub(exponent, info.nmant + 1), exponent)
-    return mantissa, convert.convert_element_type(exponent, dtypes.int32)
+    exponent = convert.convert_element_type(pick(ordinary, exponent, 0), dtypes.int32)
+    return pick(ordinary, mantissa, x), exponent
 
 
 def _bias(x: Any) -> int:

@@ -8,17 +8,14 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
 from minijax.lax import binary, convert, reduce, unary
 from minijax.lax.creation import full_like
 from minijax.numpy.arithmetic import absolute, check_not_complex, is_kind
 from minijax.numpy.elementary import imag
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
-    broadcast_to,
     check_array,
     check_out,
-    inexact,
     numeric,
     pick,
     promote,
@@ -115,7 +112,8 @@ def logical_and(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Source:     mirrors jax.numpy.logical_and.
     """
-    return binary.and_p.bind(*promote("logical_and", _truth("logical_and", x), _truth("logical_and", y)))
+    x, y = _truth("logical_and", x), _truth("logical_and", y)
+    return binary.and_p.bind(*promote("logical_and", x, y))
 
 
 @one_program()
@@ -125,7 +123,8 @@ def logical_or(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Source:     mirrors jax.numpy.logical_or.
     """
-    return binary.or_p.bind(*promote("logical_or", _truth("logical_or", x), _truth("logical_or", y)))
+    x, y = _truth("logical_or", x), _truth("logical_or", y)
+    return binary.or_p.bind(*promote("logical_or", x, y))
 
 
 @one_program()
@@ -135,7 +134,8 @@ def logical_xor(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Source:     mirrors jax.numpy.logical_xor.
     """
-    return binary.xor_p.bind(*promote("logical_xor", _truth("logical_xor", x), _truth("logical_xor", y)))
+    x, y = _truth("logical_xor", x), _truth("logical_xor", y)
+    return binary.xor_p.bind(*promote("logical_xor", x, y))
 
 
 @one_program()

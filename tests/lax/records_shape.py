@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.lax import creation, shape
+from minijax.lax import creation, shape, stacking
 from tests.lax.records import Arg, ErrorSample, Record
 
 _EVERY = ("float32", "bool", "int8", "uint16", "int32", "float16", "bfloat16", "complex64")
@@ -170,6 +170,38 @@ RECORDS = [
             ErrorSample(shape.split, (_X, (4, -1)), ValueError, "do not add up"),
             ErrorSample(shape.split, (_X, (3,), 5), ValueError, "out of range"),
         ),
+    ),
+    Record(
+        name="stack",
+        call=lambda x, y: stacking.stack([x, y, x], -1),
+        oracle=lambda x, y: np.stack([x, y, x], -1),
+        args=(Arg((2, 3)), Arg((2, 3))),
+        dtypes=_EVERY,
+        grad=(0, 1),
+        errors=(
+            ErrorSample(stacking.stack, ([],), ValueError, "nothing to join"),
+            ErrorSample(stacking.stack, ([_X], 3), ValueError, "3 is out of range"),
+            ErrorSample(stacking.stack, ([_X, _X[0]],), ValueError, "must have one shape"),
+            ErrorSample(stacking.stack, ([_X, _X > 0],), TypeError, "different dtypes"),
+        ),
+    ),
+    Record(
+        name="unstack",
+        call=lambda x: stacking.unstack(x, 1),
+        oracle=lambda x: tuple(np.moveaxis(x, 1, 0)),
+        args=(Arg((2, 3, 4)),),
+        dtypes=_EVERY,
+        grad=(0,),
+        errors=(ErrorSample(stacking.unstack, (_X, 2), ValueError, "2 is out of range"),),
+    ),
+    Record(
+        name="broadcast_in_dim",
+        case="like",
+        call=lambda x: shape.broadcast_like(x, np.zeros((2, 3, 4))),
+        oracle=lambda x: np.broadcast_to(x, (2, 3, 4)),
+        args=(Arg((3, 1)),),
+        grad=(0,),
+        errors=(ErrorSample(shape.broadcast_like, (_X, _X[:1]), ValueError, "would not fit"),),
     ),
     _pad_record("edges", ((1, 2, 0), (0, 3, 0)), dtypes=_EVERY),
     _pad_record("interior", ((1, 0, 2), (0, 1, 1))),

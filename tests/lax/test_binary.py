@@ -133,6 +133,16 @@ def test_error_names_operands_and_remedy() -> None:
     assert "lax.broadcast_in_dim" in lines[3]
 
 
+@pytest.mark.parametrize(
+    "function",
+    [binary.bitwise_and, binary.bitwise_or, binary.bitwise_xor],
+    ids=lambda f: f.__name__,
+)
+def test_error_names_the_public_function(function: object) -> None:
+    with pytest.raises(TypeError, match=f"lax.{function.__name__}: does not accept dtype float32"):
+        function(1.0, 2.0)
+
+
 # Recorded: P, Q, dP/da and the derivative of samples.
 _GAMMA = {
     (1.0, 1.0): (0.6321205588285577, 0.3678794411714423, -0.43172971063489896, None),

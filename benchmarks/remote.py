@@ -1,0 +1,71 @@
+"""The parent's side of a worker: starting it, asking it, and noticing when it dies."""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+PATIENCE = 300.0
+"""Seconds after which an answer is no longer waited for."""
+
+
+class WorkerError(RuntimeError):
+    """A worker answered with an error, died, or did not answer."""
+
+
+class RemoteWorker:
+    """One library in a process of its own; started when first asked, and again after it died."""
+
+    def __init__(self, python: str, library: str) -> None:
+        self.python = python
+        self.library = library
+        self._process: subprocess.Popen[str] | None = None
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+
+    def ask(self, what: str, **details: Any) -> dict[str, Any]:
+        """The answer to one request."""
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps({"do": what, **details}) + "\n")
+            process.stdin.flush()
+            ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
+            line = process.stdout.readline() if ready else ""
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self.close()
+            raise WorkerError(f"the {self.library} worker gave no answer; its last words:\n{self._tail()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise WorkerError(answer["trace"])
+        return answer
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [self.python, str(FOLDER / "worker.py"), self.library],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                encoding="utf-8",
+            )
+        return self._process
+
+    def _tail(self) -> str:
+        self._log.flush()
+        self._log.seek(0)
+        return self._log.read()[-2000:]

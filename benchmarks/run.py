@@ -1,0 +1,206 @@
+"""Compares the speed of minijax with that of JAX, and prints one table.
+
+Run by the interpreter that has minijax; JAX has an environment of its own. The two take turns, so
+that a busy moment of the machine hits both; a figure is the best of its samples.
+
+    python benchmarks/run.py --jax-python .venv-jax/bin/python
+
+The exit status says whether both libraries computed the same, not whether the budgets were met.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import budgets
+import table
+from budgets import Row
+from remote import FOLDER, RemoteWorker, WorkerError
+from table import Figures
+
+MINIJAX, JAX, RAW = "minijax", "jax", "raw"
+
+
+class Effort(NamedTuple):
+    """How long to measure.
+
+    Attributes:
+        processes: new processes per library and row.
+        rounds: turns of each library in a row of a living process.
+        seconds: how long a turn lasts.
+    """
+
+    processes: int
+    rounds: int
+    seconds: float
+
+
+FULL = Effort(processes=6, rounds=6, seconds=0.25)
+QUICK = Effort(processes=2, rounds=3, seconds=0.08)
+
+
+def _main() -> int:
+    options = _options()
+    effort = QUICK if options.quick else FULL
+    rows = [row for group in budgets.GROUPS.values() for row in group]
+    chosen = [row for row in rows if options.only is None or options.only in row.name]
+    if not chosen:
+        names = ", ".join(row.name for row in rows)
+        raise SystemExit(f"no row is called {options.only}; there are {names}")
+    start = time.perf_counter()
+    pythons = {MINIJAX: options.python, JAX: options.jax_python, RAW: options.python}
+    figures = _measure_processes(chosen, pythons, options.subject, effort)
+    figures |= _measure_live(chosen, pythons, options.subject, effort)
+    print(f"\n{table.render(figures)}")
+    print(f"\n{table.summary(figures)}, {time.perf_counter() - start:.0f} s")
+    if options.json:
+        records = {name: each._asdict() for name, each in figures.items()}
+        options.json.write_text(json.dumps(records, indent=1), encoding="utf-8")
+    return int(any(each.error or not each.same for each in figures.values()))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--jax-python", required=True, help="the interpreter that has JAX")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that has minijax")
+    parser.add_argument("--subject", default=MINIJAX, help="the module measured against JAX")
+    parser.add_argument("--only", help="measure the rows whose name contains this")
+    parser.add_argument("--quick", action="store_true", help="fewer samples, rougher figures")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    return parser.parse_args()
+
+
+def _progress(text: str) -> None:
+    print(f"\r\033[K{text}" if sys.stderr.isatty() else text, end="", file=sys.stderr, flush=True)
+    if not sys.stderr.isatty():
+        print(file=sys.stderr)
+
+
+def _measure_processes(
+    chosen: Sequence[Row], pythons: dict[str, str], subject: str, effort: Effort
+) -> dict[str, Figures]:
+    """The rows that need a new process for each figure."""
+    figures = {}
+    for row in budgets.PROCESSES:
+        if row not in chosen:
+            continue
+        _progress(row.title)
+        program = row.name.partition("_")[0] if row.name.startswith("memory") else row.name
+        has_floor = row.name in ("import", "memory_import")
+        libraries = {MINIJAX: subject, JAX: JAX} | ({RAW: RAW} if has_floor else {})
+        samples: dict[str, list[list[float]]] = {side: [] for side in libraries}
+        sums: dict[str, Any] = {}
+        try:
+            for _ in range(effort.processes):
+                for side, library in libraries.items():
+                    figure, sums[side] = _run_cold(pythons[side], library, program)
+                    samples[side].append([_pick(row.name, figure)])
+            same = _agree(sums[MINIJAX], sums[JAX])
+            figures[row.name] = _figures(row, samples, 1, same)
+        except WorkerError as error:
+            figures[row.name] = Figures(row, error=str(error))
+    return figures
+
+
+def _pick(name: str, figure: Any) -> float:
+    """The figure of a row among those of one process."""
+    if name == "memory_growth":
+        return max(1.0, figure[1] - figure[0])
+    if name.startswith("memory"):
+        return float(figure[name == "memory_staged"])
+    return float(figure)
+
+
+def _run_cold(python: str, library: str, program: str) -> tuple[Any, Any]:
+    """What a new process says, or else how long it took to say something; and its checksum."""
+    start = time.perf_counter()
+    with subprocess.Popen(
+        [python, str(FOLDER / "cold.py"), library, program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        seconds = time.perf_counter() - start
+        _, trace = process.communicate()
+    if not line:
+        raise WorkerError(trace[-2000:])
+    answer = json.loads(line)
+    return (seconds if answer["figure"] is None else answer["figure"]), answer["checksum"]
+
+
+def _measure_live(
+    chosen: Sequence[Row], pythons: dict[str, str], subject: str, effort: Effort
+) -> dict[str, Figures]:
+    """The rows measured in living processes."""
+    workers = {
+        side: RemoteWorker(pythons[side], subject if side == MINIJAX else side)
+        for side in (MINIJAX, JAX, RAW)
+    }
+    figures = {}
+    try:
+        for row in budgets.LIVE:
+            if row in chosen:
+                _progress(row.title)
+                try:
+                    figures[row.name] = _measure_row(row, workers, effort)
+                except WorkerError as error:
+                    figures[row.name] = Figures(row, error=str(error))
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return figures
+
+
+def _measure_row(row: Row, workers: dict[str, RemoteWorker], effort: Effort) -> Figures:
+    first = {side: workers[side].ask("prepare", row=row.name) for side in (JAX, MINIJAX)}
+    sides = [MINIJAX, JAX]
+    stablehlo = workers[JAX].ask("stablehlo", row=row.name)["stablehlo"]
+    if stablehlo:
+        workers[RAW].ask("prepare", row=row.name, stablehlo=stablehlo)
+        sides.append(RAW)
+    samples: dict[str, list[list[float]]] = {side: [] for side in sides}
+    for turn in range(effort.rounds):
+        for side in sides if turn % 2 else reversed(sides):
+            answer = workers[side].ask("measure", row=row.name, seconds=effort.seconds)
+            samples[side].append(answer["samples"])
+    for side in sides:
+        workers[side].ask("forget", row=row.name)
+    same = _agree(first[MINIJAX]["checksum"], first[JAX]["checksum"])
+    return _figures(row, samples, first[JAX].get("equations", 1), same)
+
+
+def _figures(row: Row, samples: dict[str, list[list[float]]], units: int, same: bool) -> Figures:
+    """Bests and medians per unit from the samples of each turn of each library."""
+    best = {side: min(map(min, turns)) / units for side, turns in samples.items()}
+    medians = {
+        side: statistics.median(x for turn in turns for x in turn) / units
+        for side, turns in samples.items()
+    }
+    # Pairs of neighbouring turns met the same moment of the machine.
+    pairs = zip(samples[MINIJAX], samples[JAX], strict=True)
+    paired = statistics.median(min(ours) / min(theirs) for ours, theirs in pairs)
+    return Figures(row, best, medians, paired, units, same)
+
+
+def _agree(ours: Any, theirs: Any) -> bool:
+    """Whether two checksums are the same up to rounding."""
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(_agree, ours, theirs))
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return math.isclose(ours, theirs, rel_tol=1e-3, abs_tol=1e-3)
+    return bool(ours == theirs)
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

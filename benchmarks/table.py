@@ -1,0 +1,122 @@
+"""The table of figures, as text."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import budgets
+from budgets import Row
+
+
+class Figures(NamedTuple):
+    """What was measured for one row.
+
+    Attributes:
+        row: the row.
+        best: per side (`minijax`, `jax`, `raw`) the best sample, in the unit of the row.
+        medians: per side the median sample.
+        paired: the median over the rounds of the ratio within a round.
+        equations: the units that one sample was divided by.
+        same: whether both libraries computed the same.
+        error: why there is no figure, or empty.
+    """
+
+    row: Row
+    best: dict[str, float] = {}
+    medians: dict[str, float] = {}
+    paired: float = 0.0
+    equations: int = 1
+    same: bool = True
+    error: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """The best of minijax over the best of JAX."""
+        return self.best["minijax"] / self.best["jax"]
+
+    @property
+    def limit(self) -> float | None:
+        """The most that the row may cost in itself."""
+        raw = self.best.get("raw")
+        if self.row.name == "import" and raw is not None:
+            return raw + budgets.IMPORT_OVERHEAD
+        if self.row.floors is not None and raw is not None:
+            return raw * self.row.floors
+        return self.row.limit
+
+    @property
+    def verdict(self) -> str:
+        """What the last column says."""
+        if self.error:
+            return "ERROR"
+        if not self.same:
+            return "DIFFERS"
+        if self.row.ratio is None:
+            return ""
+        return "ok" if self.ratio <= self.row.ratio else "MISS"
+
+
+HEADINGS = ("", "minijax", "jax", "floor", "ratio", "paired", "budget", "in itself", "verdict")
+
+
+def render(figures: dict[str, Figures]) -> str:
+    """The whole table; `paired` is the ratio by medians of neighbouring turns."""
+    blocks: list[tuple[str, ...] | str] = []
+    for heading, rows in budgets.GROUPS.items():
+        present = [figures[row.name] for row in rows if row.name in figures]
+        if present:
+            blocks += [heading, *map(_cells, present)]
+    lines = [HEADINGS, *(block for block in blocks if isinstance(block, tuple))]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADINGS))]
+
+    def align(cells: tuple[str, ...]) -> str:
+        padded = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        return f"  {cells[0].ljust(widths[0])}  {'  '.join(padded)}".rstrip()
+
+    text = [align(HEADINGS)]
+    text += [align(block) if isinstance(block, tuple) else block for block in blocks]
+    notes = [f"\n{each.row.title}:\n{each.error.rstrip()}" for each in figures.values() if each.error]
+    return "\n".join(text + notes)
+
+
+def summary(figures: dict[str, Figures]) -> str:
+    """How many rows met their budgets."""
+    counts: dict[str, int] = {}
+    for each in figures.values():
+        counts[each.verdict] = counts.get(each.verdict, 0) + 1
+    counts.pop("", None)
+    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+
+
+def _cells(figures: Figures) -> tuple[str, ...]:
+    row = figures.row
+    budget = "" if row.ratio is None else f"{row.ratio:.2f}"
+    if figures.error:
+        return (row.title, "", "", "", "", "", budget, "", figures.verdict)
+    return (
+        row.title,
+        _quantity(figures.best["minijax"], row.unit),
+        _quantity(figures.best["jax"], row.unit),
+        _quantity(figures.best["raw"], row.unit) if "raw" in figures.best else "",
+        f"{figures.ratio:.2f}",
+        f"{figures.paired:.2f}",
+        budget,
+        _limit(figures),
+        figures.verdict,
+    )
+
+
+def _limit(figures: Figures) -> str:
+    if figures.limit is None:
+        return ""
+    met = "ok" if figures.best["minijax"] <= figures.limit else "miss"
+    return f"≤ {_quantity(figures.limit, figures.row.unit)} {met}"
+
+
+def _quantity(value: float, unit: str) -> str:
+    if unit == "B":
+        return f"{value / 2**20:.1f} MiB"
+    for scale, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= scale:
+            break
+    return f"{value / scale:.{1 if value >= 10 * scale else 2}f} {name}"

@@ -1,0 +1,29 @@
+"""Dtypes and their promotion.  Mirrors jax.dtypes."""
+
+from minijax.core.dtypes import (
+    TypePromotionError,
+    bfloat16,
+    canonicalize_dtype,
+    extended,
+    finfo,
+    float0,
+    iinfo,
+    issubdtype,
+    prng_key,
+    result_type,
+    scalar_type_of,
+)
+
+__all__ = [
+    "TypePromotionError",
+    "bfloat16",
+    "canonicalize_dtype",
+    "extended",
+    "finfo",
+    "float0",
+    "iinfo",
+    "issubdtype",
+    "prng_key",
+    "result_type",
+    "scalar_type_of",
+]

@@ -1,0 +1,5 @@
+"""Primitives of users' own: `minijax.extend.core.Primitive` and JAX's registration functions."""
+
+from minijax.extend import ad, batching, core, mlir
+
+__all__ = ["ad", "batching", "core", "mlir"]

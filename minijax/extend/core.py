@@ -1,0 +1,64 @@
+"""A primitive whose rules are given one by one, as JAX's registration functions do.
+
+A thin view of `minijax.core.primitive.Primitive`: each registration sets the method of one object.
+Whoever writes a new operation may as well subclass `Primitive` with the rules as methods.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from minijax.core import primitive as core_primitive
+from minijax.core.aval import ShapedArray, abstract_token
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from minijax.interpreters import evaluation
+
+JaxprEqn = Eqn
+
+
+class Primitive(core_primitive.Primitive):
+    """An operation by name, open to rules.  Mirrors jax.extend.core.Primitive (0.10)."""
+
+    multiple_results = False  # type: ignore[misc]
+
+    def __init__(self, name: str) -> None:
+        # Users declare the same name again when they run a cell or a test twice.
+        core_primitive.PRIMITIVES.pop(name, None)
+        super().__init__(name)
+
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """Gives the eager implementation.  Returns `impl`, so it is a decorator as well."""
+        self.impl = impl
+        return impl
+
+    def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Gives the rule from types of arguments to types of results."""
+        self.abstract_eval = rule  # type: ignore[method-assign]
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """As `def_abstract_eval`, for a rule that returns (types, effects)."""
+        self.abstract_eval = lambda *a, **k: rule(*a, **k)[0]  # type: ignore[method-assign]
+        self.effects = lambda *a, **k: frozenset(rule(*a, **k)[1])  # type: ignore[method-assign]
+        self.has_effects = True  # type: ignore[misc]
+        return rule
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., Any]:
+    """A closed jaxpr as a function.  Mirrors jax.extend.core.jaxpr_as_fun (0.10)."""
+    return functools.partial(evaluation.eval_closed_jaxpr, closed)
+
+
+__all__ = [
+    "ClosedJaxpr",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "Primitive",
+    "ShapedArray",
+    "Var",
+    "abstract_token",
+    "jaxpr_as_fun",
+]

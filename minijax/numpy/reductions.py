@@ -1,0 +1,705 @@
+"""Reductions: sums, products, extremes, truth, moments, and cumulative sums and products.
+
+All take `axis` (an int, several, or None for all) and `keepdims`.  Sums of 8- and 16-bit integers
+are of the default integer; those of 16-bit floats are computed in float32.  Results are never
+weakly typed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import arguments, binary, cumulative, power, reduce, unary
+from minijax.lax.convert import convert_to_type
+from minijax.lax.shape import concatenate, expand_dims, reshape
+from minijax.numpy.arithmetic import check_not_complex, is_kind
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import broadcast_to, check_array, check_out, pick, promote
+
+_HALF = (dtypes.float16, dtypes.bfloat16)
+
+
+def axes_of(name: str, x: Any, axis: Any) -> tuple[int, ...]:
+    """The axes that `axis` names, ascending: an int, several, or None for all.
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
+        TypeError: an axis is no integer.
+    """
+    ndim = aval_of(x).ndim
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return tuple(sorted(arguments.canonicalize_axes(given, ndim, f"numpy.{name}")))
+
+
+def with_kept_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """A reduced array, with dimensions of size 1 in place of the reduced ones if wanted."""
+    return expand_dims(x, axes) if keepdims and axes else x
+
+
+def widened_integer(dtype: Any) -> Any:
+    """The dtype that sums of `dtype` have: integers narrower than the default are widened."""
+    if dtype == dtypes.bool_:
+        return dtypes.default_int_dtype()
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        default = dtypes.default_uint_dtype()
+    elif dtypes.issubdtype(dtype, np.integer):
+        default = dtypes.default_int_dtype()
+    else:
+        return dtype
+    return default if dtypes.bit_width(dtype) < dtypes.bit_width(default) else dtype
+
+
+def _accumulated(
+    name: str,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    promote_integers: bool,
+    *,
+    identity: int,
+    reduction: Callable[..., Any],
+    combine: Callable[..., Any],
+) -> Any:
+    """A sum or a product."""
+    check_out(name, out)
+    a = check_array(name, a, "a")
+    axes = axes_of(name, a, axis)
+    if dtype is not None:
+        result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+    else:
+        result = aval_of(a).dtype
+        if promote_integers or result == dtypes.bool_:
+            result = widened_integer(result)
+    computed = dtypes.float32 if result in _HALF else result
+    x = convert_to_type(a, computed, weak_type=False)
+    if where is not None:
+        x = pick(_mask(name, where), x, identity)
+    x = reduction(x, axes) if axes else x
+    if initial is not None:
+        x = combine(_initial(name, initial, computed), x)
+    return with_kept_axes(convert_to_type(x, result, weak_type=False), axes, keepdims)
+
+
+def _mask(name: str, where: Any) -> Any:
+    where = check_array(name, where, "where")
+    return where if aval_of(where).dtype == dtypes.bool_ else binary.ne(where, 0)
+
+
+def _initial(name: str, initial: Any, dtype: Any) -> Any:
+    initial = check_array(name, initial, "initial")
+    if aval_of(initial).ndim:
+        raise ValueError(
+            message(
+                f"numpy.{name}", "the initial value must be a scalar.", got=str(aval_of(initial))
+            )
+        )
+    return convert_to_type(initial, dtype, weak_type=False)
+
+
+_ACCUMULATION = ("axis", "dtype", "out", "keepdims", "promote_integers")
+
+
+@one_program(static=_ACCUMULATION)
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """The sum over `axis`.
+
+    Args:
+        a: the array.
+        axis: an axis, several, or None for all.
+        dtype: the dtype to sum in.
+        out: must be None.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a number to add.
+        where: which elements count.
+        promote_integers: whether narrow integers are widened to the default integer.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Dtypes:     all; booleans are counted.
+    Source:     mirrors jax.numpy.sum.
+
+    Raises:
+        ValueError: an axis is out of range or named twice, or `initial` is no scalar.
+        NotImplementedError: `out` is given.
+    """
+    return _accumulated(
+        "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers,
+        identity=0, reduction=reduce.reduce_sum, combine=binary.add,
+    )  # fmt: skip
+
+
+@one_program(static=_ACCUMULATION)
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """The product over `axis`; arguments are those of `sum`.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Dtypes:     all; narrow integers and booleans are widened.
+    Source:     mirrors jax.numpy.prod.
+
+    Raises:
+        ValueError: an axis is out of range or named twice, or `initial` is no scalar.
+        NotImplementedError: `out` is given.
+    """
+    return _accumulated(
+        "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers,
+        identity=1, reduction=reduce.reduce_prod, combine=binary.mul,
+    )  # fmt: skip
+
+
+def _extreme(
+    name: str,
+    a: Any,
+    axis: Any,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    *,
+    identity: Callable[[Any], Any],
+    reduction: Callable[..., Any],
+    combine: Callable[..., Any],
+) -> Any:
+    check_out(name, out)
+    a = check_array(name, a, "a")
+    aval = aval_of(a)
+    axes = axes_of(name, a, axis)
+    if initial is None and where is not None:
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "with `where`, an initial value is needed in case nothing is selected.",
+                fix="initial=...",
+            )
+        )
+    if initial is None and 0 in [aval.shape[axis] for axis in axes]:
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "there is no extreme among no elements.",
+                got={"a": aval},
+                fix="initial=...",
+            )
+        )
+    x = convert_to_type(a, aval.dtype, weak_type=False)
+    if where is not None:
+        x = pick(_mask(name, where), x, identity(aval.dtype))
+    x = reduction(x, axes) if axes else x
+    if initial is not None:
+        x = combine(_initial(name, initial, aval.dtype), x)
+    return with_kept_axes(x, axes, keepdims)
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def max(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The largest element over `axis`; NaN where there is one.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Dtypes:     all; complex numbers compare real parts, then imaginary ones.
+    Source:     mirrors jax.numpy.max.
+
+    Raises:
+        ValueError: there are no elements, or `where` is given, and no `initial`; or an axis is
+            out of range or named twice.
+        NotImplementedError: `out` is given.
+    """
+    return _extreme(
+        "max", a, axis, out, keepdims, initial, where,
+        identity=reduce.lowest, reduction=reduce.reduce_max, combine=binary.max,
+    )  # fmt: skip
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def min(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The smallest element over `axis`; NaN where there is one.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Dtypes:     all; complex numbers compare real parts, then imaginary ones.
+    Source:     mirrors jax.numpy.min.
+
+    Raises:
+        ValueError: there are no elements, or `where` is given, and no `initial`; or an axis is
+            out of range or named twice.
+        NotImplementedError: `out` is given.
+    """
+    return _extreme(
+        "min", a, axis, out, keepdims, initial, where,
+        identity=reduce.highest, reduction=reduce.reduce_min, combine=binary.min,
+    )  # fmt: skip
+
+
+amax = max
+amin = min
+
+
+def _truth(
+    name: str,
+    a: Any,
+    axis: Any,
+    out: Any,
+    keepdims: bool,
+    where: Any,
+    identity: bool,
+    reduction: Callable[..., Any],
+) -> Any:
+    check_out(name, out)
+    a = check_array(name, a, "a")
+    axes = axes_of(name, a, axis)
+    x = a if aval_of(a).dtype == dtypes.bool_ else binary.ne(a, 0)
+    if where is not None:
+        x = pick(_mask(name, where), x, np.bool_(identity))
+    return with_kept_axes(reduction(x, axes) if axes else x, axes, keepdims)
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def all(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether all elements over `axis` differ from zero.
+
+    Shapes:     a: T[s] -> bool[s without axis].
+    Source:     mirrors jax.numpy.all.
+
+    Raises:
+        ValueError: an axis is out of range or named twice.
+        NotImplementedError: `out` is given.
+    """
+    return _truth("all", a, axis, out, keepdims, where, True, reduce.reduce_and)
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def any(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether some element over `axis` differs from zero.
+
+    Shapes:     a: T[s] -> bool[s without axis].
+    Source:     mirrors jax.numpy.any.
+
+    Raises:
+        ValueError: an axis is out of range or named twice.
+        NotImplementedError: `out` is given.
+    """
+    return _truth("any", a, axis, out, keepdims, where, False, reduce.reduce_or)
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The largest element less the smallest, over `axis`.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Dtypes:     numeric.
+    Source:     mirrors jax.numpy.ptp.
+
+    Raises:
+        ValueError: there are no elements, or an axis is out of range or named twice.
+        NotImplementedError: `out` is given.
+    """
+    check_out("ptp", out)
+    return binary.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+
+
+@one_program(static=("axis", "keepdims"))
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """How many elements over `axis` differ from zero.
+
+    Shapes:     a: T[s] -> int[s without axis].
+    Source:     mirrors jax.numpy.count_nonzero.
+
+    Raises:
+        ValueError: an axis is out of range or named twice.
+    """
+    a = check_array("count_nonzero", a, "a")
+    return sum(binary.ne(a, np.zeros((), aval_of(a).dtype)[()]), axis, keepdims=keepdims)
+
+
+def _count(name: str, x: Any, axes: tuple[int, ...], where: Any, keepdims: bool) -> Any:
+    """How many elements are reduced into one: a Python int, or an array under a mask."""
+    shape = aval_of(x).shape
+    if where is None:
+        return math.prod(shape[axis] for axis in axes)
+    where = broadcast_to(_mask(name, where), np.broadcast_shapes(shape, aval_of(where).shape))
+    return sum(where, axes, keepdims=keepdims)
+
+
+@one_program(static=("axis", "dtype", "out", "keepdims"))
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Any:
+    """The arithmetic mean over `axis`; NaN of no elements.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.mean.
+
+    Raises:
+        ValueError: an axis is out of range or named twice.
+        NotImplementedError: `out` is given.
+    """
+    check_out("mean", out)
+    a = check_array("mean", a, "a")
+    axes = axes_of("mean", a, axis)
+    if dtype is None:
+        result = dtypes.to_inexact_dtype(aval_of(a).dtype)
+    else:
+        result = dtypes.canonicalize_user_dtype(dtype, "numpy.mean")
+    computed = _moment_dtype(result)
+    total = sum(a, axes, computed, keepdims=keepdims, where=where)
+    mean = _divided(total, _count("mean", a, axes, where, keepdims))
+    return convert_to_type(mean, result, weak_type=False)
+
+
+def _moment_dtype(result: Any) -> Any:
+    """The dtype in which a mean or variance is computed."""
+    computed = dtypes.to_inexact_dtype(result)
+    return dtypes.float32 if computed in _HALF else computed
+
+
+def _divided(total: Any, count: Any) -> Any:
+    if not isinstance(count, int):
+        count = convert_to_type(count, dtypes.real_dtype_of(aval_of(total).dtype), weak_type=False)
+        total, count = promote("mean", total, count)
+        return binary.div(total, count)
+    return binary.div(total, float(count))
+
+
+@one_program(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"))
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """The variance over `axis`: the mean of the squared distances to the mean.
+
+    Args:
+        a: the array.
+        axis: an axis, several, or None for all.
+        dtype: the dtype of the result.
+        out: must be None.
+        ddof: what is taken off the number of elements before dividing by it.
+        keepdims: whether reduced dimensions stay, with size 1.
+        where: which elements count.
+        mean: the mean, with kept dimensions, where it is known.
+        correction: another name for `ddof`.
+
+    Shapes:     a: T[s] -> float[s without axis].
+    Dtypes:     inexact; integers and booleans become floats; real for complex numbers.
+    Source:     mirrors jax.numpy.var.
+
+    Raises:
+        ValueError: `ddof` and `correction` are both given, a real dtype is asked of complex
+            numbers, or an axis is out of range or named twice.
+        NotImplementedError: `out` is given.
+    """
+    check_out("var", out)
+    return _variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def _variance(
+    name: str,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: bool,
+    where: Any,
+    known_mean: Any,
+    correction: Any,
+) -> Any:
+    a = check_array(name, a, "a")
+    axes = axes_of(name, a, axis)
+    computed, result = _variance_dtypes(name, a, dtype)
+    if correction is not None:
+        if ddof:
+            raise ValueError(
+                message(f"numpy.{name}", "`ddof` and `correction` are two names for one thing.")
+            )
+        ddof = correction
+    a = convert_to_type(a, computed, weak_type=False)
+    if known_mean is None:
+        known_mean = mean(a, axes, computed, keepdims=True, where=where)
+    distance = binary.sub_p.bind(*promote(name, a, known_mean))
+    if is_kind(distance, np.complexfloating):
+        squares = binary.add(
+            power.square(unary.real(distance)), power.square(unary.imag(distance))
+        )
+    else:
+        squares = power.square(distance)
+    total = sum(squares, axes, keepdims=keepdims, where=where)
+    count = _count(name, a, axes, where, keepdims)
+    if isinstance(count, int):
+        count = np.asarray(count, aval_of(total).dtype)[()]
+    count = convert_to_type(count, aval_of(total).dtype, weak_type=False)
+    degrees = binary.sub(count, ddof)
+    variance = binary.div_p.bind(*promote(name, total, degrees))
+    variance = pick(binary.gt(degrees, 0), variance, np.nan)
+    return convert_to_type(variance, result, weak_type=False)
+
+
+def _variance_dtypes(name: str, a: Any, dtype: Any) -> tuple[Any, Any]:
+    """The dtypes to compute in, and of the result."""
+    given = aval_of(a).dtype
+    if dtype is None:
+        computed = dtypes.to_inexact_dtype(given)
+        return _moment_dtype(computed), dtypes.real_dtype_of(computed)
+    result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+    is_complex = dtypes.issubdtype(given, np.complexfloating)
+    if is_complex and not dtypes.issubdtype(result, np.complexfloating):
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "of complex numbers, no variance is computed in a real dtype.",
+                got={"a": aval_of(a), "dtype": result},
+                fix="leave dtype= away: the variance is real anyway",
+            )
+        )
+    wide, _ = dtypes.lattice_result_type(given, result)
+    return _moment_dtype(wide), dtypes.to_inexact_dtype(result)
+
+
+@one_program(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"))
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """The standard deviation over `axis`: the root of the variance; arguments as those of `var`.
+
+    Shapes:     a: T[s] -> float[s without axis].
+    Dtypes:     inexact; integers and booleans become floats; real for complex numbers.
+    Source:     mirrors jax.numpy.std.
+
+    Raises:
+        ValueError: as `var`.
+        NotImplementedError: `out` is given.
+    """
+    check_out("std", out)
+    return power.sqrt(_variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
+
+
+def _arg_extreme(
+    name: str, a: Any, axis: Any, out: Any, keepdims: Any, reduction: Callable[..., Any]
+) -> Any:
+    check_out(name, out)
+    a = check_array(name, a, "a")
+    ndim = aval_of(a).ndim
+    if axis is None:
+        x, axes = reshape(a, (aval_of(a).size,)), tuple(range(ndim))
+        place = 0
+    else:
+        x, axes = a, axes_of(name, a, axis)
+        (place,) = axes
+    if aval_of(x).shape[place] == 0:
+        raise ValueError(
+            message(f"numpy.{name}", "there is nothing to choose from.", got={"a": aval_of(a)})
+        )
+    check_not_complex(name, x)
+    found = reduction(x, place, dtypes.default_int_dtype())
+    return with_kept_axes(found, axes, bool(keepdims))
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def argmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """The index of the first maximum, or of the first NaN, along `axis`.
+
+    Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
+    Dtypes:     real or bool.
+    Source:     mirrors jax.numpy.argmax.
+
+    Raises:
+        ValueError: there are no elements, or the axis is out of range.
+        TypeError: `a` is complex.
+        NotImplementedError: `out` is given.
+    """
+    return _arg_extreme("argmax", a, axis, out, keepdims, reduce.argmax)
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def argmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """The index of the first minimum, or of the first NaN, along `axis`.
+
+    Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
+    Dtypes:     real or bool.
+    Source:     mirrors jax.numpy.argmin.
+
+    Raises:
+        ValueError: there are no elements, or the axis is out of range.
+        TypeError: `a` is complex.
+        NotImplementedError: `out` is given.
+    """
+    return _arg_extreme("argmin", a, axis, out, keepdims, reduce.argmin)
+
+
+def _cumulated(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, operation: Callable[..., Any]
+) -> Any:
+    check_out(name, out)
+    a = check_array(name, a, "a")
+    if axis is None:
+        a, axis = reshape(a, (aval_of(a).size,)), 0
+    (axis,) = axes_of(name, a, axis)
+    if dtype is not None:
+        result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+    else:
+        result = aval_of(a).dtype
+        result = dtypes.default_int_dtype() if result == dtypes.bool_ else result
+    if result == dtypes.bool_:
+        summed = operation(convert_to_type(a, dtypes.int32, weak_type=False), axis)
+        return binary.ne(summed, 0)
+    return operation(convert_to_type(a, result, weak_type=False), axis)
+
+
+@one_program(static=("axis", "dtype", "out"))
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The sums of the elements up to each one, along `axis`.
+
+    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
+    Dtypes:     all; booleans are counted.
+    Source:     mirrors jax.numpy.cumsum.
+
+    Raises:
+        ValueError: the axis is out of range.
+        NotImplementedError: `out` is given.
+    """
+    return _cumulated("cumsum", a, axis, dtype, out, cumulative.cumsum)
+
+
+@one_program(static=("axis", "dtype", "out"))
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The products of the elements up to each one, along `axis`.
+
+    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
+    Dtypes:     all; booleans become integers.
+    Source:     mirrors jax.numpy.cumprod.
+
+    Raises:
+        ValueError: the axis is out of range.
+        NotImplementedError: `out` is given.
+    """
+    return _cumulated("cumprod", a, axis, dtype, out, cumulative.cumprod)
+
+
+def _array_api_cumulated(
+    name: str, x: Any, axis: Any, dtype: Any, first: int | None, operation: Callable[..., Any]
+) -> Any:
+    x = check_array(name, x)
+    aval = aval_of(x)
+    if aval.ndim == 0 or (axis is None and aval.ndim > 1):
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "the array has no dimension, or several and none is named.",
+                got={"x": aval},
+                fix="axis=... (it may be left away for arrays of one dimension)",
+            )
+        )
+    (axis,) = axes_of(name, x, 0 if axis is None else axis)
+    if dtype is None:
+        dtype = widened_integer(aval.dtype)
+    result = _cumulated(name, x, axis, dtype, None, operation)
+    if first is None:
+        return result
+    shape = tuple(1 if d == axis else n for d, n in enumerate(aval.shape))
+    start = broadcast_to(np.asarray(first, aval_of(result).dtype)[()], shape)
+    return concatenate([start, result], axis)
+
+
+@one_program(static=("axis", "dtype", "include_initial"))
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """The sums of the elements up to each one, along `axis`; with a leading 0 if wanted.
+
+    Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
+    Dtypes:     all; narrow integers are widened, booleans counted.
+    Source:     mirrors jax.numpy.cumulative_sum.
+
+    Raises:
+        ValueError: there are several dimensions and no axis, or none at all.
+    """
+    first = 0 if include_initial else None
+    return _array_api_cumulated("cumulative_sum", x, axis, dtype, first, cumulative.cumsum)
+
+
+@one_program(static=("axis", "dtype", "include_initial"))
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """The products of the elements up to each one, along `axis`; with a leading 1 if wanted.
+
+    Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
+    Dtypes:     all; narrow integers and booleans are widened.
+    Source:     mirrors jax.numpy.cumulative_prod.
+
+    Raises:
+        ValueError: there are several dimensions and no axis, or none at all.
+    """
+    first = 1 if include_initial else None
+    return _array_api_cumulated("cumulative_prod", x, axis, dtype, first, cumulative.cumprod)
