@@ -32,6 +32,10 @@ class Row(NamedTuple):
 IMPORT_OVERHEAD = 0.050
 """Seconds that `import minijax` may take beyond the bare import of jaxlib and NumPy."""
 
+NOISE = 0.05
+"""By how much of itself a budget may be passed before that counts: what the machine's noise does to
+two runs of the same program."""
+
 PROCESSES = (
     Row("import", "import", 0.40),
     Row("first_result", "process start to first jit result", 0.60),

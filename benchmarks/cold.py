@@ -86,9 +86,9 @@ def _first_step(jax: object) -> float:
 
 
 def _first_parameters(jax: object) -> tuple[float, list[float]]:
-    """Twenty shapes, as in a small network of several kinds of layers."""
+    """A dozen shapes, as in a small network of several kinds of layers."""
     start = time.perf_counter()
-    shapes = [(3, 3, 1 << i, 2 << i) for i in range(5)] + [(16 + i, 64 - i) for i in range(15)]
+    shapes = [(3, 3, 1 << i, 2 << i) for i in range(4)] + [(16 + i, 64 - i) for i in range(8)]
     keys = jax.random.split(jax.random.key(0), len(shapes))
     params = [
         {

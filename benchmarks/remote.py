@@ -41,7 +41,7 @@ class RemoteWorker:
             line = ""
         if not line:
             self.close()
-            raise WorkerError(f"the {self.library} worker gave no answer; its last words:\n{self._tail()}")
+            raise WorkerError(f"The {self.library} worker gave no answer.\n{self._last_words()}")
         answer = json.loads(line)
         if "error" in answer:
             raise WorkerError(answer["trace"])
@@ -56,6 +56,7 @@ class RemoteWorker:
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
+            self._log.truncate(0)
             self._process = subprocess.Popen(
                 [self.python, str(FOLDER / "worker.py"), self.library],
                 stdin=subprocess.PIPE,
@@ -65,7 +66,6 @@ class RemoteWorker:
             )
         return self._process
 
-    def _tail(self) -> str:
-        self._log.flush()
+    def _last_words(self) -> str:
         self._log.seek(0)
         return self._log.read()[-2000:]

@@ -44,8 +44,8 @@ class Effort(NamedTuple):
     seconds: float
 
 
-FULL = Effort(processes=6, rounds=6, seconds=0.25)
-QUICK = Effort(processes=2, rounds=3, seconds=0.08)
+FULL = Effort(processes=5, rounds=6, seconds=0.2)
+QUICK = Effort(processes=2, rounds=2, seconds=0.05)
 
 
 def _main() -> int:

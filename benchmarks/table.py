@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import budgets
 from budgets import Row
+
+
+SHOWN_ERROR_LINES = 8
 
 
 class Figures(NamedTuple):
@@ -53,7 +57,7 @@ class Figures(NamedTuple):
             return "DIFFERS"
         if self.row.ratio is None:
             return ""
-        return "ok" if self.ratio <= self.row.ratio else "MISS"
+        return "ok" if self.ratio <= self.row.ratio * (1 + budgets.NOISE) else "MISS"
 
 
 HEADINGS = ("", "minijax", "jax", "floor", "ratio", "paired", "budget", "in itself", "verdict")
@@ -75,8 +79,18 @@ def render(figures: dict[str, Figures]) -> str:
 
     text = [align(HEADINGS)]
     text += [align(block) if isinstance(block, tuple) else block for block in blocks]
-    notes = [f"\n{each.row.title}:\n{each.error.rstrip()}" for each in figures.values() if each.error]
-    return "\n".join(text + notes)
+    return "\n".join(text + list(_notes(figures)))
+
+
+def _notes(figures: dict[str, Figures]) -> Iterator[str]:
+    """Every error once, by the end of its trace, and the rows that it cost."""
+    titles: dict[str, list[str]] = {}
+    for each in figures.values():
+        if each.error:
+            end = "\n".join(each.error.rstrip().splitlines()[-SHOWN_ERROR_LINES:])
+            titles.setdefault(end, []).append(each.row.title)
+    for error, rows in titles.items():
+        yield f"\n{', '.join(rows)}:\n{error}"
 
 
 def summary(figures: dict[str, Figures]) -> str:

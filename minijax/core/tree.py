@@ -126,7 +126,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """
     try:
         return _flatten(tree, is_leaf)  # type: ignore[no-any-return]
-    except Exception as error:
+    except ValueError as error:
         raise tree_errors.flatten_error(tree, is_leaf, error) from None
 
 
@@ -203,7 +203,7 @@ def flatten_with_path(
     """
     try:
         return _flatten_with_path(tree, _path_predicate(is_leaf, is_leaf_takes_path))  # type: ignore[no-any-return]
-    except Exception as error:
+    except ValueError as error:
         raise tree_errors.flatten_error(tree, None, error) from None
 
 
@@ -499,8 +499,27 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The definition of a tuple of trees.  Source: mirrors jax.tree_util.treedef_tuple (0.10)."""
-    return _jax.pytree.treedef_tuple(registry, list(treedefs))
+    """The definition of a tuple of trees.
+
+    Source:     mirrors jax.tree_util.treedef_tuple (0.10).
+
+    Raises:
+        TypeError: one of them is no tree definition.
+    """
+    definitions = list(treedefs)
+    try:
+        return _jax.pytree.treedef_tuple(registry, definitions)
+    except RuntimeError:
+        types = ", ".join(type(item).__name__ for item in definitions)
+        raise TypeError(
+            message(
+                "treedef_tuple",
+                "not everything is a tree definition.",
+                got=types,
+                expected="PyTreeDef instances",
+                fix="pass tree.structure(value) instead of the value",
+            )
+        ) from None
 
 
 def build_tree(treedef: PyTreeDef, children: Any) -> Any:

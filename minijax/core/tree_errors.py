@@ -118,13 +118,12 @@ def _explanation(first: PyTreeDef, second: PyTreeDef, *, prefix: bool) -> tuple[
     if one is None or other is None:
         return "one of them is a leaf", f"give both the same structure{or_leaf}"
     if one[0] is not other[0]:
-        return "their types differ", f"use {other[0].__name__} in both{or_leaf}"
+        return "their types differ", f"use the same type in both{or_leaf}"
     keys, other_keys = _keys(first), _keys(second)
     if keys is not None and other_keys is not None and keys != other_keys:
-        return _key_explanation(keys, other_keys), f"use the keys {_listed(other_keys)}{or_leaf}"
+        return _key_explanation(keys, other_keys), f"use the same keys in both{or_leaf}"
     if len(first.children()) != len(second.children()):
-        count = len(second.children())
-        return "their lengths differ", f"give {count} entries{or_leaf}"
+        return "their lengths differ", f"use as many entries in both{or_leaf}"
     return (
         "their metadata differ",
         "use equal metadata; they have to be hashable and comparable, so arrays belong in children",
@@ -132,11 +131,11 @@ def _explanation(first: PyTreeDef, second: PyTreeDef, *, prefix: bool) -> tuple[
 
 
 def _key_explanation(keys: Sequence[Any], others: Sequence[Any]) -> str:
-    missing = [key for key in others if key not in keys]
-    unexpected = [key for key in keys if key not in others]
-    parts = [f"missing {_listed(missing)}"] * bool(missing)
-    parts += [f"unexpected {_listed(unexpected)}"] * bool(unexpected)
-    return f"their keys differ: {'; '.join(parts) or 'same keys in another order'}"
+    lacking = [key for key in others if key not in keys]
+    others_lacking = [key for key in keys if key not in others]
+    parts = [f"the former lacks {_listed(lacking)}"] * bool(lacking)
+    parts += [f"the latter lacks {_listed(others_lacking)}"] * bool(others_lacking)
+    return ", ".join(parts) or "their keys are in different orders"
 
 
 def mismatch_error(
@@ -170,7 +169,7 @@ def mismatch_error(
 def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
-    """Why `prefix_tree` is no prefix of `full_tree`: functions from the prefix's name to an error."""
+    """Why `prefix_tree` is no prefix of `full_tree`: one function from its name to an error each."""
     prefix = tree_registry.registry.flatten(prefix_tree, is_leaf)[1]
     leaves, full = tree_registry.registry.flatten(full_tree)
     return [_error_of_name(found) for found in differences(prefix, full, leaves, prefix=True)]
@@ -203,7 +202,7 @@ def _structure(tree: Any, is_leaf: Callable[[Any], bool] | None) -> PyTreeDef:
 def map_error(
     user: str, treedef: PyTreeDef, rest: Sequence[Any], original: ValueError
 ) -> ValueError:
-    """The error of mapping over trees of which one of `rest` does not have the structure `treedef`."""
+    """The error of mapping over trees where one of `rest` does not have the structure `treedef`."""
     for i, tree in enumerate(rest):
         leaves, full = tree_registry.registry.flatten(tree)
         found = list(differences(treedef, full, leaves, prefix=True))
@@ -215,8 +214,8 @@ def map_error(
 
 
 def flatten_error(
-    tree: Any, is_leaf: Callable[[Any], bool] | None, original: Exception
-) -> Exception:
+    tree: Any, is_leaf: Callable[[Any], bool] | None, original: ValueError
+) -> ValueError:
     """The error of a tree that cannot be flattened, with the place of the guilty node."""
     path: KeyPath[Any] = ()
     node = tree
@@ -224,7 +223,7 @@ def flatten_error(
         path = (*path, step[0])
         node = step[1]
     place = f"tree{key_paths.keystr(path)}"
-    if not isinstance(node, dict):
+    if type(node) is not dict:
         original.add_note(f"  while flattening {place}, of type {type(node).__name__}")
         return original
     return ValueError(
@@ -241,13 +240,11 @@ def flatten_error(
 def _guilty_child(node: Any, is_leaf: Callable[[Any], bool] | None) -> tuple[Any, Any] | None:
     try:
         one_level = tree_registry.registry.flatten_one_level_with_keys(node)
-    except Exception:
-        # Whatever user code raises here, this node is the guilty one.
+    except ValueError:
         return None
     for key, child in one_level[0] if one_level else ():
         try:
             tree_registry.registry.flatten(child, is_leaf)
-        except Exception:
-            # As above, somewhere below this child.
+        except ValueError:
             return key, child
     return None

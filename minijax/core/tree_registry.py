@@ -6,6 +6,7 @@ both registries.  What is done with trees is in `core/tree.py`.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import operator
@@ -85,7 +86,7 @@ def register_dispatch_only_dataclass(
     dispatch_registry.register_dataclass_node(cls, list(data_fields), list(meta_fields))
 
 
-def _check_new_class(name: str, nodetype: Any) -> None:
+def _check_class(name: str, nodetype: Any) -> None:
     if not isinstance(nodetype, type):
         raise TypeError(
             message(
@@ -95,12 +96,9 @@ def _check_new_class(name: str, nodetype: Any) -> None:
                 expected="the class whose instances are to be nodes of trees",
             )
         )
-    # Arrays are nodes for jaxlib alone, and still not to be redefined.
-    if dispatch_registry.is_node(nodetype):
-        raise ValueError(_duplicate(name, nodetype))
 
 
-def _duplicate(name: str, nodetype: type) -> str:
+def _duplicate_text(name: str, nodetype: type) -> str:
     return message(
         name,
         f"duplicate registration: {nodetype.__qualname__} is a pytree node already.",
@@ -132,12 +130,11 @@ def _register(
     unflatten: Callable[[Any, Any], Any],
     flatten_with_keys: Callable[[Any], tuple[Any, Any]] | None = None,
 ) -> None:
-    _check_new_class(name, nodetype)
+    _check_class(name, nodetype)
     try:
         registry.register_node(nodetype, flatten, unflatten, flatten_with_keys)
     except ValueError:
-        # Another thread was quicker: C++ holds the lock, the check above does not.
-        raise ValueError(_duplicate(name, nodetype)) from None
+        raise ValueError(_duplicate_text(name, nodetype)) from None
 
 
 def register_pytree_node(
@@ -148,7 +145,7 @@ def register_pytree_node(
 ) -> None:
     """Makes instances of `nodetype` nodes of trees.
 
-    `flatten_func(node)` returns `(children, aux_data)`, where `aux_data` is hashable and comparable;
+    `flatten_func(node)` returns `(children, aux_data)` with hashable, comparable `aux_data`.
     `unflatten_func(aux_data, children)` is its inverse, and has to accept children of any type.
     `flatten_with_keys_func(node)` returns `((key, child) pairs, aux_data)`.
 
@@ -274,7 +271,7 @@ def register_dataclass(
             class is a node already.
     """
     name = "register_dataclass"
-    _check_new_class(name, nodetype)
+    _check_class(name, nodetype)
     if data_fields is None and meta_fields is None:
         data_fields, meta_fields = _inferred_fields(nodetype, drop_fields)
     if data_fields is None or meta_fields is None:
@@ -291,7 +288,7 @@ def register_dataclass(
     try:
         registry.register_dataclass_node(nodetype, data_fields, meta_fields)
     except ValueError:
-        raise ValueError(_duplicate(name, nodetype)) from None
+        raise ValueError(_duplicate_text(name, nodetype)) from None
     return nodetype
 
 
@@ -403,4 +400,32 @@ register_pytree_node(
     Partial,
     lambda node: ((node.args, node.keywords), node.func),
     lambda function, children: Partial(function, *children[0], **children[1]),
+)
+
+
+def _flatten_defaultdict(
+    node: collections.defaultdict[Any, Any],
+) -> tuple[list[Any], tuple[Any, tuple[Any, ...]]]:
+    keys = tuple(sorted(node))
+    return [node[key] for key in keys], (node.default_factory, keys)
+
+
+def _flatten_defaultdict_with_keys(
+    node: collections.defaultdict[Any, Any],
+) -> tuple[list[KeyLeafPair], tuple[Any, tuple[Any, ...]]]:
+    keys = tuple(sorted(node))
+    return [(DictKey(key), node[key]) for key in keys], (node.default_factory, keys)
+
+
+register_pytree_node(
+    collections.OrderedDict,
+    lambda node: (list(node.values()), tuple(node)),
+    lambda keys, children: collections.OrderedDict(zip(keys, children, strict=True)),
+    lambda node: ([(DictKey(key), child) for key, child in node.items()], tuple(node)),
+)
+register_pytree_node(
+    collections.defaultdict,
+    _flatten_defaultdict,
+    lambda data, children: collections.defaultdict(data[0], zip(data[1], children, strict=True)),
+    _flatten_defaultdict_with_keys,
 )

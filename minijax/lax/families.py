@@ -355,16 +355,26 @@ def operand(x: Any, like: Any = None) -> Any:
 def scalar_like(value: Any, like: Any) -> Any:
     """A Python scalar as a NumPy scalar of the dtype of `like`, where it keeps its meaning."""
     aval = aval_of(like)
-    dtype = aval.dtype
-    if aval.weak_type and dtype == aval_of(value).dtype:
+    if aval.weak_type and aval.dtype == aval_of(value).dtype:
         return value
-    kind = type(value)
+    key = (type(value), aval.dtype)
+    if key not in _scalar_types:
+        _scalar_types[key] = _scalar_type(*key)
+    scalar_type = _scalar_types[key]
+    return value if scalar_type is None else scalar_type(value)
+
+
+_scalar_types: dict[tuple[type, Any], Callable[[Any], Any] | None] = {}
+
+
+def _scalar_type(kind: type, dtype: Any) -> Callable[[Any], Any] | None:
+    """The NumPy scalar type for Python scalars of a kind that become `dtype`, if they may."""
     fits = (
         dtypes.issubdtype(dtype, np.complexfloating)
         or (kind is not complex and dtypes.issubdtype(dtype, np.floating))
         or (kind is int and dtypes.issubdtype(dtype, np.integer))
     )
-    return np.asarray(value, dtype)[()] if fits else value
+    return dtype.type if fits else None
 
 
 def operands(*args: Any) -> Sequence[Any]:
@@ -377,7 +387,11 @@ def operands(*args: Any) -> Sequence[Any]:
             break
     else:
         return args
-    like = next((x for x in args if hasattr(x, "dtype")), None)
+    like = None
+    for x in args:
+        if hasattr(x, "dtype"):
+            like = x
+            break
     if like is None and all(type(x) in _SCALAR_RANKS for x in args):
         kind = max(map(type, args), key=_SCALAR_RANKS.__getitem__)
         return list(map(kind, args))

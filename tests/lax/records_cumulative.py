@@ -52,7 +52,8 @@ def _records(name, oracle, dtypes, *, distinct=False, scale=2.0, **options):
             case="blocks",
             call=lambda x: (function(x), function(x, reverse=True)),
             oracle=lambda x: (oracle(x, axis=0), oracle(x[::-1], axis=0)[::-1]),
-            args=(arg(150),),
+            args=(arg(75),),
+            batch=False,
             tolerance=1e-4,
         ),
         Record(

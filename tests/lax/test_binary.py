@@ -83,6 +83,7 @@ def test_shift_beyond_the_width_drops_all_bits() -> None:
     assert np.asarray(binary.shift_right_arithmetic(x, y)).tolist() == [-1, -1]
 
 
+@pytest.mark.feature("CR-13")
 def test_scalar_takes_the_dtype_of_the_array() -> None:
     assert binary.add(np.ones(2, "float16"), 1).dtype == np.float16
 
@@ -92,6 +93,7 @@ def test_scalar_that_would_lose_its_meaning_is_refused() -> None:
         binary.add(np.ones(2, "int32"), 1.5)
 
 
+@pytest.mark.feature("CR-13")
 @pytest.mark.parametrize(
     ("x", "y", "weak"),
     [(1.0, 2.0, True), (1, 2, True), (np.float32(1), 2.0, False), (np.ones(2), 2.0, False)],

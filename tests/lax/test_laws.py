@@ -69,6 +69,7 @@ def wide_if(dtype: str) -> Any:
     return enable_x64(dtype in ("float64", "complex128", "int64", "uint64"))
 
 
+@pytest.mark.feature("NP-01", "CR-13")
 @pytest.mark.parametrize(
     ("record", "dtype"),
     [pytest.param(r, dtype, id=f"{r.id}-{dtype}") for r in RECORDS for dtype in r.dtypes],
@@ -79,6 +80,7 @@ def test_call_matches_the_oracle(record: Record, dtype: str) -> None:
         assert_close(record.call(*args), record.oracle(*args), record.tolerance_for(dtype))
 
 
+@pytest.mark.feature("CR-01")
 @by_record(RECORDS)
 def test_compiled_call_matches_the_eager_one(record: Record) -> None:
     args = record.make_args(record.dtypes[0])
@@ -160,12 +162,14 @@ def _pairing(xs: Any, ys: Any) -> float:
     return float(sum(np.sum(np.real(x * y)) for x, y in zip(xs, ys, strict=True)))
 
 
+@pytest.mark.feature("AD-01")
 @by_record(_DIFFERENTIABLE)
 def test_jvp_matches_finite_differences(record: Record) -> None:
     found = derivatives(record)
     assert_close(found["jvp"], _differences(found["ahead"], found["behind"]), 1e-6)
 
 
+@pytest.mark.feature("AD-01")
 @by_record(_DIFFERENTIABLE)
 def test_vjp_is_adjoint_to_jvp(record: Record) -> None:
     found = derivatives(record)
@@ -174,6 +178,7 @@ def test_vjp_is_adjoint_to_jvp(record: Record) -> None:
     assert forward == pytest.approx(backward, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.feature("AD-01")
 @by_record([r for r in _DIFFERENTIABLE if r.order > 1])
 def test_second_derivative_matches_finite_differences(record: Record) -> None:
     found = derivatives(record)
@@ -187,42 +192,34 @@ def _axes_to_map(ndims: list[int]) -> list[tuple[int | None, ...]]:
     return list(dict.fromkeys([first, tuple(ndims), *alone]))
 
 
+@pytest.mark.feature("BT-01")
 @by_record(_BATCHABLE)
 def test_vmap_matches_a_loop(record: Record) -> None:
-    batches = [
-        record_args
-        for seed in range(_BATCH)
-        for record_args in [_shuffled(record.make_args(record.dtypes[0]), seed)]
-    ]
-    ndims = [x.ndim for x in batches[0]]
-    combinations = _axes_to_map(ndims)
+    args = record.make_args(record.dtypes[0])
+    batches = [_shuffled(args, seed) for seed in range(_BATCH)]
+    combinations = _axes_to_map([x.ndim for x in args])
 
     def stacked(axes: tuple[int | None, ...]) -> list[Any]:
+        columns = zip(*batches, strict=True)
         return [
-            batches[0][i] if axis is None else np.stack([b[i] for b in batches], axis)
-            for i, axis in enumerate(axes)
+            column[0] if axis is None else np.stack(column, axis)
+            for column, axis in zip(columns, axes, strict=True)
         ]
+
+    def example(batch: tuple[Any, ...], axes: tuple[int | None, ...]) -> list[Any]:
+        own = (args[i] if axis is None else batch[i] for i, axis in enumerate(axes))
+        return leaves(record.call(*own))
 
     def batched(inputs: list[Any]) -> list[Any]:
         return [
-            minijax.vmap(record.call, in_axes=axes)(*args)
-            for axes, args in zip(combinations, inputs, strict=True)
+            minijax.vmap(record.call, in_axes=axes)(*mapped)
+            for axes, mapped in zip(combinations, inputs, strict=True)
         ]
 
     with wide_if(record.dtypes[0]):
         actual = minijax.jit(batched)([stacked(axes) for axes in combinations])
         for axes, outs in zip(combinations, actual, strict=True):
-            rows = [
-                leaves(
-                    record.call(
-                        *(
-                            b[i] if axis is not None else batches[0][i]
-                            for i, axis in enumerate(axes)
-                        )
-                    )
-                )
-                for b in batches
-            ]
+            rows = [example(batch, axes) for batch in batches]
             expected = [np.stack(column) for column in zip(*rows, strict=True)]
             assert_close(outs, expected, record.tolerance_for(record.dtypes[0]))
 
@@ -246,6 +243,7 @@ def test_faulty_call_is_refused(sample: Any) -> None:
         sample.call(*sample.args)
 
 
+@pytest.mark.feature("NP-01")
 def test_every_primitive_of_lax_has_a_record() -> None:
     lax = str(Path(minijax.__file__).parent / "lax")
     primitives = {name for name, p in PRIMITIVES.items() if p.declared_at.startswith(lax)}

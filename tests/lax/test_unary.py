@@ -96,6 +96,7 @@ def test_sqrt_of_negative_number_is_nan() -> None:
     assert np.isnan(np.asarray(power.sqrt(-1.0)))
 
 
+@pytest.mark.feature("CR-13")
 @pytest.mark.parametrize(
     "function", [unary.neg, unary.abs, unary.exp, trigonometry.sin, power.square, unary.real]
 )
@@ -153,11 +154,13 @@ def test_accuracy_reaches_the_program() -> None:
     assert "atol = 1.000000e-03, rtol = 2.000000e-03, ulps = 3" in lowered.as_text()
 
 
+@pytest.mark.feature("AD-07")
 def test_functions_without_a_rule_for_derivatives_say_so() -> None:
     with pytest.raises(MissingRule, match="zeta: the primitive has no rule"):
         minijax.grad(special.zeta)(2.0, 1.5)
 
 
+@pytest.mark.feature("AD-07")
 @pytest.mark.parametrize(
     ("function", "args", "message"),
     [

@@ -1,0 +1,167 @@
+"""What a worker sees of one library: what programs give, and which public names there are.
+
+Jaxprs are reported twice: as printed, with variables renamed in order of appearance; and as plain
+lists of equations with nested calls of jit written out, because JAX's NumPy functions are jitted
+functions of their own and minijax's are not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import parity_programs
+
+_BINDER = re.compile(r"\b([a-z]+):(?=[a-z]+\d*\[|[a-z]+\d+|key<)")
+_CALLS = ("pjit", "jit", "closed_call")
+
+
+def observe(jax: Any, names: list[str]) -> dict[str, Any]:
+    """What each program gives, or the class of the error that it raises."""
+    programs = parity_programs.build(jax)
+    return {name: _observe_one(jax, *programs[name]) for name in names or programs}
+
+
+def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, Any]:
+    try:
+        results, tree = jax.tree.flatten(function(*args))
+    except Exception as error:  # noqa: BLE001 - which error a program raises is an observation
+        return {"error": type(error).__name__, "message": str(error)[:300]}
+    seen = {
+        "tree": str(tree),
+        "types": [_type(jax, each) for each in results],
+        "values": [_values(jax, each) for each in results],
+    }
+    try:
+        jaxpr = jax.make_jaxpr(function)(*args)
+        seen["jaxpr"] = normalised(str(jaxpr))
+        seen["equations"] = list(_equations(jaxpr.jaxpr, _Names()))
+        seen["calls"] = any(eqn.primitive.name in _CALLS for eqn in jaxpr.jaxpr.eqns)
+    except Exception as error:  # noqa: BLE001 - as above
+        seen["jaxpr"] = f"{type(error).__name__}: {error}"[:300]
+        seen["equations"], seen["calls"] = [], False
+    return seen
+
+
+def _type(jax: Any, x: Any) -> str:
+    aval = jax.typeof(x)
+    weak = " weak" if getattr(aval, "weak_type", False) else ""
+    return f"{aval.dtype}[{','.join(map(str, aval.shape))}]{weak}"
+
+
+def _values(jax: Any, x: Any) -> Any:
+    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+        x = jax.random.key_data(x)
+    array = np.asarray(x)
+    if array.dtype == jax.dtypes.float0:
+        return []
+    if np.iscomplexobj(array):
+        return [array.real.astype(float).ravel().tolist(), array.imag.astype(float).ravel().tolist()]
+    return array.astype(float).ravel().tolist()
+
+
+def normalised(text: str) -> str:
+    """The text of a jaxpr with its variables renamed v0, v1, … in the order they are bound."""
+    names: dict[str, str] = {}
+    for match in _BINDER.finditer(text):
+        names.setdefault(match[1], f"v{len(names)}")
+    if not names:
+        return text
+    variable = re.compile(r"\b(" + "|".join(sorted(names, key=len, reverse=True)) + r")\b(?!=|\[)")
+    renamed = variable.sub(lambda match: names[match[1]], text)
+    return re.sub(r"0x[0-9a-f]+", "0x", " ".join(renamed.split()))
+
+
+class _Names:
+    """Names for variables, in the order they are met."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, str] = {}
+        self.count = 0
+
+    def bind(self, variable: Any) -> str:
+        """A new name for a variable."""
+        self.known[variable] = f"v{self.count}"
+        self.count += 1
+        return self.known[variable]
+
+    def read(self, atom: Any) -> str:
+        """The name of a variable, or the value of a literal."""
+        if hasattr(atom, "val"):
+            return f"{np.asarray(atom.val).tolist()}:{_short(atom.aval)}"
+        return self.known[atom] if atom in self.known else self.bind(atom)
+
+
+def _short(aval: Any) -> str:
+    text = aval.str_short() if hasattr(aval, "str_short") else str(aval)
+    return text + ("*" if getattr(aval, "weak_type", False) else "")
+
+
+def _equations(jaxpr: Any, names: _Names) -> Iterator[str]:
+    """One line per equation; calls of jit are replaced by what they do."""
+    for eqn in jaxpr.eqns:
+        inputs = [names.read(atom) for atom in eqn.invars]
+        body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+        if eqn.primitive.name in _CALLS:
+            yield from _written_out(eqn, getattr(body, "jaxpr", body), inputs, names)
+            continue
+        params = ", ".join(f"{key}={_param(value)}" for key, value in sorted(eqn.params.items()))
+        types = " ".join(_short(each.aval) for each in eqn.outvars)
+        outputs = " ".join(names.bind(each) for each in eqn.outvars)
+        yield f"{outputs}:{types} = {eqn.primitive.name}[{params}] {' '.join(inputs)}"
+
+
+def _written_out(eqn: Any, body: Any, inputs: list[str], names: _Names) -> Iterator[str]:
+    names.known.update(zip(body.invars, inputs, strict=True))
+    for constant in body.constvars:
+        names.bind(constant)
+    yield from _equations(body, names)
+    results = [names.read(atom) for atom in body.outvars]
+    names.known.update(zip(eqn.outvars, results, strict=True))
+
+
+def _param(value: Any) -> str:
+    """A parameter as text: nested jaxprs by their equations, functions only as such."""
+    nested = getattr(value, "jaxpr", value)
+    if hasattr(nested, "eqns"):
+        return "{" + "; ".join(_equations(nested, _Names())) + "}"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_param, value))})"
+    if inspect.isfunction(value):
+        return "function"
+    return re.sub(r"0x[0-9a-f]+", "0x", str(value))
+
+
+def public_names(library: str, modules: list[str]) -> dict[str, dict[str, str | None]]:
+    """For each module its public names, and the signatures of those that are callable."""
+    found: dict[str, dict[str, str | None]] = {}
+    for path in modules:
+        try:
+            module = importlib.import_module(library + path)
+        except ImportError:
+            found[path] = {}
+            continue
+        found[path] = {
+            name: _signature(getattr(module, name))
+            for name in dir(module)
+            if not name.startswith("_") and not inspect.ismodule(getattr(module, name, None))
+        }
+    return found
+
+
+def _signature(value: Any) -> str | None:
+    """Names, kinds and defaults of the parameters, without annotations."""
+    if not callable(value):
+        return None
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return None
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    text = str(signature.replace(parameters=bare, return_annotation=signature.empty))
+    return re.sub(r"<([\w.]+)[^>]*>", r"<\1>", text)

@@ -1,0 +1,540 @@
+"""Slices: static, with starts that are operands, and updates of them.
+
+The starts of the dynamic forms are clamped, so that the slice lies inside the operand.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
+from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
+from minijax.lax import arguments, binary, convert, gather, scatter, select, shape
+
+
+
+class Slice(Primitive):
+    """The elements from `start_indices` to `limit_indices` in steps of `strides`.
+
+    Shapes: x: T[s] -> T[ceil((limit - start) / stride)].  Linear in x.
+    """
+
+    name = "slice"
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(
+        self, x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None
+    ) -> ShapedArray:
+        steps = strides or (1,) * x.ndim
+        if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
+            raise TypeError(
+                message(
+                    "lax.slice",
+                    "needs a start, a limit and a stride for each dimension.",
+                    got={"operand": x, "start": start_indices, "limit": limit_indices},
+                )
+            )
+        sizes = []
+        for n, a, b, step in zip(x.shape, start_indices, limit_indices, steps, strict=True):
+            if not (0 <= a <= b <= n and step > 0):
+                raise TypeError(
+                    message(
+                        "lax.slice",
+                        "the bounds do not lie inside the operand.",
+                        got={
+                            "operand": x,
+                            "start": start_indices,
+                            "limit": limit_indices,
+                            "strides": strides,
+                        },
+                        expected="0 <= start <= limit <= size, and strides of at least 1",
+                    )
+                )
+            sizes.append((b - a + step - 1) // step)
+        return x.with_shape(tuple(sizes))
+
+    def lower(
+        self,
+        ctx: Any,
+        x: Any,
+        *,
+        start_indices: Shape,
+        limit_indices: Shape,
+        strides: Shape | None,
+    ) -> Any:
+        return ctx.op(
+            "stablehlo.slice",
+            [x],
+            {
+                "start_indices": ctx.i64_array(start_indices),
+                "limit_indices": ctx.i64_array(limit_indices),
+                "strides": ctx.i64_array(strides or (1,) * len(start_indices)),
+            },
+        )
+
+    def transpose(
+        self,
+        ct: Any,
+        x: Any,
+        *,
+        start_indices: Shape,
+        limit_indices: Shape,
+        strides: Shape | None,
+    ) -> tuple[Any]:
+        steps = strides or (1,) * len(start_indices)
+        config = []
+        sizes = zip(x.aval.shape, aval_of(ct).shape, start_indices, steps, strict=True)
+        for n, m, start, step in sizes:
+            used = start + (m - 1) * step + 1 if m else start
+            config.append((start, n - used, step - 1))
+        zero = np.zeros((), aval_of(ct).dtype)[()]
+        return (shape.pad(ct, zero, config),)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        start_indices: Shape,
+        limit_indices: Shape,
+        strides: Shape | None,
+    ) -> tuple[Any, int]:
+        d = dims[0]
+        out = self.bind(
+            args[0],
+            start_indices=_inserted(start_indices, d, 0),
+            limit_indices=_inserted(limit_indices, d, size),
+            strides=None if strides is None else _inserted(strides, d, 1),
+        )
+        return out, d
+
+
+def _inserted(values: Sequence[int], position: int, value: int) -> Shape:
+    return (*values[:position], value, *values[position:])
+
+
+slice_p = Slice()
+
+
+def slice(  # noqa: A001  JAX's name
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """The elements from `start_indices` to `limit_indices`, in steps of `strides`.
+
+    Shapes:     operand: T[s] -> T[ceil((limit - start) / stride)].
+    Derivative: transposes to pad.
+    Lowers to:  stablehlo.slice.
+    Source:     mirrors jax.lax.slice (0.10).
+
+    Raises:
+        TypeError: the bounds do not fit the operand.
+    """
+    starts = arguments.int_tuple(start_indices, "lax.slice", "start_indices")
+    limits = arguments.int_tuple(limit_indices, "lax.slice", "limit_indices")
+    steps = None if strides is None else arguments.int_tuple(strides, "lax.slice", "strides")
+    aval = aval_of(operand)
+    if limits == aval.shape and not any(starts) and (steps is None or set(steps) <= {1}):
+        if arguments.is_array(operand):
+            return operand
+    return slice_p.bind(operand, start_indices=starts, limit_indices=limits, strides=steps)
+
+
+class DynamicSlice(Primitive):
+    """A slice of fixed sizes from starts that are operands, one scalar for each dimension.
+
+    Shapes: x: T[s], starts: int[] … -> T[slice_sizes].  Linear in x.
+    """
+
+    name = "dynamic_slice"
+
+    def abstract_eval(
+        self, x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape
+    ) -> ShapedArray:
+        _check_starts("lax.dynamic_slice", x, starts)
+        if len(slice_sizes) != x.ndim or any(
+            not 0 <= m <= n for m, n in zip(slice_sizes, x.shape, strict=True)
+        ):
+            raise TypeError(
+                message(
+                    "lax.dynamic_slice",
+                    "the slice does not fit into the operand.",
+                    got={"operand": x, "slice_sizes": slice_sizes},
+                    expected="a size for each dimension, at most the operand's",
+                )
+            )
+        return x.with_shape(slice_sizes)
+
+    def lower(self, ctx: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
+        if not starts:
+            return x
+        return ctx.op(
+            "stablehlo.dynamic_slice",
+            [x, *starts],
+            {"slice_sizes": ctx.i64_array(slice_sizes)},
+        )
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, slice_sizes: Shape
+    ) -> tuple[Any, Any]:
+        out = self.bind(*primals, slice_sizes=slice_sizes)
+        if type(tangents[0]) is Zero:
+            return out, Zero.like(out)
+        return out, self.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)
+
+    def transpose(self, ct: Any, x: Any, *starts: Any, slice_sizes: Shape) -> tuple[Any, ...]:
+        whole = dynamic_update_slice_p.bind(zeros(x.aval.tangent_aval()), ct, *starts)
+        return (whole, *(None for _ in starts))
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, slice_sizes: Shape
+    ) -> tuple[Any, int]:
+        x, *starts = args
+        d, *start_dims = dims
+        if all(s is None for s in start_dims):
+            zero = np.zeros((), aval_of(starts[0]).dtype if starts else np.int32)[()]
+            moved = [*starts[:d], zero, *starts[d:]]
+            return self.bind(x, *moved, slice_sizes=_inserted(slice_sizes, d, size)), d
+        index = _stacked_starts(starts, start_dims, size)
+        rank = len(slice_sizes)
+        batched = d is not None
+        numbers = gather.GatherDimensionNumbers(
+            offset_dims=tuple(range(1, rank + 1)),
+            collapsed_slice_dims=(),
+            start_index_map=tuple(range(batched, rank + batched)),
+            operand_batching_dims=(0,) if batched else (),
+            start_indices_batching_dims=(0,) if batched else (),
+        )
+        out = gather.gather(
+            moveaxis(x, d, 0) if batched else x,
+            index,
+            numbers,
+            (1, *slice_sizes) if batched else slice_sizes,
+            mode="clip",
+        )
+        return out, 0
+
+
+def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
+    if len(starts) != x.ndim:
+        raise TypeError(
+            message(
+                name,
+                "needs one start for each dimension.",
+                got=f"{len(starts)} starts for {x}",
+            )
+        )
+    for start in starts:
+        if start.shape or not dtypes.issubdtype(start.dtype, np.integer):
+            raise TypeError(message(name, "starts must be integer scalars.", got=str(start)))
+
+
+def _stacked_starts(starts: Sequence[Any], dims: Sequence[Any], size: int) -> Any:
+    """Starts int[size, n], from scalars and vectors of one dtype."""
+    columns = [
+        shape.expand_dims(to_batch_dim(s, d, 0, size), (1,))
+        for s, d in zip(starts, dims, strict=True)
+    ]
+    return columns[0] if len(columns) == 1 else shape.concatenate(columns, 1)
+
+
+class DynamicUpdateSlice(Primitive):
+    """`x` with a slice replaced, at starts that are operands.
+
+    Shapes: x: T[s], update: T[t], starts: int[] … -> T[s].  Linear in x and update together.
+    """
+
+    name = "dynamic_update_slice"
+
+    def abstract_eval(
+        self, x: ShapedArray, update: ShapedArray, *starts: ShapedArray
+    ) -> ShapedArray:
+        _check_starts("lax.dynamic_update_slice", x, starts)
+        if x.dtype != update.dtype:
+            raise TypeError(
+                message(
+                    "lax.dynamic_update_slice",
+                    "operand and update have different dtypes.",
+                    got={"operand": x, "update": update},
+                )
+            )
+        if update.ndim != x.ndim or any(
+            m > n for m, n in zip(update.shape, x.shape, strict=True)
+        ):
+            raise TypeError(
+                message(
+                    "lax.dynamic_update_slice",
+                    "the update does not fit into the operand.",
+                    got={"operand": x, "update": update},
+                )
+            )
+        return x
+
+    def lower(self, ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
+        if not starts:
+            return update
+        return ctx.op("stablehlo.dynamic_update_slice", [x, update, *starts])
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        out = self.bind(*primals)
+        x_dot, update_dot = tangents[:2]
+        if type(x_dot) is type(update_dot) is Zero:
+            return out, Zero.like(out)
+        return out, self.bind(instantiate(x_dot), instantiate(update_dot), *primals[2:])
+
+    def transpose(self, ct: Any, x: Any, update: Any, *starts: Any) -> tuple[Any, ...]:
+        x_ct = update_ct = None
+        if is_linear(x):
+            hole = zeros(ShapedArray(aval_of(update).shape if not is_linear(update) else update.aval.shape, aval_of(ct).dtype))
+            x_ct = self.bind(ct, hole, *starts)
+        if is_linear(update):
+            update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=update.aval.shape)
+        return (x_ct, update_ct, *(None for _ in starts))
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+        x, update, *starts = args
+        x_dim, update_dim, *start_dims = dims
+        x = to_batch_dim(x, x_dim, 0, size)
+        update = to_batch_dim(update, update_dim, 0, size)
+        if all(s is None for s in start_dims):
+            zero = np.zeros((), aval_of(starts[0]).dtype if starts else np.int32)[()]
+            return self.bind(x, update, zero, *starts), 0
+        rank = aval_of(x).ndim
+        numbers = scatter.ScatterDimensionNumbers(
+            update_window_dims=tuple(range(1, rank)),
+            inserted_window_dims=(),
+            scatter_dims_to_operand_dims=tuple(range(1, rank)),
+            operand_batching_dims=(0,),
+            scatter_indices_batching_dims=(0,),
+        )
+        index = _stacked_starts(starts, start_dims, size)
+        out = scatter.scatter(
+            x, index, update, numbers, indices_are_sorted=True, unique_indices=True, mode="clip"
+        )
+        return out, 0
+
+
+dynamic_slice_p = DynamicSlice()
+dynamic_update_slice_p = DynamicUpdateSlice()
+
+
+def _starts(
+    name: str, x: Any, start_indices: Any, allow_negative: bool | Sequence[bool]
+) -> list[Any]:
+    """Starts of one dtype; negative ones count from the end where that is allowed."""
+    if hasattr(start_indices, "ndim") and start_indices.ndim == 1:
+        vector = start_indices
+        start_indices = [
+            vector[i] if isinstance(vector, np.ndarray) else index_in_dim(vector, i, keepdims=False)
+            for i in range(vector.shape[0])
+        ]
+    dims = aval_of(x).shape
+    if len(start_indices) != len(dims):
+        raise TypeError(
+            message(
+                name, "needs one start for each dimension.", got=f"{len(start_indices)} starts"
+            )
+        )
+    flags = (
+        [allow_negative] * len(dims) if isinstance(allow_negative, bool) else list(allow_negative)
+    )
+    dtype = _start_dtype(start_indices)
+    result = []
+    for start, n, negative in zip(start_indices, dims, flags, strict=True):
+        if isinstance(start, (int, np.integer)):
+            number = int(start) + (n if negative and start < 0 else 0)
+            result.append(np.asarray(number, dtype)[()])
+            continue
+        if aval_of(start).dtype != dtype or aval_of(start).weak_type:
+            start = convert.convert_element_type(start, dtype)
+        if negative and not dtypes.issubdtype(dtype, np.unsignedinteger):
+            zero, length = np.zeros((), dtype)[()], np.asarray(n, dtype)[()]
+            start = select.select_n(binary.lt(start, zero), start, binary.add(start, length))
+        result.append(start)
+    return result
+
+
+def _start_dtype(starts: Sequence[Any]) -> np.dtype[Any]:
+    """The dtype of starts: that of the first which is not a Python integer, int32 at least."""
+    for start in starts:
+        if not isinstance(start, int) and hasattr(start, "dtype"):
+            dtype = aval_of(start).dtype
+            if dtype.itemsize >= 4 and dtypes.issubdtype(dtype, np.integer):
+                return dtype  # type: ignore[no-any-return]
+    return np.dtype(np.int32)
+
+
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """A slice of `slice_sizes` from `start_indices`, which are values.
+
+    The starts are clamped, so that the slice lies inside the operand.
+
+    Shapes:     operand: T[s], starts: int[] for each dimension or int[ndim] -> T[slice_sizes].
+    Derivative: transposes to dynamic_update_slice.
+    Lowers to:  stablehlo.dynamic_slice.
+    Source:     mirrors jax.lax.dynamic_slice (0.10).
+
+    Raises:
+        TypeError: starts or sizes do not fit the operand.
+    """
+    starts = _starts("lax.dynamic_slice", operand, start_indices, allow_negative_indices)
+    sizes = arguments.int_tuple(slice_sizes, "lax.dynamic_slice", "slice_sizes")
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)
+
+
+def dynamic_update_slice(
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """`operand` with `update` written over the slice at `start_indices`, which are values.
+
+    The starts are clamped, so that the update lies inside the operand.
+
+    Shapes:     operand: T[s], update: T[t], starts: int[] for each dimension -> T[s].
+    Derivative: the update's cotangent is a dynamic_slice.
+    Lowers to:  stablehlo.dynamic_update_slice.
+    Source:     mirrors jax.lax.dynamic_update_slice (0.10).
+
+    Raises:
+        TypeError: starts or update do not fit the operand.
+    """
+    starts = _starts("lax.dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    return dynamic_update_slice_p.bind(operand, update, *starts)
+
+
+def slice_in_dim(
+    operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
+) -> Any:
+    """A slice along one dimension; negative bounds count from the end, None is the end.
+
+    Source: mirrors jax.lax.slice_in_dim (0.10).
+    """
+    dims = aval_of(operand).shape
+    axis = arguments.canonicalize_axis(axis, len(dims), "lax.slice_in_dim")
+    n = dims[axis]
+    start = 0 if start_index is None else operator.index(start_index)
+    limit = n if limit_index is None else operator.index(limit_index)
+    starts, limits, steps = [0] * len(dims), list(dims), [1] * len(dims)
+    starts[axis] = start + n if start < 0 else start
+    limits[axis] = limit + n if limit < 0 else limit
+    steps[axis] = operator.index(stride)
+    return slice(operand, starts, limits, None if stride == 1 else steps)
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """One position along a dimension.  Mirrors jax.lax.index_in_dim (0.10).
+
+    Raises:
+        IndexError: the position is out of range.
+    """
+    dims = aval_of(operand).shape
+    axis = arguments.canonicalize_axis(axis, len(dims), "lax.index_in_dim")
+    n = dims[axis]
+    position = operator.index(index)
+    wrapped = position + n if position < 0 else position
+    if not 0 <= wrapped < n:
+        raise IndexError(
+            message("lax.index_in_dim", f"index {position} is out of range.", got=f"size {n}")
+        )
+    out = slice_in_dim(operand, wrapped, wrapped + 1, 1, axis)
+    return out if keepdims else shape.squeeze(out, (axis,))
+
+
+def dynamic_slice_in_dim(
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`dynamic_slice` along one dimension.  Mirrors jax.lax.dynamic_slice_in_dim (0.10)."""
+    dims = aval_of(operand).shape
+    axis = arguments.canonicalize_axis(axis, len(dims), "lax.dynamic_slice_in_dim")
+    starts: list[Any] = [0] * len(dims)
+    starts[axis] = start_index
+    sizes = [*dims[:axis], operator.index(slice_size), *dims[axis + 1 :]]
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_index_in_dim(
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """One position, which is a value, along a dimension.
+
+    Source: mirrors jax.lax.dynamic_index_in_dim (0.10).
+    """
+    axis = arguments.canonicalize_axis(axis, aval_of(operand).ndim, "lax.dynamic_index_in_dim")
+    out = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
+    return out if keepdims else shape.squeeze(out, (axis,))
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any,
+    update: Any,
+    start_index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`dynamic_update_slice` along one dimension.
+
+    Source: mirrors jax.lax.dynamic_update_slice_in_dim (0.10).
+    """
+    axis = arguments.canonicalize_axis(
+        axis, aval_of(operand).ndim, "lax.dynamic_update_slice_in_dim"
+    )
+    starts: list[Any] = [0] * aval_of(operand).ndim
+    starts[axis] = start_index
+    return dynamic_update_slice(
+        operand, update, starts, allow_negative_indices=allow_negative_indices
+    )
+
+
+def dynamic_update_index_in_dim(
+    operand: Any,
+    update: Any,
+    index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """One position, which is a value, along a dimension replaced.
+
+    Source: mirrors jax.lax.dynamic_update_index_in_dim (0.10).
+    """
+    axis = arguments.canonicalize_axis(
+        axis, aval_of(operand).ndim, "lax.dynamic_update_index_in_dim"
+    )
+    if aval_of(update).ndim != aval_of(operand).ndim:
+        update = shape.expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )

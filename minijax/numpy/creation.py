@@ -1,0 +1,507 @@
+"""New arrays: of one value, or of given ones.  Ranges are in `ranges.py`, matrices by place in `matrices.py`.
+
+Where nothing is traced, small arrays with known elements are made on the host and copied, since
+compiling a program for each shape would take thousands of times as long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of, canonicalize_shape, shaped_array
+from minijax.core.errors import message
+from minijax.core.trace import Tracer, current
+from minijax.interpreters import eager
+from minijax.lax import creation as lax_creation
+from minijax.lax import shape
+from minijax.lax.convert import convert_to_type
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import (
+    broadcast_to,
+    check_array,
+)
+from minijax.runtime import array as runtime_array
+from minijax.runtime.array import Array, array_from_host
+from minijax.transforms.placement import device_put
+
+# Copying more elements than this takes longer than filling them on the device.
+_FEW = 1 << 16
+
+
+def made_on_host(size: int, dtype: Any) -> bool:
+    """Whether an array with known elements is best made on the host: outside traces, if small."""
+    return (
+        size <= _FEW
+        and current.value is eager.EAGER
+        and not dtypes.is_extended(dtype)
+        and dtypes.bit_width(dtype) >= 8
+    )
+
+
+def dtype_argument(name: str, dtype: Any, default: Any) -> Any:
+    """The dtype that a `dtype=` argument means, or the default one.
+
+    Raises:
+        TypeError: it is no dtype that arrays can have.
+    """
+    return default if dtype is None else dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+
+
+def on_device(x: Any, device: Any) -> Any:
+    """`x` where the argument `device=` wants it."""
+    return x if device is None else device_put(x, device)
+
+
+def _constant(name: str, dims: Any, value: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
+    dims = canonicalize_shape(dims, f"numpy.{name}")
+    if made_on_host(math.prod(dims), dtype):
+        return on_device(array_from_host(np.full(dims, value, dtype)), device)
+    filled = _filled_program if current.value is eager.EAGER else lax_creation.full
+    return on_device(filled(dims, value, dtype, sharding=out_sharding), device)
+
+
+_filled_program = one_program(static=("shape", "fill_value", "dtype", "sharding"))(
+    lax_creation.full
+)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of zeros.
+
+    Shapes:     -> dtype[shape].
+    Dtypes:     float32, or float64 with x64, by default.
+    Source:     mirrors jax.numpy.zeros.
+
+    Raises:
+        TypeError: the shape is no shape, or the dtype no dtype.
+    """
+    dtype = dtype_argument("zeros", dtype, dtypes.default_float_dtype())
+    return _constant("zeros", shape, 0, dtype, device, out_sharding)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of ones.
+
+    Shapes:     -> dtype[shape].
+    Dtypes:     float32, or float64 with x64, by default.
+    Source:     mirrors jax.numpy.ones.
+
+    Raises:
+        TypeError: the shape is no shape, or the dtype no dtype.
+    """
+    dtype = dtype_argument("ones", dtype, dtypes.default_float_dtype())
+    return _constant("ones", shape, 1, dtype, device, out_sharding)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array whose elements nobody relies on; they are zeros.
+
+    Shapes:     -> dtype[shape].
+    Dtypes:     float32, or float64 with x64, by default.
+    Source:     mirrors jax.numpy.empty.
+
+    Raises:
+        TypeError: the shape is no shape, or the dtype no dtype.
+    """
+    return zeros(shape, dtype, device=device, out_sharding=out_sharding)
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array of one value, or of the values of an array repeated to a shape.
+
+    Shapes:     fill_value: T[t] -> T[shape], where t broadcasts to the shape.
+    Dtypes:     that of `fill_value` by default, and as weak.
+    Source:     mirrors jax.numpy.full.
+
+    Raises:
+        TypeError: the shape is no shape, the dtype no dtype, or the value no array.
+        ValueError: the value does not broadcast to the shape.
+    """
+    fill_value = check_array("full", fill_value, "fill_value")
+    dims = canonicalize_shape(shape, "numpy.full")
+    aval = aval_of(fill_value)
+    weak = dtype is None and aval.weak_type
+    dtype = dtype_argument("full", dtype, aval.dtype)
+    is_known = not hasattr(fill_value, "aval")
+    if is_known and aval.ndim == 0 and made_on_host(math.prod(dims), dtype):
+        host = np.full(dims, np.asarray(fill_value).astype(dtype))
+        return on_device(array_from_host(host, shaped_array(dims, dtype, weak)), device)
+    return on_device(_repeated("full", convert_to_type(fill_value, dtype, weak), dims), device)
+
+
+def _repeated(name: str, x: Any, dims: tuple[int, ...]) -> Any:
+    source = aval_of(x).shape
+    try:
+        fits = np.broadcast_shapes(source, dims) == dims
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "the value does not broadcast to the shape.",
+                got={"fill_value": aval_of(x), "shape": dims},
+            )
+        )
+    return _broadcast_program(x, dims)
+
+
+_broadcast_program = one_program(static=("shape",))(broadcast_to)
+
+
+def _like(name: str, x: Any, value: Any, dtype: Any, dims: Any, device: Any, sharding: Any) -> Any:
+    described = x if hasattr(x, "shape") and hasattr(x, "dtype") else aval_of(check_array(name, x))
+    dims = canonicalize_shape(described.shape if dims is None else dims, f"numpy.{name}")
+    weak = dtype is None and dtypes.is_weakly_typed(x)
+    dtype = dtype_argument(name, dtype, dtypes.canonicalize_dtype(described.dtype))
+    if hasattr(value, "aval"):
+        return on_device(_repeated(name, convert_to_type(value, dtype, weak), dims), device)
+    value = np.asarray(value).astype(dtype)
+    if value.ndim == 0 and made_on_host(math.prod(dims), dtype):
+        host = np.full(dims, value)
+        return on_device(array_from_host(host, shaped_array(dims, dtype, weak)), device)
+    return on_device(_repeated(name, convert_to_type(value[()], dtype, weak), dims), device)
+
+
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """Zeros of the shape and dtype of `a`, where none are given.
+
+    Shapes:     a: T[s] -> T[s].
+    Source:     mirrors jax.numpy.zeros_like.
+
+    Raises:
+        TypeError: `a` is no array and describes none.
+    """
+    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
+
+
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """Ones of the shape and dtype of `a`, where none are given.
+
+    Shapes:     a: T[s] -> T[s].
+    Source:     mirrors jax.numpy.ones_like.
+
+    Raises:
+        TypeError: `a` is no array and describes none.
+    """
+    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
+
+
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """An array of the shape and dtype of `prototype` whose elements nobody relies on.
+
+    Shapes:     prototype: T[s] -> T[s].
+    Source:     mirrors jax.numpy.empty_like.
+
+    Raises:
+        TypeError: `prototype` is no array and describes none.
+    """
+    return _like("empty_like", prototype, 0, dtype, shape, device, None)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Any:
+    """An array of one value, with the shape and dtype of `a` where none are given.
+
+    Shapes:     a: T[s] -> T[s].
+    Source:     mirrors jax.numpy.full_like.
+
+    Raises:
+        TypeError: `a` is no array and describes none, or `fill_value` is no array.
+        ValueError: `fill_value` does not broadcast to the shape.
+    """
+    fill_value = check_array("full_like", fill_value, "fill_value")
+    return _like("full_like", a, fill_value, dtype, shape, device, None)
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array of the elements of numbers, arrays, nested lists, or what NumPy can read.
+
+    Python scalars make weakly typed arrays; lists of them do not.
+
+    Args:
+        object: the elements.
+        dtype: the dtype; by default the common one of the elements.
+        copy: whether an array of ours is copied.
+        order: "K" or "C"; others are refused.
+        ndmin: the least number of dimensions; missing ones are put in front.
+        device: where the array is placed.
+        out_sharding: must be None.
+
+    Shapes:     those of the nesting, with those of the arrays within.
+    Source:     mirrors jax.numpy.array.
+
+    Raises:
+        TypeError: an element is no number, or the dtype no dtype.
+        ValueError: an element is None, or the nesting is uneven.
+        OverflowError: a Python int does not fit into the dtype.
+        NotImplementedError: `order` is neither "K" nor "C".
+    """
+    if order not in {None, "K", "C"}:
+        raise NotImplementedError(
+            message("numpy.array", "elements are in row-major order.", got=f"order: {order!r}")
+        )
+    if dtype is not None:
+        dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.array")
+    made = _array_of(object, dtype, copy)
+    missing = ndmin - aval_of(made).ndim
+    if missing > 0:
+        made = shape.expand_dims(made, range(missing))
+    return on_device(made, device)
+
+
+def _array_of(x: Any, dtype: Any, copy: bool) -> Any:
+    if isinstance(x, (Array, Tracer)):
+        aval = x.aval
+        if dtype is None or (aval.dtype == dtype and not aval.weak_type):
+            return _copy_program(x) if copy else x
+        return astype(x, dtype)
+    if hasattr(x, "__jax_array__"):
+        return _array_of(x.__jax_array__(), dtype, copy)
+    if isinstance(x, (list, tuple)):
+        return _array_of_list(x, dtype)
+    if type(x) in dtypes.python_scalar_dtypes:
+        return array_from_host(x) if dtype is None else array_from_host(_host_array([x], dtype)[0])
+    return array_from_host(_checked_host_array(x, dtype))
+
+
+_copy_program = one_program()(shape.copy)
+
+
+def _checked_host_array(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """What NumPy reads from an object, if it is numbers."""
+    if x is None:
+        raise ValueError(message("numpy.array", "None is no array.", got="None"))
+    host = np.asarray(x)
+    if host.dtype.kind in "OUSMm":
+        raise TypeError(
+            message(
+                "numpy.array",
+                "the elements are not numbers.",
+                got=f"{x!r}, in NumPy of dtype {host.dtype}",
+            )
+        )
+    return host if dtype is None else host.astype(dtype)
+
+
+def _array_of_list(x: Any, dtype: Any) -> Any:
+    leaves = _leaves(x)
+    if any(isinstance(leaf, (Array, Tracer)) or hasattr(leaf, "aval") for leaf in leaves):
+        return _stacked(x, dtype)
+    if dtype is None:
+        if leaves:
+            dtype, _ = dtypes.lattice_result_type(*{_kind(leaf): leaf for leaf in leaves}.values())
+        else:
+            dtype = dtypes.default_float_dtype()
+    return array_from_host(_host_array(x, dtype))
+
+
+def _leaves(x: Any) -> list[Any]:
+    """The elements of nested lists.
+
+    Raises:
+        ValueError: one is None.
+        TypeError: one is no number.
+    """
+    if isinstance(x, (list, tuple)):
+        if x and all(type(item) is type(x[0]) for item in x) and type(x[0]) in _PLAIN:
+            return [x[0]]
+        return [leaf for item in x for leaf in _leaves(item)]
+    if hasattr(x, "__jax_array__"):
+        x = x.__jax_array__()
+    if not hasattr(x, "aval") and not isinstance(x, np.generic):
+        x = x if type(x) in _PLAIN else _checked_host_array(x, None)
+    return [x]
+
+
+_PLAIN = frozenset(dtypes.python_scalar_dtypes)
+
+
+def _kind(leaf: Any) -> Any:
+    """What promotion asks of an element."""
+    return type(leaf) if type(leaf) in _PLAIN else aval_of(leaf).dtype
+
+
+def _host_array(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(x, dtype)
+    except OverflowError as error:
+        raise OverflowError(
+            message("numpy.array", f"a Python int does not fit into {dtype}.", fix="dtype=float")
+        ) from error
+    except ValueError as error:
+        raise ValueError(
+            message(
+                "numpy.array",
+                "the nesting is uneven.",
+                got=str(error),
+                expected="lists of equal lengths at each depth",
+            )
+        ) from error
+    except TypeError:
+        # A float where an integer dtype was asked for, in a dtype that NumPy does not know itself.
+        return np.asarray(x).astype(dtype)
+
+
+def _stacked(x: Any, dtype: Any) -> Any:
+    """Nested lists with arrays among their elements."""
+    if not isinstance(x, (list, tuple)):
+        return _array_of(x, dtype, False)
+    parts = [_stacked(item, dtype) for item in x]
+    shapes = {aval_of(part).shape for part in parts}
+    if len(shapes) > 1:
+        raise ValueError(
+            message(
+                "numpy.array",
+                "the nesting is uneven.",
+                got=f"elements of shapes {', '.join(map(str, sorted(shapes)))}",
+                expected="elements of one shape at each depth",
+            )
+        )
+    if not parts:
+        return zeros((0,), dtype)
+    return _stack_program(*parts)
+
+
+@one_program()
+def _stack_program(*parts: Any) -> Any:
+    dtype, _ = dtypes.lattice_result_type(*parts)
+    parts = tuple(convert_to_type(part, dtype, weak_type=False) for part in parts)
+    return shape.concatenate([shape.expand_dims(part, (0,)) for part in parts], 0)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """As `array`, but arrays of ours pass uncopied unless `copy` says otherwise.
+
+    Shapes:     those of the nesting, with those of the arrays within.
+    Source:     mirrors jax.numpy.asarray.
+
+    Raises:
+        TypeError: an element is no number, or the dtype no dtype.
+        ValueError: an element is None, or the nesting is uneven.
+        OverflowError: a Python int does not fit into the dtype.
+    """
+    return array(a, dtype, bool(copy), order or "K", device=device, out_sharding=out_sharding)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """A copy of an array.
+
+    Shapes:     a: T[s] -> T[s].
+    Source:     mirrors jax.numpy.copy.
+    """
+    return array(check_array("copy", a), copy=True, order=order)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """`x` with elements of another dtype.
+
+    Floats become integers by dropping the fraction, complex numbers become real by dropping the
+    imaginary part, booleans say whether an element differs from zero.
+
+    Shapes:     x: T[s] -> dtype[s].
+    Source:     mirrors jax.numpy.astype.
+
+    Raises:
+        TypeError: `x` is no array, or the dtype no dtype.
+    """
+    x = check_array("astype", x)
+    dtype = dtype_argument("astype", dtype, dtypes.default_float_dtype())
+    aval = aval_of(x)
+    if hasattr(x, "aval") and aval.dtype == dtype and not aval.weak_type:
+        return on_device(_copy_program(x) if copy else x, device)
+    return on_device(_convert_program(x, dtype), device)
+
+
+def _as_dtype(x: Any, dtype: Any) -> Any:
+    return convert_to_type(x, dtype, weak_type=False)
+
+
+_convert_program = one_program(static=("dtype",))(_as_dtype)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array from an object of another library that speaks DLPack.
+
+    Shapes:     x: T[s] -> T[s].
+    Source:     mirrors jax.numpy.from_dlpack.
+
+    Raises:
+        TypeError: the object does not speak DLPack.
+    """
+    return runtime_array.from_dlpack(x, device=device, copy=copy)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """An array of the bytes of a buffer.  Mirrors jax.numpy.frombuffer.
+
+    Raises:
+        ValueError: the buffer's size does not fit.
+    """
+    return array(np.frombuffer(buffer, np.dtype(dtype), count, offset))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """An array of the numbers in a text.  Mirrors jax.numpy.fromstring.
+
+    Raises:
+        ValueError: the text does not hold such numbers.
+    """
+    return array(np.fromstring(string, np.dtype(dtype), count, sep=sep))
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def function(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError(
+            message(
+                f"numpy.{name}",
+                "reads from outside, which transformed functions must not.",
+                fix=f"minijax.numpy.asarray(numpy.{name}(...))",
+            )
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Refuses: what it reads may change.  Mirrors jax.numpy.{name}."
+    return function
+
+
+fromfile = _refused("fromfile")
+fromiter = _refused("fromiter")
+
+dtypes.ScalarType.make_array = staticmethod(  # type: ignore[assignment]
+    lambda value, dtype: asarray(value, dtype=dtype)
+)

@@ -1,0 +1,419 @@
+"""Matrices made or taken by place: identities, triangles, diagonals, grids of indices."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import arguments, binary, shape, slicing
+from minijax.lax import creation as lax_creation
+from minijax.lax.convert import convert_element_type
+from minijax.numpy import reductions, shaping
+from minijax.numpy.arithmetic import power
+from minijax.numpy.creation import asarray, dtype_argument, made_on_host, on_device, zeros
+from minijax.numpy.joining import stack
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import broadcast_to, check_array, pick
+from minijax.numpy.ranges import arange
+from minijax.numpy.selection import nonzero
+from minijax.runtime.array import array_from_host
+
+_INDEX = dtypes.int32
+
+
+def eye(
+    N: int,  # noqa: N803  NumPy's name
+    M: int | None = None,  # noqa: N803  NumPy's name
+    k: Any = 0,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """A matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+        N: how many rows.
+        M: how many columns; as many by default.
+        k: which diagonal: 0 is the main one, positive ones lie above.
+        dtype: the dtype; float32, or float64 with x64, by default.
+        device: where the matrix is placed.
+
+    Shapes:     -> dtype[N, M].
+    Source:     mirrors jax.numpy.eye.
+
+    Raises:
+        TypeError: a size is no integer of at least 0.
+    """
+    rows, columns = _sizes("eye", N, N if M is None else M)
+    dtype = dtype_argument("eye", dtype, dtypes.default_float_dtype())
+    if isinstance(k, (int, np.integer)) and made_on_host(rows * columns, dtype):
+        return on_device(array_from_host(np.eye(rows, columns, int(k), dtype)), device)
+    return on_device(_eye(rows, columns, k, dtype), device)
+
+
+def _sizes(name: str, *sizes: Any) -> tuple[int, ...]:
+    found = tuple(operator.index(n) for n in sizes)
+    if min(found) < 0:
+        raise ValueError(message(f"numpy.{name}", "sizes must not be negative.", got=str(found)))
+    return found
+
+
+@one_program(static=("rows", "columns", "dtype"))
+def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
+    return convert_element_type(_compared(binary.eq, (rows, columns), k), dtype)
+
+
+def _compared(comparison: Callable[..., Any], dims: tuple[int, ...], k: Any) -> Any:
+    """How the row of each place, moved by k, compares with its column."""
+    row = lax_creation.broadcasted_iota(_INDEX, dims, len(dims) - 2)
+    column = lax_creation.broadcasted_iota(_INDEX, dims, len(dims) - 1)
+    if isinstance(k, (int, np.integer)):
+        return comparison(binary.add(row, int(k)) if k else row, column)
+    return comparison(binary.add(row, convert_element_type(k, _INDEX)), column)
+
+
+def identity(n: int, dtype: Any = None) -> Any:
+    """The identity matrix of n rows.  Mirrors jax.numpy.identity."""
+    return eye(n, dtype=dtype)
+
+
+def tri(
+    N: int,  # noqa: N803  NumPy's name
+    M: int | None = None,  # noqa: N803  NumPy's name
+    k: int = 0,
+    dtype: Any = None,
+) -> Any:
+    """A matrix with ones on and below a diagonal, and zeros above.
+
+    Shapes:     -> dtype[N, M].
+    Dtypes:     float32, or float64 with x64, by default.
+    Source:     mirrors jax.numpy.tri.
+
+    Raises:
+        TypeError: a size is no integer of at least 0.
+    """
+    rows, columns = _sizes("tri", N, N if M is None else M)
+    dtype = dtype_argument("tri", dtype, dtypes.default_float_dtype())
+    if made_on_host(rows * columns, dtype):
+        return array_from_host(np.tri(rows, columns, operator.index(k), dtype))
+    return _tri(rows, columns, operator.index(k), dtype)
+
+
+@one_program(static=("rows", "columns", "k", "dtype"))
+def _tri(rows: int, columns: int, k: int, dtype: Any) -> Any:
+    return convert_element_type(_compared(binary.ge, (rows, columns), k), dtype)
+
+
+@one_program(static=("k",))
+def tril(m: Any, k: int = 0) -> Any:
+    """The lower triangles of matrices: zeros above diagonal k.
+
+    Shapes:     m: T[.., n, m] -> T[.., n, m].
+    Source:     mirrors jax.numpy.tril.
+
+    Raises:
+        ValueError: `m` has fewer than two dimensions.
+    """
+    return _triangle("tril", m, k, keep_below=True)
+
+
+@one_program(static=("k",))
+def triu(m: Any, k: int = 0) -> Any:
+    """The upper triangles of matrices: zeros below diagonal k.
+
+    Shapes:     m: T[.., n, m] -> T[.., n, m].
+    Source:     mirrors jax.numpy.triu.
+
+    Raises:
+        ValueError: `m` has fewer than two dimensions.
+    """
+    return _triangle("triu", m, k - 1, keep_below=False)
+
+
+def _triangle(name: str, m: Any, k: int, *, keep_below: bool) -> Any:
+    m = check_array(name, m, "m")
+    aval = aval_of(m)
+    _check_is_matrix(name, m)
+    below = broadcast_to(_compared(binary.ge, aval.shape[-2:], k), aval.shape)
+    nothing = broadcast_to(np.zeros((), aval.dtype)[()], aval.shape)
+    return pick(below, m, nothing) if keep_below else pick(below, nothing, m)
+
+
+def _check_is_matrix(name: str, x: Any) -> None:
+    if aval_of(x).ndim < 2:
+        raise ValueError(
+            message(
+                f"numpy.{name}", "an array of two dimensions or more is needed.", got=aval_of(x)
+            )
+        )
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """Rows and columns of the places on and below diagonal k of an n by m matrix.
+
+    Source:     mirrors jax.numpy.tril_indices.
+    """
+    return _indices_on_host(np.tril_indices(n, k, m))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """Rows and columns of the places on and above diagonal k of an n by m matrix.
+
+    Source:     mirrors jax.numpy.triu_indices.
+    """
+    return _indices_on_host(np.triu_indices(n, k, m))
+
+
+def _indices_on_host(places: Any) -> Any:
+    return tuple(asarray(place.astype(dtypes.default_int_dtype())) for place in places)
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """Rows and columns of the places on and below diagonal k of a matrix.
+
+    Source:     mirrors jax.numpy.tril_indices_from.
+
+    Raises:
+        ValueError: `arr` is no matrix.
+    """
+    rows, columns = _matrix_shape("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """Rows and columns of the places on and above diagonal k of a matrix.
+
+    Source:     mirrors jax.numpy.triu_indices_from.
+
+    Raises:
+        ValueError: `arr` is no matrix.
+    """
+    rows, columns = _matrix_shape("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
+    dims = np.shape(arr)
+    if len(dims) != 2:
+        raise ValueError(
+            message(f"numpy.{name}", "a matrix is needed.", got=f"an array of shape {dims}")
+        )
+    return dims
+
+
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
+) -> tuple[Any, Any]:
+    """Rows and columns of the places of an n by n matrix that `mask_func(matrix, k)` keeps.
+
+    Source:     mirrors jax.numpy.mask_indices.
+    """
+    ones = lax_creation.full((n, n), 1, _INDEX)
+    return nonzero(mask_func(ones, k), size=size)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+    """The indices of the main diagonal of an array of `ndim` dimensions of size n.
+
+    Source:     mirrors jax.numpy.diag_indices.
+
+    Raises:
+        ValueError: n or `ndim` is negative.
+    """
+    _sizes("diag_indices", n, ndim)
+    return (arange(n, dtype=int),) * ndim
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """The indices of the main diagonal of an array whose dimensions are equal.
+
+    Source:     mirrors jax.numpy.diag_indices_from.
+
+    Raises:
+        ValueError: `arr` has fewer than two dimensions, or unequal ones.
+    """
+    dims = np.shape(arr)
+    if len(dims) < 2 or len(set(dims)) > 1:
+        raise ValueError(
+            message(
+                "numpy.diag_indices_from",
+                "an array of two equal dimensions or more is needed.",
+                got=f"shape {dims}",
+            )
+        )
+    return diag_indices(dims[0], len(dims))
+
+
+@one_program(static=("offset", "axis1", "axis2"))
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonals of the matrices that lie in two dimensions; they become the last dimension.
+
+    Shapes:     a: T[n, m, ..] -> T[.., k], where k is the length of the diagonal.
+    Source:     mirrors jax.numpy.diagonal.
+
+    Raises:
+        ValueError: `a` has fewer than two dimensions, or the axes are equal or out of range.
+    """
+    a = check_array("diagonal", a, "a")
+    _check_is_matrix("diagonal", a)
+    ndim = aval_of(a).ndim
+    axes = arguments.canonicalize_axes((axis1, axis2), ndim, "numpy.diagonal")
+    others = [d for d in range(ndim) if d not in axes]
+    a = shape.transpose(a, (*others, *axes))
+    *outer, rows, columns = aval_of(a).shape
+    first = offset if offset >= 0 else -offset * columns
+    length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    if length == 0:
+        return lax_creation.full((*outer, 0), 0, aval_of(a).dtype)
+    # In row-major order, neighbours on a diagonal are one row and one column apart.
+    flat = shape.reshape(a, (*outer, rows * columns))
+    last = first + (length - 1) * (columns + 1)
+    return slicing.slice_in_dim(flat, first, last + 1, columns + 1, len(outer))
+
+
+@one_program(static=("k",))
+def diag(v: Any, k: int = 0) -> Any:
+    """The diagonal of a matrix; or the matrix that has a vector as its diagonal.
+
+    Shapes:     v: T[n, m] -> T[length of diagonal k]; v: T[n] -> T[n + |k|, n + |k|].
+    Source:     mirrors jax.numpy.diag.
+
+    Raises:
+        ValueError: `v` has neither one nor two dimensions.
+    """
+    v = check_array("diag", v, "v")
+    aval = aval_of(v)
+    if aval.ndim == 2:
+        return diagonal(v, k)
+    if aval.ndim != 1:
+        raise ValueError(
+            message("numpy.diag", "a vector or a matrix is needed.", got={"v": aval})
+        )
+    size = aval.size + abs(k)
+    padding = [(max(-k, 0), max(k, 0), 0)]
+    rows = shape.pad(v, np.zeros((), aval.dtype)[()], padding)
+    rows = shape.broadcast_in_dim(rows, (size, size), (0,))
+    nothing = broadcast_to(np.zeros((), aval.dtype)[()], (size, size))
+    return pick(_compared(binary.eq, (size, size), k), rows, nothing)
+
+
+@one_program(static=("k",))
+def diagflat(v: Any, k: int = 0) -> Any:
+    """The matrix that has the elements of an array on diagonal k.
+
+    Shapes:     v: T[s] -> T[n + |k|, n + |k|] for n elements.
+    Source:     mirrors jax.numpy.diagflat.
+    """
+    return diag(shaping.ravel(check_array("diagflat", v, "v")), k)
+
+
+@one_program(static=("offset", "axis1", "axis2", "dtype", "out"))
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
+    """The sums of the diagonals of the matrices that lie in two dimensions.
+
+    Shapes:     a: T[n, m, ..] -> T[..].
+    Dtypes:     all; narrow integers are widened, booleans counted.
+    Source:     mirrors jax.numpy.trace.
+
+    Raises:
+        ValueError: `a` has fewer than two dimensions, or the axes are equal or out of range.
+        NotImplementedError: `out` is given.
+    """
+    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+
+
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Any]:
+    """The coordinates of all points of a grid, one array for each of its dimensions.
+
+    Args:
+        xi: for each dimension, the coordinates along it.
+        copy: must be True: arrays do not share memory.
+        sparse: whether other dimensions than its own have size 1 in each result.
+        indexing: "ij": dimensions in the order given; "xy": with the first two exchanged.
+
+    Shapes:     T_i[n_i] for each -> T_i[n_0, n_1, ..] for each.
+    Source:     mirrors jax.numpy.meshgrid.
+
+    Raises:
+        ValueError: an array does not have one dimension, `copy` is False, or `indexing` unknown.
+    """
+    if not copy or indexing not in {"xy", "ij"}:
+        raise ValueError(
+            message(
+                "numpy.meshgrid",
+                "an option does not exist.",
+                got={"copy": copy, "indexing": repr(indexing)},
+                expected="copy=True, and indexing 'xy' or 'ij'",
+            )
+        )
+    arrays = [asarray(check_array("meshgrid", x)) for x in xi]
+    arrays = [shape.reshape(x, (1,)) if aval_of(x).ndim == 0 else x for x in arrays]
+    if any(aval_of(x).ndim != 1 for x in arrays):
+        raise ValueError(
+            message(
+                "numpy.meshgrid",
+                "arrays of one dimension are needed.",
+                got=" ".join(str(aval_of(x)) for x in arrays),
+            )
+        )
+    return list(_meshgrid(*arrays, sparse=sparse, swapped=indexing == "xy"))
+
+
+@one_program(static=("sparse", "swapped"))
+def _meshgrid(*arrays: Any, sparse: bool, swapped: bool) -> tuple[Any, ...]:
+    places = list(range(len(arrays)))
+    if swapped and len(arrays) > 1:
+        places[:2] = [1, 0]
+    sizes = [0] * len(arrays)
+    for place, x in zip(places, arrays, strict=True):
+        sizes[place] = aval_of(x).size
+    grids = []
+    for place, x in zip(places, arrays, strict=True):
+        dims = [1] * len(arrays) if sparse else sizes
+        dims = [sizes[place] if d == place else n for d, n in enumerate(dims)]
+        grids.append(shape.broadcast_in_dim(x, tuple(dims), (place,)))
+    return tuple(grids)
+
+
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+    """For each dimension of a shape, the array of all indices into it.
+
+    Shapes:     -> dtype[rank, *dimensions]; a tuple of arrays if `sparse`.
+    Dtypes:     int32, or int64 with x64, by default.
+    Source:     mirrors jax.numpy.indices.
+    """
+    dtype = dtype_argument("indices", dtype, dtypes.default_int_dtype())
+    dims = tuple(operator.index(n) for n in dimensions)
+    grids = meshgrid(*(arange(n, dtype=dtype) for n in dims), sparse=sparse, indexing="ij")
+    if sparse:
+        return tuple(grids)
+    return stack(grids) if grids else zeros((0,), dtype)
+
+
+@one_program(static=("N", "increasing"))
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803
+    """The matrix whose columns are the powers of a vector, the highest first by default.
+
+    Shapes:     x: T[n] -> T[n, N].
+    Dtypes:     numeric.
+    Source:     mirrors jax.numpy.vander.
+
+    Raises:
+        ValueError: `x` does not have one dimension, or N is negative.
+    """
+    x = check_array("vander", x)
+    if aval_of(x).ndim != 1:
+        raise ValueError(message("numpy.vander", "a vector is needed.", got={"x": aval_of(x)}))
+    (columns,) = _sizes("vander", aval_of(x).size if N is None else N)
+    exponents = arange(columns) if increasing else arange(columns - 1, -1, -1)
+    return power(shape.expand_dims(x, (1,)), shape.expand_dims(exponents, (0,)))

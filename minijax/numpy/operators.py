@@ -1,0 +1,338 @@
+"""The operators and methods of arrays and tracers: what `x + y`, `x.sum()` and `x.T` mean.
+
+They are functions of this room, given to `core/operators.py` through its hook.  Two arrays, or an
+array and a Python scalar, outside traces go straight to the C++ program of the function.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from minijax.core import dtypes, hooks
+from minijax.core.errors import message
+from minijax.core.trace import Tracer
+from minijax.lax import convert
+from minijax.numpy import (
+    arithmetic,
+    contraction,
+    creation,
+    elementary,
+    indexing,
+    joining,
+    logic,
+    matrices,
+    reductions,
+    selection,
+    shaping,
+    updates,
+)
+from minijax.numpy.one_program import native_program, one_program
+from minijax.runtime.array import Array
+from minijax.transforms.placement import device_put
+
+_FAST = frozenset((Array, bool, int, float, complex))
+_OPERANDS = (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)
+
+_Operator = Callable[[Any, Any], Any]
+
+
+def _is_operand(x: Any) -> bool:
+    return isinstance(x, _OPERANDS) or hasattr(x, "__jax_array__")
+
+
+def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
+    """An operator and its reflection, `__add__` and `__radd__`, from a function of two arrays."""
+    body = getattr(function, "__wrapped__", function)
+    native = native_program(body)
+
+    def operate(self: Any, other: Any) -> Any:
+        kind = type(other)
+        if kind in _FAST:
+            return native(self, other) if type(self) is Array else body(self, other)
+        return function(self, other) if _is_operand(other) else NotImplemented
+
+    def reflected(self: Any, other: Any) -> Any:
+        kind = type(other)
+        if kind in _FAST:
+            return native(other, self) if type(self) is Array else body(other, self)
+        return function(other, self) if _is_operand(other) else NotImplemented
+
+    return {f"__{name}__": operate, f"__r{name}__": reflected}
+
+
+def _comparison(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
+    """A comparison; Python finds the reflected one itself."""
+    return {f"__{name}__": _binary(function, name)[f"__{name}__"]}
+
+
+def _power(self: Any, exponent: Any) -> Any:
+    return arithmetic.power(self, exponent) if _is_operand(exponent) else NotImplemented
+
+
+def _reflected_power(self: Any, base: Any) -> Any:
+    return arithmetic.power(base, self) if _is_operand(base) else NotImplemented
+
+
+def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    body = getattr(function, "__wrapped__", function)
+    native = native_program(body)
+
+    def operate(self: Any) -> Any:
+        return native(self) if type(self) is Array else body(self)
+
+    return operate
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    if ndigits is None:
+        return creation.astype(elementary.round(self), int)
+    return elementary.round(self, ndigits)
+
+
+def _set_item(self: Any, index: Any, value: Any) -> NoReturn:
+    raise TypeError(
+        message(
+            "indexing",
+            "arrays do not change.",
+            got=f"an assignment to elements of {self.aval}",
+            fix="x = x.at[index].set(value)",
+        )
+    )
+
+
+def _contains(self: Any, item: Any) -> bool:
+    if self.ndim != 1:
+        raise ValueError(
+            message(
+                "in", "only an array of one dimension can be searched.", got=str(self.aval)
+            )
+        )
+    return bool(reductions.any(logic.equal(self, item)))
+
+
+def _iterate(self: Any) -> Iterator[Any]:
+    if self.ndim == 0:
+        raise TypeError(message("iter", "a scalar array has no elements.", got=str(self.aval)))
+    return iter(joining.unstack(self))
+
+
+def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+    """`x.reshape(2, 3)` or `x.reshape((2, 3))`."""
+    dims = args[0] if len(args) == 1 else args
+    return shaping.reshape(self, dims, order, out_sharding=out_sharding)
+
+
+def _transpose(self: Any, *args: Any) -> Any:
+    """`x.transpose()`, `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
+    if not args:
+        return shaping.transpose(self)
+    axes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    return shaping.transpose(self, axes)
+
+
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    return shaping.ravel(self, order, out_sharding=out_sharding)
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    return creation.astype(self, dtype, copy=copy, device=device)
+
+
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    return arithmetic.clip(self, min, max)
+
+
+def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
+    return selection.compress(condition, self, axis, **options)
+
+
+def _copy(self: Any) -> Any:
+    return creation.copy(self)
+
+
+@one_program(static=("dtype",))
+def _bits_as(x: Any, dtype: Any) -> Any:
+    """Reads the bits of `x` as elements of another width; the last dimension grows or shrinks."""
+    old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(dtype)
+    if x.dtype == dtypes.bool_:
+        x = convert.convert_element_type(x, dtypes.uint8)
+    if dtype == dtypes.bool_:
+        bits = convert.bitcast_convert_type(x, dtypes.uint8)
+        return logic.not_equal(bits, 0)
+    if old == new:
+        return convert.bitcast_convert_type(x, dtype)
+    if x.ndim == 0 or (old < new and x.shape[-1] * old % new):
+        raise ValueError(
+            message(
+                "view",
+                "the last dimension does not hold whole elements of the new dtype.",
+                got={"x": x.aval, "dtype": dtype},
+            )
+        )
+    *outer, last = x.shape
+    if old > new:
+        parts = convert.bitcast_convert_type(x, dtype)
+        return shaping.reshape(parts, (*outer, last * old // new))
+    groups = shaping.reshape(x, (*outer, last * old // new, new // old))
+    return convert.bitcast_convert_type(groups, dtype)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The bits of the array, read as elements of another dtype."""
+    if type is not None:
+        raise NotImplementedError(message("view", "only `dtype` is understood.", got="type=..."))
+    dtype = creation.dtype_argument("view", dtype, dtypes.default_float_dtype())
+    kinds = (np.complexfloating,)
+    if any(dtypes.issubdtype(d, kind) for d in (self.dtype, dtype) for kind in kinds):
+        if dtype == self.dtype:
+            return self
+        return _complex_view(self, dtype)
+    return _bits_as(self, dtype)
+
+
+def _complex_view(x: Any, dtype: Any) -> Any:
+    """Complex numbers as pairs of their parts, and the other way round."""
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        pairs = joining.stack([elementary.real(x), elementary.imag(x)], -1)
+        return _view(shaping.reshape(pairs, (*x.shape[:-1], -1)), dtype)
+    parts = _view(x, dtypes.real_dtype_of(dtype))
+    pairs = shaping.reshape(parts, (*parts.shape[:-1], -1, 2))
+    return pairs[..., 0] + creation.asarray(1j, dtype) * pairs[..., 1]
+
+
+def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    if stream is not None:
+        raise NotImplementedError(message("to_device", "streams are not understood."))
+    return device_put(self, device)
+
+
+def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
+        raise ValueError(
+            message("__array_namespace__", "this version is not known.", got=str(api_version))
+        )
+    return sys.modules["minijax.numpy"]
+
+
+def _flat(self: Any) -> NoReturn:
+    raise NotImplementedError(
+        message("flat", "arrays have no iterator over all elements.", fix="x.ravel()")
+    )
+
+
+_ARITHMETIC = {
+    "add": arithmetic.add,
+    "sub": arithmetic.subtract,
+    "mul": arithmetic.multiply,
+    "truediv": arithmetic.divide,
+    "floordiv": arithmetic.floor_divide,
+    "mod": arithmetic.remainder,
+    "divmod": arithmetic.divmod,
+    "matmul": contraction.matmul,
+    "and": logic.bitwise_and,
+    "or": logic.bitwise_or,
+    "xor": logic.bitwise_xor,
+    "lshift": logic.left_shift,
+    "rshift": logic.right_shift,
+}
+
+_COMPARISONS = {
+    "eq": logic.equal,
+    "ne": logic.not_equal,
+    "lt": logic.less,
+    "le": logic.less_equal,
+    "gt": logic.greater,
+    "ge": logic.greater_equal,
+}
+
+_UNARY = {
+    "__neg__": arithmetic.negative,
+    "__pos__": arithmetic.positive,
+    "__abs__": arithmetic.absolute,
+    "__invert__": logic.bitwise_not,
+}
+
+_SPECIAL: dict[str, Any] = {
+    "__pow__": _power,
+    "__rpow__": _reflected_power,
+    "__round__": _round,
+    "__getitem__": indexing.getitem,
+    "__setitem__": _set_item,
+    "__contains__": _contains,
+    "__iter__": _iterate,
+    "__array_namespace__": _array_namespace,
+}
+
+_METHODS = {
+    "all": reductions.all,
+    "any": reductions.any,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+    "argpartition": selection.argpartition,
+    "argsort": selection.argsort,
+    "astype": _astype,
+    "choose": selection.choose,
+    "clip": _clip,
+    "clone": _copy,
+    "compress": _compress,
+    "conj": elementary.conjugate,
+    "conjugate": elementary.conjugate,
+    "copy": _copy,
+    "cumprod": reductions.cumprod,
+    "cumsum": reductions.cumsum,
+    "diagonal": matrices.diagonal,
+    "dot": contraction.dot,
+    "flatten": _flatten,
+    "max": reductions.max,
+    "mean": reductions.mean,
+    "min": reductions.min,
+    "nonzero": selection.nonzero,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
+    "ravel": shaping.ravel,
+    "repeat": shaping.repeat,
+    "reshape": _reshape,
+    "round": elementary.round,
+    "searchsorted": selection.searchsorted,
+    "sort": selection.sort,
+    "squeeze": shaping.squeeze,
+    "std": reductions.std,
+    "sum": reductions.sum,
+    "swapaxes": shaping.swapaxes,
+    "take": selection.take,
+    "to_device": _to_device,
+    "trace": matrices.trace,
+    "transpose": _transpose,
+    "var": reductions.var,
+    "view": _view,
+}
+
+_PROPERTIES: dict[str, Callable[[Any], Any]] = {
+    "T": shaping.transpose,
+    "at": updates.at,
+    "flat": _flat,
+    "imag": elementary.imag,
+    "itemsize": lambda self: self.dtype.itemsize,
+    "mT": shaping.matrix_transpose,
+    "nbytes": lambda self: self.size * self.dtype.itemsize,
+    "real": elementary.real,
+}
+
+
+def fill() -> None:
+    """Gives arrays and tracers their operators and methods."""
+    found: dict[str, Any] = {**_SPECIAL, **_METHODS}
+    for name, function in _ARITHMETIC.items():
+        found |= _binary(function, name)
+    for name, function in _COMPARISONS.items():
+        found |= _comparison(function, name)
+    found |= {name: _unary(function) for name, function in _UNARY.items()}
+    found |= {name: property(function) for name, function in _PROPERTIES.items()}
+    hooks.fill_operators(found)
+
+
+fill()

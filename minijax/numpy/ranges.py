@@ -1,0 +1,282 @@
+"""Arrays of numbers that follow a rule: ranges, spaced samples, functions of indices."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of, canonicalize_shape
+from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.trace import Tracer
+from minijax.lax import binary, shape
+from minijax.lax import creation as lax_creation
+from minijax.lax.convert import convert_to_type
+from minijax.lax.power import pow_p
+from minijax.lax.unary import exp, floor, log
+from minijax.numpy.arithmetic import is_kind
+from minijax.numpy.creation import astype, dtype_argument, made_on_host, on_device
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import broadcast_to, check_array, pick, promote, promote_all
+from minijax.runtime.array import array_from_host
+from minijax.transforms.vmap import vmap
+
+
+def _known_number(name: str, argument: str, x: Any) -> Any:
+    """A bound of `arange` as a Python or NumPy scalar."""
+    if isinstance(x, Tracer) and x.concrete() is None:
+        raise ConcretizationTypeError(
+            message(
+                f"numpy.{name}",
+                f"`{argument}` decides on the shape, so it must be known.",
+                got=str(x.aval),
+                fix="mark the argument as static (jit's static_argnums)",
+            )
+        )
+    if type(x) in dtypes.python_scalar_dtypes:
+        return x
+    value = np.asarray(check_array(name, x, argument))
+    if value.ndim:
+        raise TypeError(
+            message(f"numpy.{name}", f"`{argument}` must be a scalar.", got=f"shape {value.shape}")
+        )
+    return value[()]
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Numbers from `start`, 0 if only one bound is given, in steps of `step` up to below `stop`.
+
+    Shapes:     -> T[ceil((stop - start) / step)].
+    Dtypes:     real; by default the common one of the bounds.
+    Source:     mirrors jax.numpy.arange.
+
+    Raises:
+        ConcretizationTypeError: a bound is traced.
+        ValueError: a bound is complex.
+        ZeroDivisionError: the step is 0.
+    """
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    bounds = {"start": start, "stop": stop, "step": step}
+    start, stop, step = (_known_number("arange", key, x) for key, x in bounds.items())
+    if any(np.iscomplexobj(x) for x in (start, stop, step)):
+        raise ValueError(message("numpy.arange", "bounds must be real.", got=bounds))
+    joined, _ = dtypes.lattice_result_type(*bounds.values())
+    dtype = dtype_argument("arange", dtype, joined)
+    size = int(max(math.ceil((stop - start) / step), 0))
+    if dtypes.issubdtype(dtype, np.integer) and made_on_host(size, dtype):
+        return on_device(array_from_host(_counted_on_host(start, step, size, dtype)), device)
+    return on_device(_counted(start, step, size, dtype), device)
+
+
+def _counted_on_host(start: Any, step: Any, size: int, dtype: Any) -> np.ndarray[Any, Any]:
+    count = np.arange(size, dtype=np.int64)
+    if isinstance(start, (int, np.integer)) and isinstance(step, (int, np.integer)):
+        count = count * int(step) + int(start)
+    else:
+        start, step = (np.asarray(x).astype(dtype).astype(np.int64) for x in (start, step))
+        count = count * step + start
+    return count.astype(dtype)
+
+
+def _count(start: Any, step: Any, size: int, dtype: Any) -> Any:
+    numbers = lax_creation.iota(dtype, size)
+    if step != 1:
+        numbers = binary.mul(numbers, np.asarray(step).astype(dtype)[()])
+    return numbers if start == 0 else binary.add(np.asarray(start).astype(dtype)[()], numbers)
+
+
+_counted = one_program(static=("start", "step", "size", "dtype"))(_count)
+
+
+def _sample_count(name: str, num: Any) -> int:
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(
+            message(f"numpy.{name}", "the number of samples must not be negative.", got=str(num))
+        )
+    return num
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop`.
+
+    Args:
+        start: the first number, or an array of them.
+        stop: the last number, or an array of them.
+        num: how many numbers.
+        endpoint: whether `stop` itself is among them.
+        retstep: whether the distance of neighbours is returned too.
+        dtype: the dtype of the result; numbers are rounded down for an integer one.
+        axis: where the new dimension stands.
+        device: where the array is placed.
+
+    Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
+    Dtypes:     inexact by default.
+    Source:     mirrors jax.numpy.linspace.
+
+    Raises:
+        ValueError: `num` is negative.
+    """
+    num = _sample_count("linspace", num)
+    if dtype is not None:
+        dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.linspace")
+    samples, distance = _linspace(start, stop, num, endpoint, dtype, axis)
+    samples = on_device(samples, device)
+    return (samples, distance) if retstep else samples
+
+
+@one_program(static=("num", "endpoint", "dtype", "axis"))
+def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    """The numbers, and the distance of neighbours."""
+    start, stop = promote_all("linspace", start, stop)
+    given = aval_of(start).dtype
+    wide = given if dtype is None else dtypes.lattice_result_type(given, dtype)[0]
+    computed = dtypes.to_inexact_dtype(wide)
+    dims = np.broadcast_shapes(aval_of(start).shape, aval_of(stop).shape)
+    start, stop = (
+        broadcast_to(convert_to_type(x, computed, weak_type=False), dims) for x in (start, stop)
+    )
+    gaps = num - 1 if endpoint else num
+    distance = binary.div(binary.sub(stop, start), float(gaps) if gaps > 0 else np.nan)
+    axis = operator.index(axis) % (len(dims) + 1)
+    whole = (*dims[:axis], num, *dims[axis:])
+    kept = [d for d in range(len(whole)) if d != axis]
+    place = lax_creation.broadcasted_iota(computed, whole, axis)
+    first, last, step = (
+        shape.broadcast_in_dim(x, whole, kept) for x in (start, stop, distance)
+    )
+    samples = first if gaps <= 0 else binary.add(first, binary.mul(place, step))
+    if endpoint and num > 1:
+        samples = pick(binary.eq(place, num - 1), last, samples)
+    if dtype is None:
+        return samples, distance
+    if dtypes.issubdtype(dtype, np.integer) and not is_kind(samples, np.complexfloating):
+        samples = floor(samples)
+    return convert_to_type(samples, dtype, weak_type=False), distance
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`num` numbers from `base ** start` to `base ** stop` whose logarithms are evenly spaced.
+
+    Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
+    Dtypes:     inexact by default.
+    Source:     mirrors jax.numpy.logspace.
+
+    Raises:
+        ValueError: `num` is negative.
+    """
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    powers = _power_program(base, exponents)
+    return powers if dtype is None else astype(powers, dtype)
+
+
+@one_program()
+def _power_program(base: Any, exponents: Any) -> Any:
+    return pow_p.bind(*promote("logspace", base, exponents))
+
+
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`num` numbers from `start` to `stop` with one ratio between neighbours.
+
+    Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
+    Dtypes:     inexact by default.
+    Source:     mirrors jax.numpy.geomspace.
+
+    Raises:
+        ValueError: `num` is negative.
+    """
+    num = _sample_count("geomspace", num)
+    if dtype is not None:
+        dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.geomspace")
+    return _geomspace(start, stop, num, endpoint, dtype, axis)
+
+
+@one_program(static=("num", "endpoint", "dtype", "axis"))
+def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    start, stop = promote_all("geomspace", start, stop)
+    given = aval_of(start).dtype
+    wide = given if dtype is None else dtypes.lattice_result_type(given, dtype)[0]
+    computed = dtypes.to_inexact_dtype(wide)
+    start, stop = (convert_to_type(x, computed, weak_type=False) for x in (start, stop))
+    dims = np.broadcast_shapes(aval_of(start).shape, aval_of(stop).shape)
+    start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
+    # start * (stop / start) ** t for t from 0 to 1: negative and complex numbers need no care.
+    exponents, _ = _linspace(
+        np.zeros((), computed), log(binary.div(stop, start)), num, endpoint, None, axis
+    )
+    axis = operator.index(axis) % (len(dims) + 1)
+    kept = [d for d in range(len(dims) + 1) if d != axis]
+    whole = aval_of(exponents).shape
+    first, last = (shape.broadcast_in_dim(x, whole, kept) for x in (start, stop))
+    samples = binary.mul(first, exp(exponents))
+    if endpoint and num > 1:
+        place = lax_creation.broadcasted_iota(dtypes.int32, whole, axis)
+        samples = pick(binary.eq(place, num - 1), last, samples)
+    return samples if dtype is None else convert_to_type(samples, dtype, weak_type=False)
+
+
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:
+    """The values of a function of indices, called once with arrays of all of them.
+
+    Shapes:     -> T[shape], where the function maps indices to T[].
+    Source:     mirrors jax.numpy.fromfunction.
+
+    Raises:
+        TypeError: the shape is no shape.
+    """
+    dims = canonicalize_shape(shape, "numpy.fromfunction")
+    dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.fromfunction")
+    mapped = function
+    for axis in reversed(range(len(dims))):
+        in_axes = [None] * len(dims)
+        in_axes[axis] = 0
+        mapped = _mapped_over_one(mapped, tuple(in_axes), kwargs if axis == len(dims) - 1 else {})
+    return mapped(*(arange(n, dtype=dtype) for n in dims))
+
+
+def _mapped_over_one(
+    function: Callable[..., Any], in_axes: tuple[int | None, ...], options: dict[str, Any]
+) -> Callable[..., Any]:
+    return vmap(functools.partial(function, **options), in_axes=in_axes)
