@@ -28,6 +28,7 @@ def observe(jax: Any, names: list[str]) -> dict[str, Any]:
 
 
 def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, Any]:
+    args = jax.tree.map(lambda x: jax.device_put(x) if isinstance(x, np.ndarray) else x, args)
     try:
         results, tree = jax.tree.flatten(function(*args))
     except Exception as error:  # noqa: BLE001 - which error a program raises is an observation
@@ -40,7 +41,7 @@ def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, An
     try:
         jaxpr = jax.make_jaxpr(function)(*args)
         seen["jaxpr"] = normalised(str(jaxpr))
-        seen["equations"] = list(_equations(jaxpr.jaxpr, _Names()))
+        seen["equations"] = list(_equations(jaxpr.jaxpr, _names(jaxpr.jaxpr)))
         seen["calls"] = any(eqn.primitive.name in _CALLS for eqn in jaxpr.jaxpr.eqns)
     except Exception as error:  # noqa: BLE001 - as above
         seen["jaxpr"] = f"{type(error).__name__}: {error}"[:300]
@@ -49,13 +50,15 @@ def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, An
 
 
 def _type(jax: Any, x: Any) -> str:
+    if not hasattr(x, "dtype"):
+        return type(x).__name__
     aval = jax.typeof(x)
     weak = " weak" if getattr(aval, "weak_type", False) else ""
     return f"{aval.dtype}[{','.join(map(str, aval.shape))}]{weak}"
 
 
 def _values(jax: Any, x: Any) -> Any:
-    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
     array = np.asarray(x)
     if array.dtype == jax.dtypes.float0:
@@ -80,9 +83,11 @@ def normalised(text: str) -> str:
 class _Names:
     """Names for variables, in the order they are met."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: list[Any]) -> None:
         self.known: dict[Any, str] = {}
         self.count = 0
+        for variable in inputs:
+            self.bind(variable)
 
     def bind(self, variable: Any) -> str:
         """A new name for a variable."""
@@ -95,6 +100,10 @@ class _Names:
         if hasattr(atom, "val"):
             return f"{np.asarray(atom.val).tolist()}:{_short(atom.aval)}"
         return self.known[atom] if atom in self.known else self.bind(atom)
+
+
+def _names(jaxpr: Any) -> _Names:
+    return _Names([*jaxpr.constvars, *jaxpr.invars])
 
 
 def _short(aval: Any) -> str:
@@ -129,7 +138,7 @@ def _param(value: Any) -> str:
     """A parameter as text: nested jaxprs by their equations, functions only as such."""
     nested = getattr(value, "jaxpr", value)
     if hasattr(nested, "eqns"):
-        return "{" + "; ".join(_equations(nested, _Names())) + "}"
+        return "{" + "; ".join(_equations(nested, _names(nested))) + "}"
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_param, value))})"
     if inspect.isfunction(value):

@@ -74,7 +74,7 @@ def _types(jax: Any) -> Programs:
     jnp = jax.numpy
     return {
         "weak-scalar": (lambda x: [x * 2, x + 1.5, 3 - x], (X,)),
-        "weak-input": (lambda a: [a + 1, a * 2.0], (2,)),
+        "weak-input": (jax.jit(lambda a: [a + 1, a * 2.0]), (2,)),
         "weak-float-integer": (lambda i: i * 2.5, (I,)),
         "weak-where": (lambda b: jnp.where(b, 1, 2.0), (B,)),
         "promote-half-bfloat": (lambda h, b: h + b, (H, BF)),

@@ -123,10 +123,11 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
 
     Raises:
         ValueError: the keys of a dict cannot be sorted, or a registered function misbehaves.
+        RecursionError: the tree contains itself.
     """
     try:
         return _flatten(tree, is_leaf)  # type: ignore[no-any-return]
-    except ValueError as error:
+    except (ValueError, SystemError) as error:
         raise tree_errors.flatten_error(tree, is_leaf, error) from None
 
 
@@ -203,7 +204,7 @@ def flatten_with_path(
     """
     try:
         return _flatten_with_path(tree, _path_predicate(is_leaf, is_leaf_takes_path))  # type: ignore[no-any-return]
-    except ValueError as error:
+    except (ValueError, SystemError) as error:
         raise tree_errors.flatten_error(tree, None, error) from None
 
 

@@ -126,7 +126,7 @@ def _explanation(first: PyTreeDef, second: PyTreeDef, *, prefix: bool) -> tuple[
         return "their lengths differ", f"use as many entries in both{or_leaf}"
     return (
         "their metadata differ",
-        "use equal metadata; they have to be hashable and comparable, so arrays belong in children",
+        "use equal metadata; they must be hashable and comparable, so arrays belong in children",
     )
 
 
@@ -169,7 +169,7 @@ def mismatch_error(
 def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
-    """Why `prefix_tree` is no prefix of `full_tree`: one function from its name to an error each."""
+    """Why `prefix_tree` is no prefix of `full_tree`: functions from its name to an error."""
     prefix = tree_registry.registry.flatten(prefix_tree, is_leaf)[1]
     leaves, full = tree_registry.registry.flatten(full_tree)
     return [_error_of_name(found) for found in differences(prefix, full, leaves, prefix=True)]
@@ -214,9 +214,11 @@ def map_error(
 
 
 def flatten_error(
-    tree: Any, is_leaf: Callable[[Any], bool] | None, original: ValueError
-) -> ValueError:
+    tree: Any, is_leaf: Callable[[Any], bool] | None, original: ValueError | SystemError
+) -> Exception:
     """The error of a tree that cannot be flattened, with the place of the guilty node."""
+    if isinstance(original, SystemError):
+        return _depth_error(original)
     path: KeyPath[Any] = ()
     node = tree
     while (step := _guilty_child(node, is_leaf)) is not None:
@@ -233,6 +235,20 @@ def flatten_error(
             got=f"{place}: keys {_listed(list(node))}",
             expected="keys that compare with each other: the order of leaves is that of the keys",
             fix="use keys of one type, or a collections.OrderedDict, which keeps its own order",
+        )
+    )
+
+
+def _depth_error(original: SystemError) -> Exception:
+    # C++ leaves Python's RecursionError behind, which becomes the cause of a SystemError.
+    if not isinstance(original.__cause__, RecursionError):
+        return original
+    return RecursionError(
+        message(
+            "tree.flatten",
+            "the tree is nested too deeply, or contains itself.",
+            expected="fewer levels than sys.getrecursionlimit()",
+            fix="break the cycle, or stack the levels into one array and scan over it",
         )
     )
 

@@ -64,6 +64,16 @@ class _UserRegistry(_Registry):
         super().register_dataclass_node(*arguments)
         _data_fields[nodetype] = tuple(data_fields)
 
+    def flatten_one_level_with_keys(
+        self, tree: Any
+    ) -> tuple[tuple[KeyLeafPair, ...], Hashable] | None:
+        one_level = self.flatten_one_level(tree)
+        if one_level is None:
+            return None
+        # jaxlib's method gives all children of a named tuple the key of the first.
+        pairs, _ = self.flatten_with_path(tree, lambda path, _: len(path) == 1)
+        return tuple((path[0], child) for path, child in pairs), one_level[1]
+
 
 dispatch_registry = _Registry("dispatch_registry")
 """User trees, and arrays as nodes around their buffers: what jaxlib's call path flattens."""

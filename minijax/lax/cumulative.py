@@ -22,9 +22,9 @@ from minijax.lax.binary import add, max, min, mul, ne, sub
 from minijax.lax.families import INEXACT, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.folding import scan
-from minijax.lax.reduce import Identity, highest, lowest, one, zero
-from minijax.lax.reduce_window import reduce_window
-from minijax.lax.select import select
+from minijax.lax.reduction import Identity, highest, lowest, one, zero
+from minijax.lax.window_reduction import reduce_window
+from minijax.lax.choice import select
 from minijax.lax.shape import pad, reshape, rev, split
 from minijax.lax.unary import exp, log1p
 

@@ -15,7 +15,7 @@ import numpy as np
 from minijax.lax.binary import add, bitwise_or, div, eq, gt, le, lt, mul, sub
 from minijax.lax.convergence import Computation, epsilon, full_like
 from minijax.lax.families import FLOAT, Binary, operands
-from minijax.lax.select import select
+from minijax.lax.choice import select
 from minijax.lax.special import digamma, lgamma
 from minijax.lax.unary import abs, bitwise_not, exp, log, neg
 

@@ -29,7 +29,7 @@ from minijax.lax.families import (
     check_dtype,
     operand,
 )
-from minijax.lax.select import select
+from minijax.lax.choice import select
 from minijax.lax.unary import apply_accurately, log
 
 

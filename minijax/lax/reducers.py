@@ -22,7 +22,7 @@ from minijax.interpreters.tangents import Zero
 from minijax.lax.arguments import int_tuple, is_array
 from minijax.lax.families import BITS, check_same_dtype, operand
 from minijax.lax.folding import elementwise, fold, halves
-from minijax.lax.reduce import (
+from minijax.lax.reduction import (
     Identity,
     reduce_and_p,
     reduce_max_p,

@@ -22,7 +22,7 @@ from minijax.interpreters.structural import jvp_of_linear, moveaxis, to_batch_di
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
 from minijax.lax.families import check_same_dtype, operand, operands
-from minijax.lax.select import select_n
+from minijax.lax.choice import select_n
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
 

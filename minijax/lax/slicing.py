@@ -17,7 +17,7 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
-from minijax.lax import arguments, binary, convert, gather, scatter, select, shape
+from minijax.lax import arguments, binary, convert, gathering, scattering, choice, shape
 
 
 
@@ -209,14 +209,14 @@ class DynamicSlice(Primitive):
         index = _stacked_starts(starts, start_dims, size)
         rank = len(slice_sizes)
         batched = d is not None
-        numbers = gather.GatherDimensionNumbers(
+        numbers = gathering.GatherDimensionNumbers(
             offset_dims=tuple(range(1, rank + 1)),
             collapsed_slice_dims=(),
             start_index_map=tuple(range(batched, rank + batched)),
             operand_batching_dims=(0,) if batched else (),
             start_indices_batching_dims=(0,) if batched else (),
         )
-        out = gather.gather(
+        out = gathering.gather(
             moveaxis(x, d, 0) if batched else x,
             index,
             numbers,
@@ -311,7 +311,7 @@ class DynamicUpdateSlice(Primitive):
             zero = np.zeros((), aval_of(starts[0]).dtype if starts else np.int32)[()]
             return self.bind(x, update, zero, *starts), 0
         rank = aval_of(x).ndim
-        numbers = scatter.ScatterDimensionNumbers(
+        numbers = scattering.ScatterDimensionNumbers(
             update_window_dims=tuple(range(1, rank)),
             inserted_window_dims=(),
             scatter_dims_to_operand_dims=tuple(range(1, rank)),
@@ -319,7 +319,7 @@ class DynamicUpdateSlice(Primitive):
             scatter_indices_batching_dims=(0,),
         )
         index = _stacked_starts(starts, start_dims, size)
-        out = scatter.scatter(
+        out = scattering.scatter(
             x, index, update, numbers, indices_are_sorted=True, unique_indices=True, mode="clip"
         )
         return out, 0
@@ -360,7 +360,7 @@ def _starts(
             start = convert.convert_element_type(start, dtype)
         if negative and not dtypes.issubdtype(dtype, np.unsignedinteger):
             zero, length = np.zeros((), dtype)[()], np.asarray(n, dtype)[()]
-            start = select.select_n(binary.lt(start, zero), start, binary.add(start, length))
+            start = choice.select_n(binary.lt(start, zero), start, binary.add(start, length))
         result.append(start)
     return result
 

@@ -31,7 +31,7 @@ from minijax.lax.families import (
     operands,
 )
 from minijax.lax.power import reciprocal, rsqrt, square
-from minijax.lax.select import select
+from minijax.lax.choice import select
 from minijax.lax.unary import abs, exp, log, log1p, neg, sign
 
 erf_p = Unary(

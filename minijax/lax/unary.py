@@ -35,7 +35,7 @@ from minijax.lax.families import (
     operand,
     operands,
 )
-from minijax.lax.select import select
+from minijax.lax.choice import select
 
 
 def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:

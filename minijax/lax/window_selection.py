@@ -18,7 +18,7 @@ from minijax.interpreters import structural
 from minijax.interpreters.hlo_build import i64_matrix
 from minijax.interpreters.tangents import Zero
 from minijax.lax.families import operand as as_operand
-from minijax.lax.reduce import highest, lowest
+from minijax.lax.reduction import highest, lowest
 from minijax.lax.reducers import as_initial_value, region_of_jaxpr, stage_reducer
 from minijax.lax.windows import Pads, Window, check_window, window_of
 

@@ -15,8 +15,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, convert, creation, select, special, trigonometry, unary
-from minijax.lax import reduce as lax_reduce
+from minijax.lax import arguments, binary, convert, creation, choice, special, trigonometry, unary
+from minijax.lax import reduction
 from minijax.numpy import contraction, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
@@ -52,7 +52,7 @@ def relu(x: Any) -> Any:
     """
     x = check_array("relu", x)
     zero = _like(0, x)
-    return select.select(binary.gt(x, zero), x, creation.full_like(x, 0))
+    return choice.select(binary.gt(x, zero), x, creation.full_like(x, 0))
 
 
 @_activation
@@ -65,10 +65,10 @@ def relu6(x: Any) -> Any:
 def _clipped(x: Any, low: float, high: float) -> Any:
     """`x` between two bounds, with derivative 0 on and beyond them."""
     inside = binary.bitwise_and(binary.gt(x, _like(low, x)), binary.lt(x, _like(high, x)))
-    beyond = select.select(
+    beyond = choice.select(
         binary.ge(x, _like(high, x)), creation.full_like(x, high), creation.full_like(x, low)
     )
-    return select.select(inside, x, beyond)
+    return choice.select(inside, x, beyond)
 
 
 @_activation
@@ -89,7 +89,7 @@ def log_add_exp(x: Any, y: Any) -> Any:
     larger = binary.max(x, y)
     distance = binary.sub(x, y)
     stable = binary.add(larger, unary.log1p(unary.exp(unary.neg(unary.abs(distance)))))
-    return select.select(binary.ne(distance, distance), binary.add(x, y), stable)
+    return choice.select(binary.ne(distance, distance), binary.add(x, y), stable)
 
 
 @_activation
@@ -104,7 +104,7 @@ def sparse_plus(x: Any) -> Any:
 def sparse_sigmoid(x: Any) -> Any:
     """(x+1)/2 between -1 and 1, else 0 or 1.  Mirrors jax.nn.sparse_sigmoid (0.10)."""
     x = _float("sparse_sigmoid", x)
-    return select.clamp(_like(0, x), (x + 1) * 0.5, _like(1, x))
+    return choice.clamp(_like(0, x), (x + 1) * 0.5, _like(1, x))
 
 
 @_activation
@@ -249,7 +249,7 @@ def log1mexp(x: Any) -> Any:
     x = _float("log1mexp", x)
     near = binary.le(x, _like(math.log(2.0), x))
     first = unary.log(unary.neg(unary.expm1(unary.neg(x))))
-    return select.select(near, first, unary.log1p(unary.neg(unary.exp(unary.neg(x)))))
+    return choice.select(near, first, unary.log1p(unary.neg(unary.exp(unary.neg(x)))))
 
 
 @one_program()
@@ -273,7 +273,7 @@ def _maximum(x: Any, axes: tuple[int, ...], where: Any) -> Any:
     """The maximum along axes, as a constant of the derivative."""
     if where is not None:
         x = selection.where(where, x, -np.inf)
-    return unary.stop_gradient(_kept(lax_reduce.reduce_max(x, axes), axes))
+    return unary.stop_gradient(_kept(reduction.reduce_max(x, axes), axes))
 
 
 @one_program(static=("axis",))
@@ -295,7 +295,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     if where is not None:
         shifted = selection.where(where, shifted, -np.inf)
     powers = unary.exp(shifted)
-    total = _kept(lax_reduce.reduce_sum(powers, axes), axes)
+    total = _kept(reduction.reduce_sum(powers, axes), axes)
     return binary.div(powers, total)
 
 
@@ -308,7 +308,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
         return x
     masked = x if where is None else selection.where(where, x, -np.inf)
     shifted = binary.sub(masked, _maximum(x, axes, where))
-    total = _kept(lax_reduce.reduce_sum(unary.exp(shifted), axes), axes)
+    total = _kept(reduction.reduce_sum(unary.exp(shifted), axes), axes)
     result = binary.sub(shifted, unary.log(total))
     return result if where is None else selection.where(where, result, -np.inf)
 
@@ -348,7 +348,7 @@ def logsumexp(
     powers = unary.exp(binary.sub(a, largest))
     if b is not None:
         powers = binary.mul(powers, b)
-    total = lax_reduce.reduce_sum(powers, axes)
+    total = reduction.reduce_sum(powers, axes)
     sign = unary.sign(total)
     if return_sign or b is not None:
         total = unary.abs(total)

@@ -15,7 +15,7 @@ import opt_einsum
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, convert, dot as lax_dot, reduce, shape
+from minijax.lax import arguments, binary, convert, dots, reduction, shape
 from minijax.numpy import shaping
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.shaping import check_arraylike
@@ -24,7 +24,7 @@ from minijax.numpy.shaping import check_arraylike
 def _product(
     x: Any, y: Any, numbers: Any, precision: Any, preferred: Any, weak: bool
 ) -> Any:
-    out = lax_dot.dot_general(
+    out = dots.dot_general(
         x, y, numbers, precision=precision, preferred_element_type=preferred
     )
     return convert.convert_to_type(out, aval_of(out).dtype, weak) if weak else out
@@ -420,7 +420,7 @@ def _contract(
         (tuple(left.index(n) for n in summed), tuple(right.index(n) for n in summed)),
         (tuple(left.index(n) for n in batch), tuple(right.index(n) for n in batch)),
     )
-    out = lax_dot.dot_general(a, b, numbers, precision=precision, preferred_element_type=dtype)
+    out = dots.dot_general(a, b, numbers, precision=precision, preferred_element_type=dtype)
     rest = [n for n in left if n not in shared] + [n for n in right if n not in shared]
     return "".join([*batch, *rest]), out
 
@@ -448,7 +448,7 @@ def _reduced(names: str, x: Any, needed: set[str]) -> tuple[str, Any]:
             names = names[:j] + names[j + 1 :]
     gone = tuple(i for i, n in enumerate(names) if n not in needed)
     if gone:
-        x = reduce.reduce_sum(x, gone)
+        x = reduction.reduce_sum(x, gone)
         names = "".join(n for n in names if n in needed)
     return names, x
 

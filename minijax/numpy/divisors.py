@@ -8,7 +8,7 @@ import numpy as np
 
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import binary, reduce
+from minijax.lax import binary, reduction
 from minijax.lax.control_flow import while_loop
 from minijax.numpy.arithmetic import absolute, is_kind
 from minijax.numpy.one_program import one_program
@@ -67,7 +67,7 @@ def _gcd(x: Any, y: Any) -> Any:
 
     def unfinished(pair: tuple[Any, Any]) -> Any:
         nonzero = binary.ne(pair[1], 0)
-        return reduce.reduce_or(nonzero, range(aval_of(nonzero).ndim))
+        return reduction.reduce_or(nonzero, range(aval_of(nonzero).ndim))
 
     def step(pair: tuple[Any, Any]) -> tuple[Any, Any]:
         a, b = pair

@@ -22,7 +22,7 @@ from minijax.interpreters import eager
 from minijax.interpreters.jvp import JVPTrace
 from minijax.interpreters.partial_eval import PartialTrace
 from minijax.interpreters.batching import BatchTrace
-from minijax.lax import binary, convert, gather, select, shape, slicing
+from minijax.lax import binary, convert, gathering, choice, shape, slicing
 from minijax.numpy.one_program import native_program
 from minijax.runtime.array import Array, to_numpy
 
@@ -388,7 +388,7 @@ def wrapped(position: Any, size: int) -> Any:
     if aval.weak_type:
         position = convert.convert_element_type(position, aval.dtype)
     zero, length = np.zeros((), aval.dtype)[()], np.asarray(size).astype(aval.dtype)[()]
-    return select.select_n(
+    return choice.select_n(
         binary.lt(position, zero), position, binary.add(position, length)
     )
 
@@ -465,10 +465,10 @@ def _gather(
     window = [d for d in range(len(dims)) if d not in layout.picked]
     rank = block + len(window)
     offsets = [d for d in range(rank) if not layout.front <= d < layout.front + block]
-    x = gather.gather(
+    x = gathering.gather(
         x,
         index,
-        gather.GatherDimensionNumbers(
+        gathering.GatherDimensionNumbers(
             offset_dims=tuple(offsets),
             collapsed_slice_dims=layout.picked,
             start_index_map=layout.picked,

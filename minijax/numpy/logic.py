@@ -8,7 +8,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.lax import binary, convert, reduce, unary
+from minijax.lax import binary, convert, reduction, unary
 from minijax.lax.creation import full_like
 from minijax.numpy.arithmetic import absolute, check_not_complex, is_kind
 from minijax.numpy.elementary import imag
@@ -404,7 +404,7 @@ def allclose(
 
 
 def _all(x: Any) -> Any:
-    return reduce.reduce_and(x, range(aval_of(x).ndim))
+    return reduction.reduce_and(x, range(aval_of(x).ndim))
 
 
 @one_program(static=("equal_nan",))

@@ -20,7 +20,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import families
 from minijax.lax.convert import convert_element_type_p, convert_to_type
-from minijax.lax.select import select_n_p
+from minijax.lax.choice import select_n_p
 from minijax.lax.shape import broadcast_in_dim, broadcast_to_rank
 
 _rank_promotion = config.numpy_rank_promotion.native

@@ -16,7 +16,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, cumulative, power, reduce, unary
+from minijax.lax import arguments, binary, cumulative, power, reduction, unary
 from minijax.lax.convert import convert_to_type
 from minijax.lax.shape import concatenate, expand_dims, reshape
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -145,7 +145,7 @@ def sum(
     """
     return _accumulated(
         "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers,
-        identity=0, reduction=reduce.reduce_sum, combine=binary.add,
+        identity=0, reduction=reduction.reduce_sum, combine=binary.add,
     )  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def prod(
     """
     return _accumulated(
         "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers,
-        identity=1, reduction=reduce.reduce_prod, combine=binary.mul,
+        identity=1, reduction=reduction.reduce_prod, combine=binary.mul,
     )  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def max(
     """
     return _extreme(
         "max", a, axis, out, keepdims, initial, where,
-        identity=reduce.lowest, reduction=reduce.reduce_max, combine=binary.max,
+        identity=reduction.lowest, reduction=reduction.reduce_max, combine=binary.max,
     )  # fmt: skip
 
 
@@ -267,7 +267,7 @@ def min(
     """
     return _extreme(
         "min", a, axis, out, keepdims, initial, where,
-        identity=reduce.highest, reduction=reduce.reduce_min, combine=binary.min,
+        identity=reduction.highest, reduction=reduction.reduce_min, combine=binary.min,
     )  # fmt: skip
 
 
@@ -307,7 +307,7 @@ def all(
         ValueError: an axis is out of range or named twice.
         NotImplementedError: `out` is given.
     """
-    return _truth("all", a, axis, out, keepdims, where, True, reduce.reduce_and)
+    return _truth("all", a, axis, out, keepdims, where, True, reduction.reduce_and)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -323,7 +323,7 @@ def any(
         ValueError: an axis is out of range or named twice.
         NotImplementedError: `out` is given.
     """
-    return _truth("any", a, axis, out, keepdims, where, False, reduce.reduce_or)
+    return _truth("any", a, axis, out, keepdims, where, False, reduction.reduce_or)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -576,7 +576,7 @@ def argmax(
         TypeError: `a` is complex.
         NotImplementedError: `out` is given.
     """
-    return _arg_extreme("argmax", a, axis, out, keepdims, reduce.argmax)
+    return _arg_extreme("argmax", a, axis, out, keepdims, reduction.argmax)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -594,7 +594,7 @@ def argmin(
         TypeError: `a` is complex.
         NotImplementedError: `out` is given.
     """
-    return _arg_extreme("argmin", a, axis, out, keepdims, reduce.argmin)
+    return _arg_extreme("argmin", a, axis, out, keepdims, reduction.argmin)
 
 
 def _cumulated(

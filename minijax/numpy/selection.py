@@ -14,8 +14,8 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, binary, convert, creation, select as lax_select, shape
-from minijax.lax import sort as lax_sort
+from minijax.lax import arguments, binary, convert, creation, choice, shape
+from minijax.lax import sorting
 from minijax.numpy import shaping
 from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import promote_dtypes
@@ -56,10 +56,10 @@ def where(
         zero = np.zeros((), aval_of(condition).dtype)[()]
         condition = binary.ne(condition, zero)
     if aval_of(condition).shape == () and aval_of(x).shape == aval_of(y).shape:
-        return lax_select.select_n(condition, y, x)
+        return choice.select_n(condition, y, x)
     dims = shaping.broadcast_shapes(*(aval_of(v).shape for v in (condition, x, y)))
     condition, x, y = (shaping.broadcast_array(v, dims) for v in (condition, x, y))
-    return lax_select.select_n(condition, y, x)
+    return choice.select_n(condition, y, x)
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
         return tuple(creation.full((size,), int(f), dtype) for f in fills)
     # A stable sort brings the true places to the front, in order.
     places = creation.iota(dtype, total)
-    _, order = lax_sort.sort((~mask, places), num_keys=1)
+    _, order = sorting.sort((~mask, places), num_keys=1)
     if size > total:
         order = shape.pad(order, np.zeros((), dtype)[()], [(0, size - total, 0)])
     chosen = order[:size]
@@ -372,7 +372,7 @@ def sort(
     if axis is None:
         a, axis = shaping.ravel(a), 0
     axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, "numpy.sort")
-    out = lax_sort.sort(a, dimension=axis, is_stable=stable)
+    out = sorting.sort(a, dimension=axis, is_stable=stable)
     return shape.rev(out, (axis,)) if descending else out
 
 
@@ -401,10 +401,10 @@ def argsort(
     dims = aval_of(a).shape
     places = creation.broadcasted_iota(_int_dtype(), dims, axis)
     if not descending:
-        return lax_sort.sort((a, places), dimension=axis, is_stable=stable, num_keys=1)[1]
+        return sorting.sort((a, places), dimension=axis, is_stable=stable, num_keys=1)[1]
     # Reversed before and after, equal elements keep their order.
     pair = (shape.rev(a, (axis,)), shape.rev(places, (axis,)))
-    ordered = lax_sort.sort(pair, dimension=axis, is_stable=stable, num_keys=1)[1]
+    ordered = sorting.sort(pair, dimension=axis, is_stable=stable, num_keys=1)[1]
     return shape.rev(ordered, (axis,))
 
 
@@ -419,7 +419,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     axis = arguments.canonicalize_axis(axis, aval_of(arrays[0]).ndim, "numpy.lexsort")
     places = creation.broadcasted_iota(_int_dtype(), aval_of(arrays[0]).shape, axis)
     operands = (*arrays[::-1], places)
-    return lax_sort.sort(operands, dimension=axis, num_keys=len(arrays))[-1]
+    return sorting.sort(operands, dimension=axis, num_keys=len(arrays))[-1]
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Any:

@@ -17,7 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
-from minijax.lax import binary, convert, creation, scatter, select, shape, slicing
+from minijax.lax import binary, convert, creation, scattering, choice, shape, slicing
 from minijax.numpy import indexing
 from minijax.numpy.indexing import At, Fixed, From, New, Picked, Range, Template
 from minijax.numpy.one_program import native_program
@@ -31,12 +31,12 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "max": binary.max,
 }
 _SCATTER: dict[str, Callable[..., Any]] = {
-    "set": scatter.scatter,
-    "add": scatter.scatter_add,
-    "subtract": scatter.scatter_sub,
-    "multiply": scatter.scatter_mul,
-    "min": scatter.scatter_min,
-    "max": scatter.scatter_max,
+    "set": scattering.scatter,
+    "add": scattering.scatter_add,
+    "subtract": scattering.scatter_sub,
+    "multiply": scattering.scatter_mul,
+    "min": scattering.scatter_min,
+    "max": scattering.scatter_max,
 }
 
 
@@ -209,7 +209,7 @@ def _masked(x: Any, index: Any, values: Any, kind: str) -> Any:
     new = _COMBINE[kind](x, value)
     if aval_of(new).shape != aval_of(x).shape:
         new = shape.broadcast_in_dim(new, aval_of(x).shape, ())
-    return select.select_n(index, x, new)
+    return choice.select_n(index, x, new)
 
 
 def _check_options(kind: str, options: dict[str, Any]) -> None:
@@ -388,7 +388,7 @@ def _scatter(
         columns.append(column)
     index = columns[0] if len(columns) == 1 else shape.concatenate(columns, len(lead))
     values = _arrange(values, pairs, layout, [r[0] for r in ranges], window)
-    numbers = scatter.ScatterDimensionNumbers(
+    numbers = scattering.ScatterDimensionNumbers(
         update_window_dims=tuple(range(len(lead), len(lead) + len(window))),
         inserted_window_dims=tuple(indexed),
         scatter_dims_to_operand_dims=tuple(indexed),

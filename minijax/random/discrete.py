@@ -13,10 +13,10 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, convert, creation, reduce, select, slicing, unary
+from minijax.lax import arguments, binary, convert, creation, reduction, choice, slicing, unary
 from minijax.lax import cumulative as lax_cumulative
 from minijax.lax import shape as lax_shape
-from minijax.lax import sort as lax_sort
+from minijax.lax import sorting
 from minijax.numpy import selection, shaping
 from minijax.numpy.one_program import one_program
 from minijax.random import distributions
@@ -145,14 +145,14 @@ def _randint(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any
     )
     span = convert.convert_element_type(binary.sub(high, low), unsigned)
     one = scalar(1, unsigned)
-    span = select.select(
+    span = choice.select(
         *_alike(binary.le(high, low), creation.full_like(span, 1), span)
     )
     # One more where the upper bound lies beyond the dtype: its largest number is included.
     included = binary.bitwise_and(
         lax_shape.broadcast_to_rank(overflow, len(dims)), binary.gt(high, low)
     )
-    span = select.select(*_alike(included, binary.add(span, one), span))
+    span = choice.select(*_alike(included, binary.add(span, one), span))
     # Two draws cover the span more evenly: (upper * 2**bits + lower) mod span.
     multiplier = binary.rem(scalar(2 ** (info.bits // 2), unsigned), span)
     multiplier = binary.rem(binary.mul(multiplier, multiplier), span)
@@ -225,10 +225,10 @@ def _categorical(key: Any, logits: Any, axis: int, dims: Shape, replace: bool) -
         noise_dims = (*dims[:lead], *_insert(dims[lead:], axis, aval.shape[axis]))
         noise = distributions.gumbel(key, noise_dims, aval.dtype)
         wide = lax_shape.expand_dims(logits, tuple(range(lead)))
-        return reduce.argmax(_added(noise, wide), lead + axis, index)
+        return reduction.argmax(_added(noise, wide), lead + axis, index)
     noisy = _added(distributions.gumbel(key, aval.shape, aval.dtype), logits)
     count = math.prod(dims[:lead])
-    _, chosen = lax_sort.top_k(shaping.moveaxis(noisy, axis, -1), count)
+    _, chosen = sorting.top_k(shaping.moveaxis(noisy, axis, -1), count)
     return lax_shape.reshape(
         shaping.moveaxis(chosen, -1, 0), dims
     )
@@ -289,7 +289,7 @@ def shuffle(key: Any, x: Any, axis: int) -> Any:
     for _ in range(rounds):
         key, subkey = split_keys(key, 2)
         order = random_bits_p.bind(subkey, bit_width=32, shape=aval.shape)
-        _, x = lax_sort.sort_key_val(order, x, axis)
+        _, x = sorting.sort_key_val(order, x, axis)
     return x
 
 
@@ -368,7 +368,7 @@ def _weighted(key: Any, p: Any, size: int, dims: Shape, count: int, replace: boo
         level = binary.mul(last, binary.sub(one, draws))
         return selection.searchsorted(total, level)
     noise = distributions.gumbel(key, (size,), aval_of(p).dtype)
-    _, chosen = lax_sort.top_k(binary.add(noise, unary.log(p)), count)
+    _, chosen = sorting.top_k(binary.add(noise, unary.log(p)), count)
     return lax_shape.reshape(chosen, dims)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import message
-from minijax.lax import binary, convert, power, reduce, special, trigonometry, unary
+from minijax.lax import binary, convert, power, reduction, special, trigonometry, unary
 from minijax.lax import shape as lax_shape
 from minijax.numpy.one_program import one_program
 from minijax.random.keys import as_keys, random_bits_p, random_split_p
@@ -350,7 +350,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     dims = canonicalize_shape(shape, "random.maxwell shape")
     vectors = normal(key, (*dims, 3), check_float("maxwell", dtype))
     squares = binary.mul(vectors, vectors)
-    return unary.sqrt(reduce.reduce_sum(squares, (len(dims),)))
+    return unary.sqrt(reduction.reduce_sum(squares, (len(dims),)))
 
 
 def rayleigh(

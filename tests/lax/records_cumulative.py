@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.lax import cumulative
+from minijax import lax
 from tests.lax.records import Arg, ErrorSample, Record
 
 _X = np.zeros((3, 4), np.float32)
@@ -19,7 +19,7 @@ def _wide(x):
 
 
 def _records(name, oracle, dtypes, *, distinct=False, scale=2.0, **options):
-    function = getattr(cumulative, name)
+    function = getattr(lax, name)
     bool_error = ErrorSample(function, (_X > 0,), TypeError, "does not accept dtype bool")
     axis_errors = tuple(
         ErrorSample(function, (_X, axis), ValueError, "out of range") for axis in (-1, 2)
@@ -67,7 +67,7 @@ def _records(name, oracle, dtypes, *, distinct=False, scale=2.0, **options):
 
 
 def _special(name, oracle, values):
-    function = getattr(cumulative, name)
+    function = getattr(lax, name)
     return Record(
         name=name,
         case="special",
@@ -86,7 +86,7 @@ RECORDS = [
     Record(
         name="cumprod",
         case="zeros",
-        call=cumulative.cumprod,
+        call=lax.cumprod,
         oracle=np.cumprod,
         args=(np.float32([2, 0, 3, 0, 5, 7]),),
         grad=(0,),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.lax import binary, reduce, reducers, unary
-from minijax.lax.binary import add, mul
+from minijax import lax
 from tests.lax.records import Arg, ErrorSample, Record
 
 _X = np.zeros((3, 4), np.float32)
@@ -28,7 +27,7 @@ def _wide(x):
 
 
 def _reduction(name, oracle, dtypes, **options):
-    function = getattr(reduce, name)
+    function = getattr(lax, name)
     sample = _I if dtypes is _BITS else _X
     return Record(
         name=name,
@@ -42,7 +41,7 @@ def _reduction(name, oracle, dtypes, **options):
 
 
 def _of_nan(name, oracle):
-    function = getattr(reduce, name)
+    function = getattr(lax, name)
     return Record(
         name=name,
         case="nan",
@@ -53,7 +52,7 @@ def _of_nan(name, oracle):
 
 
 def _of_nothing(name, value, dtype):
-    function = getattr(reduce, name)
+    function = getattr(lax, name)
     return Record(
         name=name,
         case=f"nothing-{dtype}",
@@ -64,7 +63,7 @@ def _of_nothing(name, value, dtype):
 
 
 def _place(name, oracle):
-    function = getattr(reduce, name)
+    function = getattr(lax, name)
     return [
         Record(
             name=name,
@@ -90,11 +89,11 @@ def _place(name, oracle):
 
 
 def _sum_and_product(left, right):
-    return add(left[0], right[0]), mul(left[1], right[1])
+    return lax.add(left[0], right[0]), lax.mul(left[1], right[1])
 
 
 def _larger_magnitude(x, y):
-    return binary.max(unary.abs(x), unary.abs(y))
+    return lax.max(lax.abs(x), lax.abs(y))
 
 
 RECORDS = [
@@ -114,7 +113,7 @@ RECORDS = [
     Record(
         name="reduce_prod",
         case="zeros",
-        call=lambda x: reduce.reduce_prod(x, (1,)),
+        call=lambda x: lax.reduce_prod(x, (1,)),
         oracle=lambda x: x.prod(1),
         args=(np.array([[1, 0, 2, 3, 4], [0, 0, 1, 2, 3], [5, 1, 2, 3, 4]], np.float32),),
         grad=(0,),
@@ -131,40 +130,40 @@ RECORDS = [
     *_place("argmin", np.argmin),
     Record(
         name="reduce",
-        call=lambda x, y: reducers.reduce((x, y), (0.0, 1), _sum_and_product, (1,)),
+        call=lambda x, y: lax.reduce((x, y), (0.0, 1), _sum_and_product, (1,)),
         oracle=lambda x, y: (x.sum(1), y.prod(1)),
         args=(Arg((3, 5)), Arg((3, 5), "int32")),
         grad=(0,),
         errors=(
             ErrorSample(
-                reducers.reduce, ((_X, _I), (0.0,), _sum_and_product, (0,)), ValueError, "structure"
+                lax.reduce, ((_X, _I), (0.0,), _sum_and_product, (0,)), ValueError, "structure"
             ),
-            ErrorSample(reducers.reduce, (_X, _X[0], mul, (0,)), ValueError, "must be scalars"),
+            ErrorSample(lax.reduce, (_X, _X[0], lax.mul, (0,)), ValueError, "must be scalars"),
             ErrorSample(
-                reducers.reduce,
+                lax.reduce,
                 ((_X, _I[0]), (0.0, 1), _sum_and_product, (0,)),
                 ValueError,
                 "one shape",
             ),
             ErrorSample(
-                reducers.reduce,
+                lax.reduce,
                 (_X, 0.0, lambda x, y: (x, y), (0,)),
                 ValueError,
                 "result of the computation",
             ),
             ErrorSample(
-                reducers.reduce,
+                lax.reduce,
                 (_X, 0.0, lambda x, y: np.float32([1, 2]), (0,)),
                 ValueError,
                 "must return what it is given",
             ),
-            ErrorSample(reducers.reduce, (_X, 1.0, add, (0, 0)), ValueError, "named twice"),
+            ErrorSample(lax.reduce, (_X, 1.0, lax.add, (0, 0)), ValueError, "named twice"),
         ),
     ),
     Record(
         name="reduce",
         case="magnitude",
-        call=lambda x, start: reducers.reduce(x, start, _larger_magnitude, (0, 1)),
+        call=lambda x, start: lax.reduce(x, start, _larger_magnitude, (0, 1)),
         oracle=lambda x, start: np.maximum(np.abs(x).max((0, 1)), np.abs(start)),
         args=(Arg((3, 2, 4), distinct=True, high=1.9), np.float32(0.5)),
         grad=(0,),
@@ -172,7 +171,7 @@ RECORDS = [
     Record(
         name="reduce",
         case="start",
-        call=lambda x, start: reducers.reduce(x, start, add, (0,)),
+        call=lambda x, start: lax.reduce(x, start, lax.add, (0,)),
         oracle=lambda x, start: np.full(x.shape[1:], start),
         args=(Arg((0, 4)), Arg(())),
         grad=(1,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.lax import barrier, sort
+from minijax import lax
 from tests.lax.records import Arg, ErrorSample, Record
 
 _X = np.zeros((3, 4), np.float32)
@@ -40,25 +40,25 @@ def _smallest(x, k):
 RECORDS = [
     Record(
         name="sort",
-        call=lambda x: sort.sort(x, 0),
+        call=lambda x: lax.sort(x, 0),
         oracle=lambda x: np.sort(x, 0),
         args=(Arg((5, 3)),),
         dtypes=_EVERY,
         grad=(0,),
         errors=(
-            ErrorSample(sort.sort, (_X, 2), ValueError, "out of range"),
-            ErrorSample(sort.sort, ((),), TypeError, "nothing to sort"),
-            ErrorSample(sort.sort, ((_X, _X[0]),), TypeError, "one shape"),
+            ErrorSample(lax.sort, (_X, 2), ValueError, "out of range"),
+            ErrorSample(lax.sort, ((),), TypeError, "nothing to sort"),
+            ErrorSample(lax.sort, ((_X, _X[0]),), TypeError, "one shape"),
             ErrorSample(
-                lambda x: sort.sort(x, num_keys=2), (_X,), ValueError, "num_keys is out of range"
+                lambda x: lax.sort(x, num_keys=2), (_X,), ValueError, "num_keys is out of range"
             ),
-            ErrorSample(lambda x: sort.sort((x, x), num_keys=0), (_X,), ValueError, "out of range"),
+            ErrorSample(lambda x: lax.sort((x, x), num_keys=0), (_X,), ValueError, "out of range"),
         ),
     ),
     Record(
         name="sort",
         case="special",
-        call=sort.sort,
+        call=lax.sort,
         oracle=np.sort,
         args=(_SPECIAL,),
         dtypes=("float32", "float64"),
@@ -66,7 +66,7 @@ RECORDS = [
     Record(
         name="sort",
         case="keys",
-        call=lambda a, b, c: sort.sort((a, b, c), num_keys=2),
+        call=lambda a, b, c: lax.sort((a, b, c), num_keys=2),
         oracle=lambda a, b, c: _sorted_together((a, b), c),
         args=(Arg((9,), "int32", low=0, high=2), Arg((9,)), Arg((9,))),
         grad=(1, 2),
@@ -74,7 +74,7 @@ RECORDS = [
     Record(
         name="sort",
         case="key_val",
-        call=sort.sort_key_val,
+        call=lax.sort_key_val,
         oracle=lambda k, v: [
             np.sort(k),
             np.take_along_axis(v, np.argsort(k, axis=-1, kind="stable"), -1),
@@ -84,24 +84,24 @@ RECORDS = [
     ),
     Record(
         name="top_k",
-        call=lambda x: sort.top_k(x, 3),
+        call=lambda x: lax.top_k(x, 3),
         oracle=lambda x: _largest(x, 3),
         args=(Arg((2, 6), distinct=True),),
         dtypes=("float32", "int8", "uint16", "int32", "float16", "bfloat16"),
         grad=(0,),
         errors=(
-            ErrorSample(sort.top_k, (_X, 5), ValueError, "k is out of range"),
-            ErrorSample(sort.top_k, (_X, -1), ValueError, "k is out of range"),
-            ErrorSample(sort.top_k, (_X + 1j, 2), ValueError, "no largest"),
+            ErrorSample(lax.top_k, (_X, 5), ValueError, "k is out of range"),
+            ErrorSample(lax.top_k, (_X, -1), ValueError, "k is out of range"),
+            ErrorSample(lax.top_k, (_X + 1j, 2), ValueError, "no largest"),
             ErrorSample(
-                lambda x: sort.top_k(x, 1, axis=3), (_X,), ValueError, "axis 3 is out of range"
+                lambda x: lax.top_k(x, 1, axis=3), (_X,), ValueError, "axis 3 is out of range"
             ),
         ),
     ),
     Record(
         name="top_k",
         case="axis",
-        call=lambda x: sort.top_k(x, 2, axis=1),
+        call=lambda x: lax.top_k(x, 2, axis=1),
         oracle=lambda x: [y.transpose(0, 2, 1) for y in _largest(x.transpose(0, 2, 1), 2)],
         args=(Arg((2, 4, 3), distinct=True),),
         grad=(0,),
@@ -109,7 +109,7 @@ RECORDS = [
     Record(
         name="top_k",
         case="ties",
-        call=lambda x: sort.top_k(x, 6),
+        call=lambda x: lax.top_k(x, 6),
         oracle=lambda x: _largest(x, 6),
         args=(Arg((3, 6), low=0, high=1),),
         dtypes=("int32", "bool"),
@@ -117,29 +117,29 @@ RECORDS = [
     Record(
         name="approx_top_k",
         case="max",
-        call=lambda x: sort.approx_max_k(x, 2),
+        call=lambda x: lax.approx_max_k(x, 2),
         oracle=lambda x: _largest(x, 2),
         args=(Arg((3, 6), distinct=True),),
         dtypes=("float32", "bfloat16"),
         grad=(0,),
         errors=(
-            ErrorSample(sort.approx_max_k, (_X, 5), ValueError, "out of range"),
-            ErrorSample(sort.approx_max_k, (_X, 0), ValueError, "out of range"),
-            ErrorSample(sort.approx_max_k, (_X.astype(int), 2), ValueError, "floating dtype"),
-            ErrorSample(sort.approx_min_k, (_X, 2, 3), ValueError, "out of range"),
+            ErrorSample(lax.approx_max_k, (_X, 5), ValueError, "out of range"),
+            ErrorSample(lax.approx_max_k, (_X, 0), ValueError, "out of range"),
+            ErrorSample(lax.approx_max_k, (_X.astype(int), 2), ValueError, "floating dtype"),
+            ErrorSample(lax.approx_min_k, (_X, 2, 3), ValueError, "out of range"),
         ),
     ),
     Record(
         name="approx_top_k",
         case="min",
-        call=lambda x: sort.approx_min_k(x, 2, 0),
+        call=lambda x: lax.approx_min_k(x, 2, 0),
         oracle=lambda x: [y.T for y in _smallest(x.T, 2)],
         args=(Arg((6, 3), distinct=True),),
         grad=(0,),
     ),
     Record(
         name="optimization_barrier",
-        call=lambda x, y: barrier.optimization_barrier({"x": x, "y": (y, 2.0)}),
+        call=lambda x, y: lax.optimization_barrier({"x": x, "y": (y, 2.0)}),
         oracle=lambda x, y: {"x": x, "y": (y, 2.0)},
         args=(Arg((2, 3)), Arg((4,), "int32")),
         dtypes=("float32", "bool", "bfloat16"),

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 
-from minijax.lax import binary, reduce_window, unary, window_selection
-from minijax.lax.binary import add, ge, ge_p, le, le_p, mul
+from minijax import lax
+from minijax.lax.window_selection import select_and_scatter
 from tests.lax.records import Arg, ErrorSample, Record
 
 _X = np.zeros((5, 6), np.float32)
@@ -61,11 +61,11 @@ def _chosen(select, source, x, dims, strides, pads):
     """Adds the source to the chosen place of each window, by brute force."""
     result = np.zeros_like(x)
     places = np.arange(x.size).reshape(x.shape) + 1
-    worst = -np.inf if select is ge else np.inf
+    worst = -np.inf if select is lax.ge else np.inf
     values = _windows(x, worst, dims, strides, pads)
     indices = _windows(places, 0, dims, strides, pads)
     for (out, w, _), (_, i, _) in zip(values, indices, strict=True):
-        order = w.ravel().argmax() if select is ge else w.ravel().argmin()
+        order = w.ravel().argmax() if select is lax.ge else w.ravel().argmin()
         result.ravel()[i.ravel()[order] - 1] += source[out]
     return result
 
@@ -73,19 +73,19 @@ def _chosen(select, source, x, dims, strides, pads):
 def _gathered(select, tangents, x, dims, strides, pads):
     count = next(_windows(x, 0, dims, strides, pads))[2]
     result = np.zeros(count, x.dtype)
-    worst = -np.inf if select is ge else np.inf
+    worst = -np.inf if select is lax.ge else np.inf
     values = _windows(x, worst, dims, strides, pads)
     moving = _windows(tangents, 0, dims, strides, pads)
     for (out, w, _), (_, t, _) in zip(values, moving, strict=True):
-        order = w.ravel().argmax() if select is ge else w.ravel().argmin()
+        order = w.ravel().argmax() if select is lax.ge else w.ravel().argmin()
         result[out] = t.ravel()[order]
     return result
 
 
 _POOLS = {
-    "reduce_window_sum": (add, 0.0, np.sum),
-    "reduce_window_max": (binary.max, -np.inf, np.max),
-    "reduce_window_min": (binary.min, np.inf, np.min),
+    "reduce_window_sum": (lax.add, 0.0, np.sum),
+    "reduce_window_max": (lax.max, -np.inf, np.max),
+    "reduce_window_min": (lax.min, np.inf, np.min),
 }
 
 
@@ -101,7 +101,7 @@ def _pool(name, case, dims, strides, pads, base=(1, 1), dilation=(1, 1), **optio
 
     def call(x):
         start = _identity(value, x.dtype)
-        return reduce_window.reduce_window(x, start, combine, dims, strides, pads, base, dilation)
+        return lax.reduce_window(x, start, combine, dims, strides, pads, base, dilation)
 
     return Record(
         name=name,
@@ -130,16 +130,16 @@ def _pools(name):
 
 
 def _refused(message, *args, error=TypeError, operand=_X, init=0.0):
-    return ErrorSample(reduce_window.reduce_window, (operand, init, add, *args), error, message)
+    return ErrorSample(lax.reduce_window, (operand, init, lax.add, *args), error, message)
 
 
 def _average(x):
-    total = reduce_window.reduce_window(x, 0.0, add, (2, 2), (2, 2), "SAME")
-    return mul(total, np.asarray(0.25, x.dtype))
+    total = lax.reduce_window(x, 0.0, lax.add, (2, 2), (2, 2), "SAME")
+    return lax.mul(total, np.asarray(0.25, x.dtype))
 
 
 def _two(left, right):
-    return add(left[0], right[0]), mul(left[1], right[1])
+    return lax.add(left[0], right[0]), lax.mul(left[1], right[1])
 
 
 _CHOICE = ((2, 3), (1, 2), _PADS)
@@ -172,7 +172,7 @@ RECORDS = [
     Record(
         name="reduce_window",
         case="product",
-        call=lambda x: reduce_window.reduce_window(x, 1.0, mul, (2, 2), (1, 2), _PADS),
+        call=lambda x: lax.reduce_window(x, 1.0, lax.mul, (2, 2), (1, 2), _PADS),
         oracle=_pooled(np.prod, 1.0, (2, 2), (1, 2), _PADS),
         args=(Arg((5, 6)),),
         dtypes=("float32", "float64"),
@@ -181,10 +181,10 @@ RECORDS = [
     Record(
         name="reduce_window",
         case="magnitude",
-        call=lambda x, start: reduce_window.reduce_window(
+        call=lambda x, start: lax.reduce_window(
             x,
             start,
-            lambda a, b: binary.max(unary.abs(a), unary.abs(b)),
+            lambda a, b: lax.max(lax.abs(a), lax.abs(b)),
             (2, 2),
             padding="SAME_LOWER",
         ),
@@ -197,7 +197,7 @@ RECORDS = [
     Record(
         name="reduce_window",
         case="pair",
-        call=lambda x, y: reduce_window.reduce_window((x, y), (0.0, 1), _two, (2, 2)),
+        call=lambda x, y: lax.reduce_window((x, y), (0.0, 1), _two, (2, 2)),
         oracle=lambda x, y: (
             _pooled(np.sum, 0.0, (2, 2), (1, 1), ((0, 0),) * 2)(x),
             _pooled(np.prod, 1, (2, 2), (1, 1), ((0, 0),) * 2)(y),
@@ -208,10 +208,8 @@ RECORDS = [
     Record(
         name="select_and_scatter_add",
         case="max",
-        call=lambda s, x: window_selection.select_and_scatter_add_p.bind(
-            s, x, select_prim=ge_p, **_PARAMS
-        ),
-        oracle=lambda s, x: _chosen(ge, s, x, *_CHOICE),
+        call=lambda s, x: lax.select_and_scatter_add_p.bind(s, x, select_prim=lax.ge_p, **_PARAMS),
+        oracle=lambda s, x: _chosen(lax.ge, s, x, *_CHOICE),
         args=(Arg((5, 3)), Arg((5, 6), distinct=True)),
         dtypes=("float32", "int32"),
         grad=(0, 1),
@@ -219,19 +217,17 @@ RECORDS = [
     Record(
         name="select_and_scatter_add",
         case="min",
-        call=lambda s, x: window_selection.select_and_scatter_add_p.bind(
-            s, x, select_prim=le_p, **_PARAMS
-        ),
-        oracle=lambda s, x: _chosen(le, s, x, *_CHOICE),
+        call=lambda s, x: lax.select_and_scatter_add_p.bind(s, x, select_prim=lax.le_p, **_PARAMS),
+        oracle=lambda s, x: _chosen(lax.le, s, x, *_CHOICE),
         args=(Arg((5, 3)), Arg((5, 6), distinct=True)),
     ),
     Record(
         name="select_and_gather_add",
         case="max",
-        call=lambda t, x: window_selection.select_and_gather_add_p.bind(
-            t, x, select_prim=ge_p, **_PARAMS, **_ONES
+        call=lambda t, x: lax.select_and_gather_add_p.bind(
+            t, x, select_prim=lax.ge_p, **_PARAMS, **_ONES
         ),
-        oracle=lambda t, x: _gathered(ge, t, x, *_CHOICE),
+        oracle=lambda t, x: _gathered(lax.ge, t, x, *_CHOICE),
         args=(Arg((5, 6)), Arg((5, 6), distinct=True)),
         dtypes=("float32", "bfloat16"),
         grad=(0, 1),
@@ -239,23 +235,23 @@ RECORDS = [
     Record(
         name="select_and_gather_add",
         case="min",
-        call=lambda t, x: window_selection.select_and_gather_add_p.bind(
-            t, x, select_prim=le_p, **_PARAMS, **_ONES
+        call=lambda t, x: lax.select_and_gather_add_p.bind(
+            t, x, select_prim=lax.le_p, **_PARAMS, **_ONES
         ),
-        oracle=lambda t, x: _gathered(le, t, x, *_CHOICE),
+        oracle=lambda t, x: _gathered(lax.le, t, x, *_CHOICE),
         args=(Arg((5, 6)), Arg((5, 6), distinct=True)),
     ),
     Record(
         name="select_and_scatter",
-        call=lambda x, s: window_selection.select_and_scatter(
-            x, ge, (2, 3), (1, 2), _PADS, s, np.zeros((), x.dtype), add
+        call=lambda x, s: select_and_scatter(
+            x, lax.ge, (2, 3), (1, 2), _PADS, s, np.zeros((), x.dtype), lax.add
         ),
-        oracle=lambda x, s: _chosen(ge, s, x, *_CHOICE),
+        oracle=lambda x, s: _chosen(lax.ge, s, x, *_CHOICE),
         args=(Arg((5, 6), distinct=True), Arg((5, 3))),
         errors=(
             ErrorSample(
-                window_selection.select_and_scatter,
-                (_X, ge, (2, 2), (1, 1), "VALID", _X, 0.0, add),
+                select_and_scatter,
+                (_X, lax.ge, (2, 2), (1, 1), "VALID", _X, 0.0, lax.add),
                 TypeError,
                 "source does not fit",
             ),

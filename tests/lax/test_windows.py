@@ -5,34 +5,34 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lax import arguments, binary, reduce, reduce_window, windows
+from minijax import lax
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 def max_pool(x):
-    return reduce_window.reduce_window(x, -np.inf, binary.max, (2, 2), (1, 1), "VALID")
+    return lax.reduce_window(x, -np.inf, lax.max, (2, 2), (1, 1), "VALID")
 
 
 def total(x):
-    return reduce.reduce_sum(x, range(x.ndim))
+    return lax.reduce_sum(x, range(x.ndim))
 
 
 @pytest.mark.parametrize(
     ("computation", "init", "dtype", "expected"),
     [
-        (binary.add, 0, "float32", "reduce_window_sum"),
-        (binary.max, -np.inf, ml_dtypes.bfloat16, "reduce_window_max"),
-        (binary.min, int(np.iinfo(np.int32).max), "int32", "reduce_window_min"),
-        (binary.mul, 1, "float32", "reduce_window"),
-        (binary.add, 2, "float32", "reduce_window"),
-        (binary.max, 0, "float32", "reduce_window"),
-        (binary.max, False, "bool", "reduce_window"),
+        (lax.add, 0, "float32", "reduce_window_sum"),
+        (lax.max, -np.inf, ml_dtypes.bfloat16, "reduce_window_max"),
+        (lax.min, int(np.iinfo(np.int32).max), "int32", "reduce_window_min"),
+        (lax.mul, 1, "float32", "reduce_window"),
+        (lax.add, 2, "float32", "reduce_window"),
+        (lax.max, 0, "float32", "reduce_window"),
+        (lax.max, False, "bool", "reduce_window"),
     ],
 )
 def test_known_operation_from_its_identity_is_its_primitive(computation, init, dtype, expected):
     def function(x):
-        return reduce_window.reduce_window(x, init, computation, (2, 2))
+        return lax.reduce_window(x, init, computation, (2, 2))
 
     closed = minijax.make_jaxpr(function)(X.astype(dtype))
     assert [eqn.primitive.name for eqn in closed.eqns] == [expected]
@@ -47,7 +47,7 @@ def test_known_operation_from_its_identity_is_its_primitive(computation, init, d
     ],
 )
 def test_named_padding_means_what_it_means_in_jax(padding, expected):
-    assert arguments.padtype_to_pads((5, 8), (2, 3), (2, 2), padding) == expected
+    assert lax.padtype_to_pads((5, 8), (2, 3), (2, 2), padding) == expected
 
 
 @pytest.mark.parametrize(
@@ -59,17 +59,17 @@ def test_named_padding_means_what_it_means_in_jax(padding, expected):
     ],
 )
 def test_shape_of_the_result_is_told_in_advance(args, expected):
-    assert windows.reduce_window_shape_tuple(*args) == expected
+    assert lax.reduce_window_shape_tuple(*args) == expected
 
 
 def test_window_larger_than_the_operand_gives_nothing():
-    out = reduce_window.reduce_window(X, 0.0, binary.add, (5, 5))
+    out = lax.reduce_window(X, 0.0, lax.add, (5, 5))
     assert out.shape == (0, 0)
 
 
 def test_gradient_of_a_window_sum_over_nothing_is_zero():
     def function(x):
-        return total(reduce_window.reduce_window(x, 0.0, binary.add, (5, 5)))
+        return total(lax.reduce_window(x, 0.0, lax.add, (5, 5)))
 
     assert np.array_equal(minijax.grad(function)(X), np.zeros_like(X))
 
@@ -88,7 +88,7 @@ def test_maximum_is_differentiated_by_selection():
 def test_second_derivative_of_a_maximum_squared_is_diagonal():
     def function(x):
         pooled = max_pool(x)
-        return total(binary.mul(pooled, pooled))
+        return total(lax.mul(pooled, pooled))
 
     direction = np.ones_like(X)
     _, moved = minijax.jvp(minijax.grad(function), (X,), (direction,))
@@ -97,8 +97,8 @@ def test_second_derivative_of_a_maximum_squared_is_diagonal():
 
 def test_dilated_maximum_is_differentiated_too():
     def function(x):
-        out = reduce_window.reduce_window(
-            x, -np.inf, binary.max, (2,), (1,), "VALID", None, window_dilation=(2,)
+        out = lax.reduce_window(
+            x, -np.inf, lax.max, (2,), (1,), "VALID", None, window_dilation=(2,)
         )
         return total(out)
 
@@ -107,9 +107,7 @@ def test_dilated_maximum_is_differentiated_too():
 
 def test_values_of_a_surrounding_trace_are_refused():
     def function(x, c):
-        return reduce_window.reduce_window(
-            x, 0.0, lambda a, b: binary.add(a, binary.mul(b, c)), (2, 2)
-        )
+        return lax.reduce_window(x, 0.0, lambda a, b: lax.add(a, lax.mul(b, c)), (2, 2))
 
     with pytest.raises(NotImplementedError, match=r"^lax\.reduce_window: the computation uses"):
         minijax.jit(function)(X, 2.0)

@@ -24,9 +24,9 @@ from minijax.interpreters.structural import (
     zeros,
 )
 from minijax.interpreters.tangents import Zero, is_linear
-from minijax.lax import binary, convert, gather, select, shape
+from minijax.lax import binary, convert, gathering, choice, shape
 from minijax.lax import creation, unary
-from minijax.lax.gather import GatherDimensionNumbers, GatherScatterMode, gather_p, shifted
+from minijax.lax.gathering import GatherDimensionNumbers, GatherScatterMode, gather_p, shifted
 
 
 class ScatterDimensionNumbers(NamedTuple):
@@ -286,11 +286,11 @@ def _tangent_of_overwriting(
     last = scatter_p.bind(blank, indices, numbers, **params)
     n = params["dimension_numbers"]
     written = windows_at(last, indices, dims, n, params)
-    kept = select.select(binary.eq(written, numbers), updates_dot, creation.full_like(updates_dot, 0))
+    kept = choice.select(binary.eq(written, numbers), updates_dot, creation.full_like(updates_dot, 0))
     spread = scatter_add_p.bind(creation.full_like(x_dot, 0), indices, kept, **params)
     untouched = binary.eq(last, np.zeros((), dtype)[()])
     return add_tangents(
-        select.select(untouched, x_dot, creation.full_like(x_dot, 0)), spread
+        choice.select(untouched, x_dot, creation.full_like(x_dot, 0)), spread
     )
 
 
@@ -446,4 +446,4 @@ scatter_max = _public(
 )
 
 # Reverse mode of gather adds cotangents up where elements were read more than once.
-gather.Gather.scatter_add = staticmethod(scatter_add)
+gathering.Gather.scatter_add = staticmethod(scatter_add)

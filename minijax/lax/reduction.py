@@ -26,7 +26,7 @@ from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import ANY, BITS, NUMERIC, Kinds, check_dtype
 from minijax.lax.folding import fold
-from minijax.lax.select import select
+from minijax.lax.choice import select
 
 # The result of reducing nothing, as a NumPy scalar of a dtype.
 Identity = Callable[[Any], Any]

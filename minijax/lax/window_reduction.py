@@ -18,7 +18,7 @@ from minijax.lax.binary import add, ge_p, le_p, max, min
 from minijax.lax.families import ANY, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.folding import elementwise, halves
-from minijax.lax.reduce import Identity, highest, lowest, region_of_combiner, zero
+from minijax.lax.reduction import Identity, highest, lowest, region_of_combiner, zero
 from minijax.lax.reducers import (
     as_initial_value,
     check_reducer,
