@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 import time
+from typing import Any
 
 START = time.perf_counter()
 
@@ -46,14 +47,14 @@ def _private_memory() -> int:
     return int(sizes["RssAnon"].split()[0]) * 1024
 
 
-def _memory(jax: object, raw: bool) -> list[int]:
+def _memory(jax: Any, raw: bool) -> list[int]:
     imported = _private_memory()
     if raw:
         return [imported]
     np = importlib.import_module("numpy")
     lax = jax.lax
 
-    def function(x: object) -> object:
+    def function(x: Any) -> Any:
         for _ in range(2500):
             x = lax.mul(lax.sin(x), x)
         return x
@@ -65,7 +66,7 @@ def _memory(jax: object, raw: bool) -> list[int]:
     return [imported, staged]
 
 
-def _first_step(jax: object) -> float:
+def _first_step(jax: Any) -> float:
     models = importlib.import_module("models")
     params = [
         (
@@ -77,7 +78,7 @@ def _first_step(jax: object) -> float:
     x, y = jax.numpy.ones((8, 16)), jax.numpy.ones((8, 4))
 
     @jax.jit
-    def step(params: object) -> object:
+    def step(params: Any) -> Any:
         value, grads = jax.value_and_grad(lambda p: models.mlp_loss(jax, p, x, y))(params)
         return value, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
 
@@ -85,7 +86,7 @@ def _first_step(jax: object) -> float:
     return float(step_loss)
 
 
-def _first_parameters(jax: object) -> tuple[float, list[float]]:
+def _first_parameters(jax: Any) -> tuple[float, list[float]]:
     """A dozen shapes, as in a small network of several kinds of layers."""
     start = time.perf_counter()
     shapes = [(3, 3, 1 << i, 2 << i) for i in range(4)] + [(16 + i, 64 - i) for i in range(8)]

@@ -5,6 +5,7 @@ Parameters are trees of NumPy arrays from a fixed seed, the same for every libra
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -23,10 +24,7 @@ def _normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
 def mlp_parameters(widths: Sequence[int] = (16, 32, 32, 4)) -> list[Any]:
     """One weight and one bias per layer."""
     rng = np.random.default_rng(0)
-    return [
-        (_normal(rng, m, n), np.zeros(n, np.float32))
-        for m, n in zip(widths[:-1], widths[1:], strict=True)
-    ]
+    return [(_normal(rng, m, n), np.zeros(n, np.float32)) for m, n in itertools.pairwise(widths)]
 
 
 def mlp_loss(jax: Any, params: Any, x: Any, y: Any) -> Any:
@@ -148,7 +146,7 @@ def _conv(jax: Any, x: Any, kernel: Any, stride: int) -> Any:
     )
 
 
-def adam_state(params: Any) -> tuple[Any, np.ndarray]:
+def adam_state(params: Any) -> tuple[Any, np.float32]:
     """What Adam starts with; NumPy trees of dicts, lists and tuples only."""
 
     def zeros(tree: Any) -> Any:

@@ -31,9 +31,9 @@ def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, An
     args = jax.tree.map(lambda x: jax.device_put(x) if isinstance(x, np.ndarray) else x, args)
     try:
         results, tree = jax.tree.flatten(function(*args))
-    except Exception as error:  # noqa: BLE001 - which error a program raises is an observation
+    except Exception as error:
         return {"error": type(error).__name__, "message": str(error)[:300]}
-    seen = {
+    seen: dict[str, Any] = {
         "tree": str(tree),
         "types": [_type(jax, each) for each in results],
         "values": [_values(jax, each) for each in results],
@@ -43,7 +43,7 @@ def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, An
         seen["jaxpr"] = normalised(str(jaxpr))
         seen["equations"] = list(_equations(jaxpr.jaxpr, _names(jaxpr.jaxpr)))
         seen["calls"] = any(eqn.primitive.name in _CALLS for eqn in jaxpr.jaxpr.eqns)
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:
         seen["jaxpr"] = f"{type(error).__name__}: {error}"[:300]
         seen["equations"], seen["calls"] = [], False
     return seen
@@ -64,7 +64,7 @@ def _values(jax: Any, x: Any) -> Any:
     if array.dtype == jax.dtypes.float0:
         return []
     if np.iscomplexobj(array):
-        return [array.real.astype(float).ravel().tolist(), array.imag.astype(float).ravel().tolist()]
+        return [_values(jax, array.real), _values(jax, array.imag)]
     return array.astype(float).ravel().tolist()
 
 

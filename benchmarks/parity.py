@@ -2,7 +2,8 @@
 
     python benchmarks/parity.py --jax-python .venv-jax/bin/python [--api]
 
-Differences that have a reason stand in `parity_differences.toml`; any other makes the exit status 1.
+Differences that have a reason stand in `parity_differences.toml`; any other makes the exit
+status 1.
 With `--api` it reports instead which public names are missing and which signatures differ.
 """
 
@@ -90,7 +91,7 @@ def _differences(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple
     """The aspects in which two observations differ, each with both sides as text."""
     if "error" in ours or "error" in theirs:
         if ours.get("error") != theirs.get("error"):
-            yield "error", _sides(*(f"{x.get('error')}: {x.get('message')}" for x in (ours, theirs)))
+            yield "error", _sides(_error(ours), _error(theirs))
         return
     for aspect in ("tree", "types"):
         if ours[aspect] != theirs[aspect]:
@@ -102,6 +103,12 @@ def _differences(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple
         yield "equations", _sides(*lines)
     elif ours["jaxpr"] != theirs["jaxpr"] and ours["calls"] == theirs["calls"]:
         yield "text", _sides(ours["jaxpr"], theirs["jaxpr"])
+
+
+def _error(observed: dict[str, Any]) -> str:
+    if "error" not in observed:
+        return f"no error: {observed['types']}"
+    return f"{observed['error']}: {observed['message']}"
 
 
 def _sides(ours: object, theirs: object) -> str:

@@ -279,8 +279,8 @@ def _update(jax: Any) -> Program:
 
 
 def _zeros(jax: Any) -> Program:
-    zeros = jax.numpy.zeros
-    return _repeated(lambda: zeros((4, 4)), lambda: jax.jit(lambda: zeros((4, 4))).lower().as_text())
+    zeros = functools.partial(jax.numpy.zeros, (4, 4))
+    return _repeated(zeros, lambda: jax.jit(zeros).lower().as_text())
 
 
 def _mlp(jax: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -25,7 +25,8 @@ class RemoteWorker:
         self.python = python
         self.library = library
         self._process: subprocess.Popen[str] | None = None
-        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        # Open as long as the worker lives, which no `with` could span.
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
 
     def ask(self, what: str, **details: Any) -> dict[str, Any]:
         """The answer to one request."""

@@ -63,7 +63,10 @@ def _main() -> int:
     print(f"\n{table.render(figures)}")
     print(f"\n{table.summary(figures)}, {time.perf_counter() - start:.0f} s")
     if options.json:
-        records = {name: each._asdict() for name, each in figures.items()}
+        records = {
+            name: each._asdict() | {"best": dict(each.best), "medians": dict(each.medians)}
+            for name, each in figures.items()
+        }
         options.json.write_text(json.dumps(records, indent=1), encoding="utf-8")
     return int(any(each.error or not each.same for each in figures.values()))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import budgets
 from budgets import Row
-
 
 SHOWN_ERROR_LINES = 8
 
@@ -26,8 +26,8 @@ class Figures(NamedTuple):
     """
 
     row: Row
-    best: dict[str, float] = {}
-    medians: dict[str, float] = {}
+    best: Mapping[str, float] = MappingProxyType({})
+    medians: Mapping[str, float] = MappingProxyType({})
     paired: float = 0.0
     equations: int = 1
     same: bool = True
@@ -130,7 +130,6 @@ def _limit(figures: Figures) -> str:
 def _quantity(value: float, unit: str) -> str:
     if unit == "B":
         return f"{value / 2**20:.1f} MiB"
-    for scale, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if value >= scale:
-            break
+    units = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"))
+    scale, name = next((each for each in units if value >= each[0]), units[-1])
     return f"{value / scale:.{1 if value >= 10 * scale else 2}f} {name}"

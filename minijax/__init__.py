@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from minijax.core import bootstrap  # noqa: F401  isort: skip  jaxlib must be loaded first
 
-from minijax.core.config import config, enable_x64
+from minijax import dtypes, errors, extend, lax, nn, numpy, random, stages, tree, tree_util
+from minijax.core.config import (
+    config,
+    debug_infs,
+    debug_nans,
+    default_device,
+    default_matmul_precision,
+    default_prng_impl,
+    enable_x64,
+    log_compiles,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
+)
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.statistics import cache_stats
 from minijax.interpreters.evaluation import eval_jaxpr
@@ -28,6 +40,7 @@ from minijax.transforms.grad import (
     value_and_grad,
     vjp,
 )
+from minijax.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.jit import jit
 from minijax.transforms.placement import (
     block_until_ready,

@@ -63,8 +63,8 @@ def _keys_of_example(treedef: PyTreeDef, count: int) -> list[Any]:
     )
     try:
         example = shallow.unflatten([object()] * count)
-        pairs, _ = tree_registry.registry.flatten_one_level_with_keys(example)
-        keys = [key for key, _ in pairs]
+        one_level = tree_registry.registry.flatten_one_level_with_keys(example)
+        keys = [key for key, _ in one_level[0]] if one_level else []
     except Exception:
         # User code met a child that it did not expect; numbers serve as well.
         keys = []

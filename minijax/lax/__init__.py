@@ -75,9 +75,6 @@ from minijax.lax.choice import (
     select_n,
     select_n_p,
 )
-from minijax.lax.convergence import (
-    full_like,
-)
 from minijax.lax.convert import (
     bitcast_convert_type,
     bitcast_convert_type_p,
@@ -91,6 +88,7 @@ from minijax.lax.creation import (
     empty,
     empty_p,
     full,
+    full_like,
     iota,
     iota_p,
 )

@@ -24,6 +24,7 @@ from minijax.numpy.promotion import (
     inexact,
     pick,
     promote_inexact,
+    strong,
 )
 
 
@@ -280,7 +281,7 @@ def log2(x: Any, /) -> Any:
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.log2.
     """
-    x = unary.log(inexact("log2", x))
+    x = unary.log(strong(inexact("log2", x)))
     # A quotient of logarithms is exact for powers of 2; a product with 1 / log 2 is not.
     return _each_part(lambda part: binary.div(part, math.log(2)), x)
 
@@ -293,9 +294,8 @@ def log10(x: Any, /) -> Any:
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.log10.
     """
-    return _each_part(
-        lambda part: binary.mul(part, 1 / math.log(10)), unary.log(inexact("log10", x))
-    )
+    x = unary.log(strong(inexact("log10", x)))
+    return _each_part(lambda part: binary.mul(part, 1 / math.log(10)), x)
 
 
 def _each_part(function: Any, x: Any) -> Any:
@@ -453,7 +453,7 @@ def rint(x: Any, /) -> Any:
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.rint.
     """
-    return _each_part(_round_to_even, inexact("rint", x))
+    return _each_part(_round_to_even, strong(inexact("rint", x)))
 
 
 def _round_to_even(x: Any) -> Any:
@@ -549,6 +549,6 @@ def angle(z: Any, deg: bool = False) -> Any:
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.angle.
     """
-    z = inexact("angle", z)
+    z = strong(inexact("angle", z))
     found = binary.atan2(imag(z), real(z))
     return degrees(found) if deg else found

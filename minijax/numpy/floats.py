@@ -23,6 +23,7 @@ from minijax.numpy.promotion import (
     pick,
     promote,
     promote_inexact,
+    strong,
 )
 
 _SIGNED = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
@@ -61,7 +62,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     Raises:
         TypeError: an operand is complex.
     """
-    x, y = promote_inexact("copysign", x1, x2)
+    x, y = map(strong, promote_inexact("copysign", x1, x2))
     check_not_complex("copysign", x)
     magnitude = unary.abs(x)
     return pick(signbit(y), unary.neg(magnitude), magnitude)
@@ -89,7 +90,7 @@ def spacing(x: Any, /) -> Any:
     Raises:
         ValueError: `x` is complex.
     """
-    x = inexact("spacing", x)
+    x = strong(inexact("spacing", x))
     check_not_complex("spacing", x, ValueError)
     outwards = pick(signbit(x), -np.inf, np.inf)
     return binary.sub(binary.nextafter_p.bind(*promote("spacing", x, outwards)), x)

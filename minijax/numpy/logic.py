@@ -325,7 +325,7 @@ def iscomplex(x: Any) -> Any:
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.iscomplex.
     """
-    return binary.ne(imag(x), 0)
+    return _truth("iscomplex", imag(x))
 
 
 @one_program()
@@ -335,7 +335,7 @@ def isreal(x: Any) -> Any:
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.isreal.
     """
-    return binary.eq(imag(x), 0)
+    return unary.bitwise_not(_truth("isreal", imag(x)))
 
 
 def iscomplexobj(x: Any) -> bool:

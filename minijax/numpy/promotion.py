@@ -64,19 +64,26 @@ def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def promote_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """As `promote`; integers and booleans become floats."""
-    x, y = promote(name, x, y)
-    aval = aval_of(x)
-    if aval.dtype in _INEXACT:
-        return x, y
-    dtype, weak = dtypes.to_inexact_dtype(aval.dtype), aval.weak_type and aval_of(y).weak_type
-    return convert(x, dtype, weak), convert(y, dtype, weak)
+    return _promote_further(name, x, y, dtypes.to_inexact_dtype)
 
 
 def promote_numeric(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """As `promote`; booleans become integers."""
-    x, y = promote(name, x, y)
-    if aval_of(x).dtype == dtypes.bool_:
-        return convert(x, dtypes.int32, False), convert(y, dtypes.int32, False)
+    return _promote_further(name, x, y, dtypes.to_numeric_dtype)
+
+
+def _promote_further(
+    name: str, x: Any, y: Any, widened: Callable[[Any], Any]
+) -> tuple[Any, Any]:
+    if getattr(x, "aval", None) is getattr(y, "aval", x) and x.aval.dtype in _INEXACT:
+        return x, y
+    x, y = check_array(name, x, "x"), check_array(name, y, "y")
+    dtype, weak = dtypes.lattice_result_type(x, y)
+    dtype = widened(dtype)
+    x, y = convert(x, dtype, weak), convert(y, dtype, weak)
+    a, b = aval_of(x), aval_of(y)
+    if a.ndim != b.ndim and a.ndim and b.ndim:
+        return _with_one_rank(name, x, y)
     return x, y
 
 
@@ -192,6 +199,12 @@ def _convert_python_scalar(x: Any, kind: type, dtype: Any, weak: bool) -> Any:
     if dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[target]) == dtype:
         return target(x)
     return convert_to_type(_numpy_scalar(x, dtype), dtype, weak)
+
+
+def strong(x: Any) -> Any:
+    """`x` no longer weakly typed."""
+    aval = aval_of(x)
+    return convert_to_type(x, aval.dtype, weak_type=False) if aval.weak_type else x
 
 
 def _numpy_scalar(x: Any, dtype: Any) -> Any:

@@ -13,10 +13,10 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, convert, creation, reduction, choice, slicing, unary
+from minijax.lax import arguments, binary, convert, creation, reduction, slicing, sorting, unary
 from minijax.lax import cumulative as lax_cumulative
 from minijax.lax import shape as lax_shape
-from minijax.lax import sorting
+from minijax.lax.choice import select
 from minijax.numpy import selection, shaping
 from minijax.numpy.one_program import one_program
 from minijax.random import distributions
@@ -145,14 +145,14 @@ def _randint(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any
     )
     span = convert.convert_element_type(binary.sub(high, low), unsigned)
     one = scalar(1, unsigned)
-    span = choice.select(
+    span = select(
         *_alike(binary.le(high, low), creation.full_like(span, 1), span)
     )
     # One more where the upper bound lies beyond the dtype: its largest number is included.
     included = binary.bitwise_and(
         lax_shape.broadcast_to_rank(overflow, len(dims)), binary.gt(high, low)
     )
-    span = choice.select(*_alike(included, binary.add(span, one), span))
+    span = select(*_alike(included, binary.add(span, one), span))
     # Two draws cover the span more evenly: (upper * 2**bits + lower) mod span.
     multiplier = binary.rem(scalar(2 ** (info.bits // 2), unsigned), span)
     multiplier = binary.rem(binary.mul(multiplier, multiplier), span)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,8 +35,12 @@ def source_of(function: Any) -> str:
     return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
 
 
-@functools.lru_cache(maxsize=4096)
-def _signature_names(function: Any) -> tuple[str, ...] | None:
+_names_by_function: weakref.WeakKeyDictionary[Any, tuple[str, ...] | None] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _read_names(function: Any) -> tuple[str, ...] | None:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -52,9 +57,11 @@ def _signature_names(function: Any) -> tuple[str, ...] | None:
 def parameter_names(function: Any) -> tuple[str, ...] | None:
     """Names of the positional parameters of a function, or None where it has no signature."""
     try:
-        return _signature_names(function)
+        if function not in _names_by_function:
+            _names_by_function[function] = _read_names(function)
+        return _names_by_function[function]
     except TypeError:
-        return None
+        return _read_names(function)
 
 
 def debug_info(

@@ -39,12 +39,11 @@ def _info(transformation: str, function: Callable[..., Any]) -> DebugInfo:
 class _Aux:
     """Sets aside the auxiliary results of a function that returns a pair."""
 
-    __slots__ = ("function", "name", "tree")
+    __slots__ = ("__name__", "function", "name")
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.function = function
         self.name = name
-        self.tree: Any = None
         self.__name__ = flattening.function_name(function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

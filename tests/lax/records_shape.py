@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from minijax import lax
-from minijax.lax.creation import full_like
 from minijax.lax.shape import copy
 from tests.lax.records import Arg, ErrorSample, Record
 
@@ -278,11 +277,11 @@ RECORDS = [
     Record(
         name="broadcast_in_dim",
         case="full_like",
-        call=lambda x, v: full_like(x, v, shape=(3,)),
+        call=lambda x, v: lax.full_like(x, v, shape=(3,)),
         oracle=lambda x, v: np.full((3,), v),
         args=(Arg((2, 2)), Arg(())),
         grad=(1,),
-        errors=(ErrorSample(full_like, (_X, _X), TypeError, "must be a scalar"),),
+        errors=(ErrorSample(lax.full_like, (_X, _X), TypeError, "must be a scalar"),),
     ),
     Record(
         name="iota",

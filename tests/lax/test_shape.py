@@ -5,7 +5,7 @@ import pytest
 
 import minijax
 from minijax import lax
-from minijax.shape.creation import full_like
+from minijax.shape.creation import lax.full_like
 from minijax.shape.shape import copy
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -54,8 +54,8 @@ def test_operation_without_effect_makes_an_array_of_a_numpy_array():
         (lambda: lax.full((2,), 3), True),
         (lambda: lax.full((2,), True), False),
         (lambda: lax.full((2,), 3, int), False),
-        (lambda: full_like(2, 2.5), True),
-        (lambda: full_like(2.0, 2, int), False),
+        (lambda: lax.full_like(2, 2.5), True),
+        (lambda: lax.full_like(2.0, 2, int), False),
         (lambda: lax.iota(int, 3), False),
     ],
 )
@@ -80,7 +80,7 @@ def test_full_converts_its_value_as_arrays_are_converted(value, dtype, expected)
 
 
 def test_full_like_takes_anything_with_a_shape_and_a_dtype():
-    out = full_like(minijax.ShapeDtypeStruct((2, 1), np.int8), 3)
+    out = lax.full_like(minijax.ShapeDtypeStruct((2, 1), np.int8), 3)
     assert (out.shape, out.dtype) == ((2, 1), np.int8)
 
 
