@@ -17,7 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, convert, creation, choice, special, trigonometry, unary
 from minijax.lax import reduction
-from minijax.numpy import contraction, reductions, selection, shaping
+from minijax.numpy import contraction, elementary, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
 
@@ -81,15 +81,7 @@ def sigmoid(x: Any) -> Any:
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)).  Mirrors jax.nn.softplus (0.10)."""
     x = _float("softplus", x)
-    return log_add_exp(x, creation.full_like(x, 0))
-
-
-def log_add_exp(x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y)) without overflow, for operands of one type."""
-    larger = binary.max(x, y)
-    distance = binary.sub(x, y)
-    stable = binary.add(larger, unary.log1p(unary.exp(unary.neg(unary.abs(distance)))))
-    return choice.select(binary.ne(distance, distance), binary.add(x, y), stable)
+    return elementary.logaddexp(x, creation.full_like(x, 0))
 
 
 @_activation
@@ -128,14 +120,14 @@ swish = silu
 def mish(x: Any) -> Any:
     """x · tanh(softplus(x)).  Mirrors jax.nn.mish (0.10)."""
     x = _float("mish", x)
-    return binary.mul(x, trigonometry.tanh(log_add_exp(x, creation.full_like(x, 0))))
+    return binary.mul(x, trigonometry.tanh(elementary.logaddexp(x, creation.full_like(x, 0))))
 
 
 @_activation
 def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)).  Mirrors jax.nn.log_sigmoid (0.10)."""
     x = _float("log_sigmoid", x)
-    return unary.neg(log_add_exp(unary.neg(x), creation.full_like(x, 0)))
+    return unary.neg(elementary.logaddexp(unary.neg(x), creation.full_like(x, 0)))
 
 
 @_activation

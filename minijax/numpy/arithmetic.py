@@ -23,7 +23,6 @@ from minijax.numpy.promotion import (
     promote_inexact,
     promote_numeric,
     real_inexact,
-    strong,
     with_one_rank,
 )
 
@@ -470,7 +469,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     Raises:
         ValueError: an operand is complex.
     """
-    x, y = map(strong, promote_inexact("hypot", x1, x2))
+    x, y = promote_inexact("hypot", x1, x2)
     check_not_complex("hypot", x, ValueError)
     x, y = unary.abs(x), unary.abs(y)
     larger, smaller = binary.max(x, y), binary.min(x, y)
@@ -488,7 +487,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     Dtypes:     real, promoted; integers and booleans become floats.
     Source:     mirrors jax.numpy.heaviside.
     """
-    x, y = map(strong, promote_inexact("heaviside", x1, x2))
+    x, y = promote_inexact("heaviside", x1, x2)
     check_not_complex("heaviside", x)
     one_sided = pick(binary.eq(x, 0), y, 1.0)
     return pick(binary.ne(x, x), x, pick(binary.lt(x, 0), 0.0, one_sided))

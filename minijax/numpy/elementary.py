@@ -453,7 +453,7 @@ def rint(x: Any, /) -> Any:
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.rint.
     """
-    return _each_part(_round_to_even, strong(inexact("rint", x)))
+    return _each_part(_round_to_even, inexact("rint", x))
 
 
 def _round_to_even(x: Any) -> Any:

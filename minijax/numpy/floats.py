@@ -47,8 +47,7 @@ def signbit(x: Any, /) -> Any:
         return full_like(x, False, dtypes.bool_)
     if is_kind(x, np.integer):
         return binary.lt(x, 0)
-    signed = _SIGNED[dtypes.bit_width(dtype)]
-    return binary.lt(convert.bitcast_convert_type(x, signed), 0)
+    return binary.lt(_bits(x), 0)
 
 
 @one_program()
@@ -62,7 +61,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     Raises:
         TypeError: an operand is complex.
     """
-    x, y = map(strong, promote_inexact("copysign", x1, x2))
+    x, y = promote_inexact("copysign", x1, x2)
     check_not_complex("copysign", x)
     magnitude = unary.abs(x)
     return pick(signbit(y), unary.neg(magnitude), magnitude)
@@ -130,17 +129,19 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     """
     x = inexact("frexp", x)
     check_not_complex("frexp", x)
-    # Subnormal numbers are lifted first, so that their exponents are stored as those of others.
     info = dtypes.finfo(aval_of(x).dtype)
-    lift = info.nmant + 1
-    tiny = binary.lt(unary.abs(x), float(info.tiny))
-    lifted = pick(tiny, binary.mul(x, 2.0**lift), x)
-    exponent = binary.sub(_stored_exponent(lifted), _bias(lifted) - 1)
+    magnitude = binary.bitwise_and(_bits(x), 2 ** (dtypes.bit_width(aval_of(x).dtype) - 1) - 1)
+    stored = binary.shift_right_logical(magnitude, info.nmant)
+    ordinary = binary.bitwise_and(binary.ne(magnitude, 0), binary.ne(stored, 2 * _bias(x) + 1))
+    # Processors may treat subnormal numbers as zero, but not the integers that they are stored as.
+    tiny = binary.eq(stored, 0)
+    whole = copysign(convert.convert_element_type(magnitude, aval_of(x).dtype), x)
+    lifted = pick(tiny, whole, x)
+    places = pick(tiny, 1 - _bias(x) - info.nmant, np.zeros((), aval_of(magnitude).dtype)[()])
+    exponent = binary.sub(_stored_exponent(lifted), _bias(x) - 1)
     mantissa = _times_power_of_2(lifted, unary.neg(exponent))
-    exponent = pick(tiny, binary.sub(exponent, lift), exponent)
-    ordinary = binary.bitwise_and(isfinite(x), binary.ne(x, 0))
-    exponent = convert.convert_element_type(pick(ordinary, exponent, 0), dtypes.int32)
-    return pick(ordinary, mantissa, x), exponent
+    exponent = pick(ordinary, binary.add(exponent, places), 0)
+    return pick(ordinary, mantissa, x), convert.convert_element_type(exponent, dtypes.int32)
 
 
 def _bias(x: Any) -> int:
@@ -148,13 +149,15 @@ def _bias(x: Any) -> int:
     return 2 ** (dtypes.bit_width(aval_of(x).dtype) - info.nmant - 2) - 1
 
 
+def _bits(x: Any) -> Any:
+    """Floats as the integers of their width that they are stored as."""
+    return convert.bitcast_convert_type(x, _SIGNED[dtypes.bit_width(aval_of(x).dtype)])
+
+
 def _stored_exponent(x: Any) -> Any:
     """The biased exponent of normal floats, as an integer of their width."""
-    dtype = aval_of(x).dtype
-    bits = convert.bitcast_convert_type(x, _SIGNED[dtypes.bit_width(dtype)])
-    mantissa_bits = dtypes.finfo(dtype).nmant
-    mask = 2 * _bias(x) + 1
-    return binary.bitwise_and(binary.shift_right_logical(bits, mantissa_bits), mask)
+    places = binary.shift_right_logical(_bits(x), dtypes.finfo(aval_of(x).dtype).nmant)
+    return binary.bitwise_and(places, 2 * _bias(x) + 1)
 
 
 def _times_power_of_2(x: Any, exponent: Any) -> Any:

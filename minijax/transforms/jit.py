@@ -461,7 +461,9 @@ def _native(half: JitFunction) -> Any:
     call.trace = half.trace
     call.lower = half.lower
     call.eval_shape = half.eval_shape
-    call.clear_cache = lambda: _clear(half, native)
+    # A strong reference would be a cycle through C++, and functions would never die.
+    reference = weakref.ref(native)
+    call.clear_cache = lambda: _clear(half, reference())
     call._cache_size = native._cache_size
     call.jit_function = half
     return call

@@ -5,8 +5,7 @@ import pytest
 
 import minijax
 from minijax import lax
-from minijax.shape.creation import lax.full_like
-from minijax.shape.shape import copy
+from minijax.lax.shape import copy
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
