@@ -98,7 +98,7 @@ class _Names:
     def read(self, atom: Any) -> str:
         """The name of a variable, or the value of a literal."""
         if hasattr(atom, "val"):
-            return f"{np.asarray(atom.val).tolist()}:{_short(atom.aval)}"
+            return _literal(atom.val, atom.aval)
         return self.known[atom] if atom in self.known else self.bind(atom)
 
 
@@ -106,20 +106,35 @@ def _names(jaxpr: Any) -> _Names:
     return _Names([*jaxpr.constvars, *jaxpr.invars])
 
 
+def _literal(value: Any, aval: Any) -> str:
+    """A constant: the weakness of its type shows in what is computed from it."""
+    return f"{np.asarray(value).astype(aval.dtype).tolist()}:{aval.dtype}"
+
+
 def _short(aval: Any) -> str:
-    text = aval.str_short() if hasattr(aval, "str_short") else str(aval)
-    return text + ("*" if getattr(aval, "weak_type", False) else "")
+    weak = "*" if getattr(aval, "weak_type", False) else ""
+    return f"{aval.dtype}[{','.join(map(str, aval.shape))}]{weak}"
 
 
 def _equations(jaxpr: Any, names: _Names) -> Iterator[str]:
-    """One line per equation; calls of jit are replaced by what they do."""
+    """One line per equation; calls of jit and conversions of constants are replaced by what they do.
+
+    Parameters that are None are left out: minijax declares fewer of them.
+    """
     for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "convert_element_type" and hasattr(eqn.invars[0], "val"):
+            names.known[eqn.outvars[0]] = _literal(eqn.invars[0].val, eqn.outvars[0].aval)
+            continue
         inputs = [names.read(atom) for atom in eqn.invars]
         body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
         if eqn.primitive.name in _CALLS:
             yield from _written_out(eqn, getattr(body, "jaxpr", body), inputs, names)
             continue
-        params = ", ".join(f"{key}={_param(value)}" for key, value in sorted(eqn.params.items()))
+        params = ", ".join(
+            f"{key}={_param(value)}"
+            for key, value in sorted(eqn.params.items())
+            if value is not None
+        )
         types = " ".join(_short(each.aval) for each in eqn.outvars)
         outputs = " ".join(names.bind(each) for each in eqn.outvars)
         yield f"{outputs}:{types} = {eqn.primitive.name}[{params}] {' '.join(inputs)}"

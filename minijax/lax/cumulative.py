@@ -19,14 +19,14 @@ from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.interpreters.tangents import Zero
 from minijax.lax.binary import add, max, min, mul, ne, sub
+from minijax.lax.choice import select
 from minijax.lax.families import INEXACT, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.folding import scan
 from minijax.lax.reduction import Identity, highest, lowest, one, zero
-from minijax.lax.window_reduction import reduce_window
-from minijax.lax.choice import select
 from minijax.lax.shape import pad, reshape, rev, split
 from minijax.lax.unary import exp, log1p
+from minijax.lax.window_reduction import reduce_window
 
 # The fastest of 8, 16, 32 and 64 on a CPU, for vectors as for matrices.
 _BLOCK = 8

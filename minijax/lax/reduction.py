@@ -22,11 +22,11 @@ from minijax.interpreters.structural import check_axes, instantiate
 from minijax.interpreters.tangents import Zero, jvp_of_constant
 from minijax.lax.arguments import int_tuple, is_array
 from minijax.lax.binary import bitwise_or, div, eq, max, min, mul, ne
+from minijax.lax.choice import select
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import ANY, BITS, NUMERIC, Kinds, check_dtype
 from minijax.lax.folding import fold
-from minijax.lax.choice import select
 
 # The result of reducing nothing, as a NumPy scalar of a dtype.
 Identity = Callable[[Any], Any]

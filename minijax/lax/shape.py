@@ -1,7 +1,7 @@
 """Operations that move elements around and compute nothing.
 
 Reshaping, new and dropped dimensions, broadcasting, transposing, joining, splitting, padding.
-Slices and gathers are in `slicing.py` and `gather_scatter.py`; here, where a slice is wanted,
+Slices and gathers are in `slicing.py` and `gathering.py`; here, where a slice is wanted,
 a negative padding does it.
 """
 
@@ -21,8 +21,8 @@ from minijax.interpreters import structural
 from minijax.interpreters.structural import jvp_of_linear, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
-from minijax.lax.families import check_same_dtype, operand, operands
 from minijax.lax.choice import select_n
+from minijax.lax.families import check_same_dtype, operand, operands
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
 

@@ -456,7 +456,7 @@ def _number_of_candidates(count: int, rank: int, k: int, recall: float, size: in
     if halvings == 0:
         return count
     rows = -(-count // lanes)
-    return -(-rows // 2**halvings) * lanes
+    return -(-rows >> halvings) * lanes
 
 
 def approx_max_k(

@@ -18,7 +18,6 @@ from minijax.lax.binary import add, ge_p, le_p, max, min
 from minijax.lax.families import ANY, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.folding import elementwise, halves
-from minijax.lax.reduction import Identity, highest, lowest, region_of_combiner, zero
 from minijax.lax.reducers import (
     as_initial_value,
     check_reducer,
@@ -27,6 +26,7 @@ from minijax.lax.reducers import (
     region_of_jaxpr,
     stage_reducer,
 )
+from minijax.lax.reduction import Identity, highest, lowest, region_of_combiner, zero
 from minijax.lax.shape import pad
 from minijax.lax.window_selection import select_and_gather_add_p
 from minijax.lax.windows import Window, check_window, place_by_place, window_of
@@ -67,7 +67,7 @@ class WindowReduction(Primitive):
         check_dtype(self.name, "operand", x, self.accepts)
         window = Window(**params)
         check_window("lax.reduce_window", x.shape, window)
-        return x.with_shape(window.count(x.shape))
+        return x.with_shape(window.result_shape(x.shape))
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
         dtype = ctx.avals_in[0].dtype
@@ -185,7 +185,7 @@ class ReduceWindow(Primitive):
         check_reducer("lax.reduce_window", operands, inits, jaxpr)
         window = Window(**params)
         check_window("lax.reduce_window", operands[0].shape, window)
-        shape = window.count(operands[0].shape)
+        shape = window.result_shape(operands[0].shape)
         return [x.strip_weak_type().with_shape(shape) for x in operands]
 
     def lower(self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:

@@ -18,8 +18,8 @@ from minijax.interpreters import structural
 from minijax.interpreters.hlo_build import i64_matrix
 from minijax.interpreters.tangents import Zero
 from minijax.lax.families import operand as as_operand
-from minijax.lax.reduction import highest, lowest
 from minijax.lax.reducers import as_initial_value, region_of_jaxpr, stage_reducer
+from minijax.lax.reduction import highest, lowest
 from minijax.lax.windows import Pads, Window, check_window, window_of
 
 _DIRECTIONS = {"ge": "GE", "le": "LE"}
@@ -55,7 +55,7 @@ class SelectAndGatherAdd(Primitive):
         window = Window(**params)
         check_window(self.name, x.shape, window)
         _check_shape(self.name, "tangents", tangents, x.shape)
-        return tangents.with_shape(window.count(x.shape))
+        return tangents.with_shape(window.result_shape(x.shape))
 
     def lower(
         self, ctx: Any, tangents: Any, x: Any, *, select_prim: Primitive, **params: Any
@@ -139,7 +139,7 @@ class SelectAndScatterAdd(Primitive):
     ) -> ShapedArray:
         window = Window.of(**params)
         check_window(self.name, x.shape, window)
-        _check_shape(self.name, "source", source, window.count(x.shape))
+        _check_shape(self.name, "source", source, window.result_shape(x.shape))
         return source.with_shape(x.shape)
 
     def lower(self, ctx: Any, source: Any, x: Any, *, select_prim: Primitive, **params: Any) -> Any:
@@ -231,7 +231,7 @@ class SelectAndScatter(Primitive):
     ) -> ShapedArray:
         window = Window.of(**params)
         check_window(self.name, x.shape, window)
-        _check_shape(self.name, "source", source, window.count(x.shape))
+        _check_shape(self.name, "source", source, window.result_shape(x.shape))
         _check_shape(self.name, "init_value", init, ())
         return x.strip_weak_type()
 

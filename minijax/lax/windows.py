@@ -1,6 +1,6 @@
 """Windows that slide across an array: where they lie, and what elements they hold.
 
-The primitives are in `reduce_window.py` and `window_selection.py`.
+The primitives are in `window_reduction.py` and `window_selection.py`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Window(NamedTuple):
             for n, d, (low, high) in zip(shape, self.base_dilation, self.padding, strict=True)
         )
 
-    def count(self, shape: Shape) -> Shape:
+    def result_shape(self, shape: Shape) -> Shape:
         """How many windows fit into an operand of `shape`."""
         return tuple(
             max((size - extent) // stride + 1, 0)
@@ -115,7 +115,7 @@ class Window(NamedTuple):
             padded: the dilated and padded operand.
             shape: the operand's shape before.
         """
-        count, sizes = self.count(shape), aval_of(padded).shape
+        count, sizes = self.result_shape(shape), aval_of(padded).shape
         for place in itertools.product(*map(range, self.window_dimensions)):
             config = []
             for d, k in enumerate(place):
@@ -172,7 +172,7 @@ def reduce_window_shape_tuple(
         base_dilation and tuple(base_dilation),
         window_dilation and tuple(window_dilation),
     )
-    return window.count(tuple(operand_shape))
+    return window.result_shape(tuple(operand_shape))
 
 
 def place_by_place(combine: Combine, window: Window) -> Callable[..., list[Any]]:
@@ -182,7 +182,7 @@ def place_by_place(combine: Combine, window: Window) -> Callable[..., list[Any]]
         operands, inits = halves(args)
         shape = aval_of(operands[0]).shape
         padded = [window.pad(x, init) for x, init in zip(operands, inits, strict=True)]
-        count = window.count(shape)
+        count = window.result_shape(shape)
         results = [structural.broadcast_in_dim(init, count, ()) for init in inits]
         for elements in zip(*[window.elements(x, shape) for x in padded], strict=True):
             results = list(combine(*results, *elements))

@@ -464,7 +464,8 @@ def _native(half: JitFunction) -> Any:
     # A strong reference would be a cycle through C++, and functions would never die.
     reference = weakref.ref(native)
     call.clear_cache = lambda: _clear(half, reference())
-    call._cache_size = native._cache_size
+    if call is not native:
+        call._cache_size = native._cache_size
     call.jit_function = half
     return call
 
