@@ -17,7 +17,16 @@ import numpy as np
 
 import parity_programs
 
-_BINDER = re.compile(r"\b([a-z]+):(?=[a-z]+\d*\[|[a-z]+\d+|key<)")
+_TOKEN = re.compile(
+    r"\{(?: lambda)?|\}"
+    r"|\b(?P<bound>[a-z]+)(?=:(?:[a-z]+\d*\[|key<))"
+    r"|(?<![\w.])[a-z]+\b(?![=\[(.])"
+)
+"""Of a printed jaxpr: where a scope begins and ends, variables as they are bound, other words."""
+
+_REPEATED = ("update_jaxpr", "update_consts")
+"""Parameters that only repeat what the name of their primitive says."""
+
 _CALLS = ("pjit", "jit", "closed_call")
 
 
@@ -69,15 +78,22 @@ def _values(jax: Any, x: Any) -> Any:
 
 
 def normalised(text: str) -> str:
-    """The text of a jaxpr with its variables renamed v0, v1, … in the order they are bound."""
-    names: dict[str, str] = {}
-    for match in _BINDER.finditer(text):
-        names.setdefault(match[1], f"v{len(names)}")
-    if not names:
-        return text
-    variable = re.compile(r"\b(" + "|".join(sorted(names, key=len, reverse=True)) + r")\b(?!=|\[)")
-    renamed = variable.sub(lambda match: names[match[1]], text)
-    return re.sub(r"0x[0-9a-f]+", "0x", " ".join(renamed.split()))
+    """The text of a jaxpr, the variables of each scope renamed v0, v1, … as they are bound."""
+    scopes: list[dict[str, str]] = [{}]
+
+    def rename(match: re.Match[str]) -> str:
+        token = match[0]
+        if token.startswith("{"):
+            scopes.append({})
+        elif token == "}":
+            scopes.pop()
+        elif match["bound"]:
+            return scopes[-1].setdefault(token, f"v{len(scopes[-1])}")
+        else:
+            return next((scope[token] for scope in reversed(scopes) if token in scope), token)
+        return token
+
+    return re.sub(r"0x[0-9a-f]+", "0x", _TOKEN.sub(rename, " ".join(text.split())))
 
 
 class _Names:
@@ -98,7 +114,7 @@ class _Names:
     def read(self, atom: Any) -> str:
         """The name of a variable, or the value of a literal."""
         if hasattr(atom, "val"):
-            return _literal(atom.val, atom.aval)
+            return _constant(atom.val, atom.aval)
         return self.known[atom] if atom in self.known else self.bind(atom)
 
 
@@ -106,9 +122,19 @@ def _names(jaxpr: Any) -> _Names:
     return _Names([*jaxpr.constvars, *jaxpr.invars])
 
 
-def _literal(value: Any, aval: Any) -> str:
-    """A constant: the weakness of its type shows in what is computed from it."""
-    return f"{np.asarray(value).astype(aval.dtype).tolist()}:{aval.dtype}"
+class _Constant(str):
+    """A constant as an operand: the weakness of its type shows in what is computed from it."""
+
+    __slots__ = ("value",)
+
+    value: Any
+
+
+def _constant(value: Any, aval: Any) -> _Constant:
+    array = np.asarray(value).astype(aval.dtype)
+    constant = _Constant(f"{array.tolist()}:{aval.dtype}")
+    constant.value = array
+    return constant
 
 
 def _short(aval: Any) -> str:
@@ -117,23 +143,23 @@ def _short(aval: Any) -> str:
 
 
 def _equations(jaxpr: Any, names: _Names) -> Iterator[str]:
-    """One line per equation; calls of jit and conversions of constants are replaced by what they do.
+    """One line per equation; calls of jit and conversions of constants are written out.
 
     Parameters that are None are left out: minijax declares fewer of them.
     """
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "convert_element_type" and hasattr(eqn.invars[0], "val"):
-            names.known[eqn.outvars[0]] = _literal(eqn.invars[0].val, eqn.outvars[0].aval)
-            continue
         inputs = [names.read(atom) for atom in eqn.invars]
         body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+        if eqn.primitive.name == "convert_element_type" and isinstance(inputs[0], _Constant):
+            names.known[eqn.outvars[0]] = _constant(inputs[0].value, eqn.outvars[0].aval)
+            continue
         if eqn.primitive.name in _CALLS:
             yield from _written_out(eqn, getattr(body, "jaxpr", body), inputs, names)
             continue
         params = ", ".join(
             f"{key}={_param(value)}"
             for key, value in sorted(eqn.params.items())
-            if value is not None
+            if value is not None and key not in _REPEATED
         )
         types = " ".join(_short(each.aval) for each in eqn.outvars)
         outputs = " ".join(names.bind(each) for each in eqn.outvars)

@@ -38,7 +38,7 @@ WIDTH = 48
 HEADS = 4
 LAYERS = 2
 BATCH = 16
-STEPS = 1200
+STEPS = 900
 
 
 class Layer(NamedTuple):
@@ -202,7 +202,7 @@ def learn(steps: int) -> Transformer:
     for number in range(1, steps + 1):
         rows = encode([sentence(rng) for _ in range(BATCH)])
         # The rate rises over the first 30 steps, then falls along half a cosine.
-        rate = 0.012 * min(1, number / 30) * (1 + math.cos(math.pi * number / steps)) / 2
+        rate = 0.015 * min(1, number / 30) * (1 + math.cos(math.pi * number / steps)) / 2
         value, model, state = train_step(model, state, rows, np.float32(rate))
         progress.advance(f"{float(value):.2f} bits per sentence")
     return model

@@ -84,9 +84,7 @@ def same_type(a: Any, b: Any) -> bool:
         return True
     if isinstance(a, ShapedArray) and isinstance(b, ShapedArray):
         return (
-            a.shape == b.shape
-            and a.dtype == b.dtype
-            and a.manual_axis_type == b.manual_axis_type
+            a.shape == b.shape and a.dtype == b.dtype and a.manual_axis_type == b.manual_axis_type
         )
     return False
 

@@ -66,7 +66,7 @@ class DebugInfo:
         self.func_src_info = func_src_info
         self.arg_names = arg_names
         self.result_paths = result_paths
-        self.func_name = func_name or func_src_info.split(" ")[0]
+        self.func_name = func_name or func_src_info.split(" ", maxsplit=1)[0]
 
     def __repr__(self) -> str:
         return (

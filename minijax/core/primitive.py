@@ -50,7 +50,7 @@ class Primitive:
         if self.name in PRIMITIVES:
             raise ValueError(message(self.name, "a primitive of this name exists already."))
         PRIMITIVES[self.name] = self
-        caller = sys._getframe(1)  # noqa: SLF001  the documented way to the calling frame
+        caller = sys._getframe(1)
         self.declared_at = f"{caller.f_code.co_filename}:{caller.f_lineno}"
 
     def bind(self, *args: Any, **params: Any) -> Any:

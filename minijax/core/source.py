@@ -55,7 +55,7 @@ def summarize(traceback: Any) -> str:
 
 def user_line() -> str | None:
     """The line of the user's code that is running now."""
-    frame = sys._getframe(1)  # noqa: SLF001  the standard, documented way to the calling frame
+    frame = sys._getframe(1)
     current: Any = frame
     while current is not None:
         code = current.f_code

@@ -38,9 +38,7 @@ class Trace:
         self.function_name = function_name
         self.finished = False
 
-    def process(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """Interprets one operation; always a sequence of results."""
         raise NotImplementedError
 
@@ -172,11 +170,7 @@ class Tracer(operators.ArrayOperators):
 
 def _refuse(tracer: Tracer, error: type[Exception], problem: str, fix: str) -> NoReturn:
     name = tracer.trace.function_name or "a transformed function"
-    raise error(
-        message(
-            name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix
-        )
-    )
+    raise error(message(name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix))
 
 
 aval_handlers[Tracer] = lambda x: x.aval
@@ -205,5 +199,3 @@ def check_alive(tracer: Tracer) -> None:
     """
     if tracer.trace.finished:
         raise leaked(tracer)
-
-

@@ -21,7 +21,7 @@ JaxprEqn = Eqn
 class Primitive(core_primitive.Primitive):
     """An operation by name, open to rules.  Mirrors jax.extend.core.Primitive (0.10)."""
 
-    multiple_results = False  # type: ignore[misc]
+    multiple_results = False
 
     def __init__(self, name: str) -> None:
         # Users declare the same name again when they run a cell or a test twice.

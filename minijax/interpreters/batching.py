@@ -81,9 +81,7 @@ class BatchTrace(Trace):
             check_alive(x)
         return x, None
 
-    def process(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         parent = self.parent
         current.set_local(parent)
         try:

@@ -31,9 +31,7 @@ class EagerTrace(Trace):
 
     __slots__ = ()
 
-    def process(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         if primitive.impl is not None:
             out = primitive.impl(*args, **params)
         else:

@@ -211,7 +211,7 @@ class LoweringContext:
         name: str,
         operands: Sequence[Any],
         attributes: dict[str, Any] | None = None,
-        type: Any = None,  # noqa: A002  MLIR's own word
+        type: Any = None,
     ) -> Any:
         """Builds an operation with one result, of the equation's result type by default."""
         return _create(
@@ -270,7 +270,10 @@ class LoweringContext:
         array = np.asarray(value, dtype)
         if array.ndim:
             return self.op(
-                "stablehlo.constant", [], {"value": dense(array)}, tensor_type(array.shape, array.dtype)
+                "stablehlo.constant",
+                [],
+                {"value": dense(array)},
+                tensor_type(array.shape, array.dtype),
             )
         key = (array.tobytes(), array.dtype)
         found = self.scalars.get(key)
@@ -302,9 +305,7 @@ class LoweringContext:
     ) -> Any:
         """`x < y` and its like (LT, LE, GT, GE, EQ, NE) for operands of type `aval`."""
         attributes = self.comparison(direction, aval.dtype, total_order=total_order)
-        return self.op(
-            "stablehlo.compare", [x, y], attributes, tensor_type(aval.shape, np.bool_)
-        )
+        return self.op("stablehlo.compare", [x, y], attributes, tensor_type(aval.shape, np.bool_))
 
     @staticmethod
     def comparison(direction: str, dtype: Any, *, total_order: bool = False) -> dict[str, Any]:

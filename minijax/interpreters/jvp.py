@@ -68,9 +68,7 @@ class JVPTrace(Trace):
             check_alive(x)
         return x, Zero.like(x)
 
-    def process(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         parent = self.parent
         current.set_local(parent)
         try:
@@ -166,4 +164,4 @@ def _jvp_jaxpr(
 
 def is_differentiable(aval: Any) -> bool:
     """Whether values of a type have tangents other than float0."""
-    return aval.tangent_aval().dtype != dtypes.float0
+    return bool(aval.tangent_aval().dtype != dtypes.float0)

@@ -98,7 +98,7 @@ class Lowering:
         if arg_names is not None and len(arg_names) == len(in_types):
             locations = [ir.Location.name(n, self.unknown, context) for n in arg_names]
         else:
-            locations = [self.unknown] * len(in_types)
+            locations = [self.unknown for _ in in_types]
         block = operation.regions[0].blocks.append(*in_types, arg_locs=locations)
         ctx = LoweringContext(self, self.platform, ir.InsertionPoint(block), self.unknown)
         outs = lower_jaxpr(ctx, jaxpr, consts, list(block.arguments), scope)
@@ -191,9 +191,7 @@ def _lower_physically(
     ctx: LoweringContext, primitive: Any, operands: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """Lowers an operation on extended dtypes: their physical dimension is a batch dimension."""
-    size = next(
-        a.dtype.physical_shape[0] for a in ctx.avals_in if dtypes.is_extended(a.dtype)
-    )
+    size = next(a.dtype.physical_shape[0] for a in ctx.avals_in if dtypes.is_extended(a.dtype))
     dims = [a.ndim if dtypes.is_extended(a.dtype) else None for a in ctx.avals_in]
 
     def function(*args: Any) -> list[Any]:
@@ -213,9 +211,7 @@ def _physical_dtype(aval: Any) -> Any:
     return getattr(aval.dtype, "physical_dtype", aval.dtype)
 
 
-def lower_function(
-    ctx: LoweringContext, function: Callable[..., Any], *values: Any
-) -> list[Any]:
+def lower_function(ctx: LoweringContext, function: Callable[..., Any], *values: Any) -> list[Any]:
     """Lowers an equation as the composition of other primitives that `function` calls.
 
     `function` takes values of the equation's argument types and returns a sequence of results.

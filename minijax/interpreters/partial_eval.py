@@ -42,9 +42,7 @@ class PartialTrace(Trace):
         finally:
             current.set_local(self)
 
-    def process(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         unknown = self.unknown
         for x in args:
             if type(x) is StagingTracer and x.trace is unknown:
@@ -143,9 +141,7 @@ def _partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool]) -> Partial
         finally:
             current.set_local(trace.known)
         out_unknown[:] = [trace.is_unknown(x) for x in outs]
-        jaxpr, residuals = staged.finish(
-            [x for x, u in zip(outs, out_unknown, strict=True) if u]
-        )
+        jaxpr, residuals = staged.finish([x for x, u in zip(outs, out_unknown, strict=True) if u])
         result.append(jaxpr)
         return [x for x, u in zip(outs, out_unknown, strict=True) if not u] + residuals
 

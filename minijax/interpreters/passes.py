@@ -29,7 +29,9 @@ def dead_code_elimination(
     """
     outvars = [
         v
-        for v, wanted in zip(jaxpr.outvars, used_outputs or [True] * len(jaxpr.outvars), strict=True)
+        for v, wanted in zip(
+            jaxpr.outvars, used_outputs or [True] * len(jaxpr.outvars), strict=True
+        )
         if wanted
     ]
     live: set[Var] = {v for v in outvars if type(v) is Var}
@@ -42,9 +44,10 @@ def dead_code_elimination(
             slim = eqn.primitive.dead_code(eqn, wanted)
             if slim is None:
                 continue
-            eqn = slim
-        eqns.append(eqn)
-        live.update(v for v in eqn.invars if type(v) is Var)
+        else:
+            slim = eqn
+        eqns.append(slim)
+        live.update(v for v in slim.invars if type(v) is Var)
     kept = [keep_inputs or v in live for v in jaxpr.invars]
     result = Jaxpr(
         jaxpr.constvars,

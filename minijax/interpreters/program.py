@@ -19,7 +19,6 @@ from minijax.runtime import client, compile
 from minijax.runtime.array import Array
 from minijax.runtime.execute import Executable, buffer_on
 
-
 _LARGE_CONSTANT_BYTES = 4096
 
 
@@ -144,9 +143,7 @@ def compile_lowered(
     in_avals = [v.aval for v in lowered.jaxpr.invars]
     level = logging.WARNING if config.log_compiles.value else logging.DEBUG
     if compile.logger.isEnabledFor(level):
-        compile.logger.log(
-            level, "Compiling %s with global shapes and types %s", name, in_avals
-        )
+        compile.logger.log(level, "Compiling %s with global shapes and types %s", name, in_avals)
     with statistics.timed("compile", "XLA compilation", name):
         loaded = compile.compile_module(
             lowered.module,

@@ -89,9 +89,7 @@ class StagingTrace(Trace):
             found = self.constants[id(x)] = (Var(aval_of(x)), x)
         return found[0]
 
-    def process(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         invars = []
         avals = []
         for x in args:
@@ -108,9 +106,7 @@ class StagingTrace(Trace):
         if primitive.has_effects:
             effects = primitive.effects(*avals, **params)
             self.effects |= effects
-        self.eqns.append(
-            Eqn(invars, outvars, primitive, params, effects, _capture(), scope.value)
-        )
+        self.eqns.append(Eqn(invars, outvars, primitive, params, effects, _capture(), scope.value))
         tracers = []
         for var in outvars:
             tracer = _new_tracer(StagingTracer)

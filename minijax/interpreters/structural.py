@@ -7,6 +7,7 @@ four primitives are closed under transposition and batching, so they stand below
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,15 +59,15 @@ class BroadcastInDim(Primitive):
     def abstract_eval(
         self, x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
     ) -> ShapedArray:
-        sizes = tuple(shape[d] for d in broadcast_dimensions) if _in_range(
-            broadcast_dimensions, len(shape)
-        ) else ()
+        sizes = (
+            tuple(shape[d] for d in broadcast_dimensions)
+            if _in_range(broadcast_dimensions, len(shape))
+            else ()
+        )
         fits = len(broadcast_dimensions) == x.ndim == len(sizes) and all(
             a in (1, b) for a, b in zip(x.shape, sizes, strict=True)
         )
-        increasing = all(
-            a < b for a, b in zip(broadcast_dimensions, broadcast_dimensions[1:], strict=False)
-        )
+        increasing = all(a < b for a, b in itertools.pairwise(broadcast_dimensions))
         if not (fits and increasing):
             raise TypeError(
                 message(

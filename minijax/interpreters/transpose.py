@@ -39,9 +39,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]
             continue
         for atom, ct in zip(eqn.invars, _transpose_eqn(eqn, values, cts), strict=True):
             accumulate(atom, ct)
-    return [
-        totals[v] if v in totals else Zero(v.aval.tangent_aval()) for v in jaxpr.invars
-    ]
+    return [totals[v] if v in totals else Zero(v.aval.tangent_aval()) for v in jaxpr.invars]
 
 
 def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence[Any]:

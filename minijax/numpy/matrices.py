@@ -357,7 +357,6 @@ def meshgrid(
             )
         )
     arrays = [asarray(check_array("meshgrid", x)) for x in xi]
-    arrays = [shape.reshape(x, (1,)) if aval_of(x).ndim == 0 else x for x in arrays]
     if any(aval_of(x).ndim != 1 for x in arrays):
         raise ValueError(
             message(

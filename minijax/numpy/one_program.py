@@ -22,7 +22,8 @@ _UNHASHABLE = "Non-hashable static"
 
 def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> Any:
     """The C++ callable behind `one_program`: right only for concrete arguments and no statics
-    that lack a hash, but with nothing of Python before it."""
+    that lack a hash, but with nothing of Python before it.
+    """
     nums, names = jit.resolve_names(function, None, tuple(static), "static")
     settings = jit.Settings(
         static_argnums=nums,

@@ -87,10 +87,19 @@ def _accumulated(
     x = convert_to_type(a, computed, weak_type=False)
     if where is not None:
         x = pick(_mask(name, where), x, identity)
+    if computed == dtypes.bool_:
+        # Sums of booleans in their own dtype say whether one holds; products, whether all do.
+        reduction, combine = _OF_BOOLEANS[identity]
     x = reduction(x, axes) if axes else x
     if initial is not None:
         x = combine(_initial(name, initial, computed), x)
     return with_kept_axes(convert_to_type(x, result, weak_type=False), axes, keepdims)
+
+
+_OF_BOOLEANS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    0: (reduction.reduce_or, binary.bitwise_or),
+    1: (reduction.reduce_and, binary.bitwise_and),
+}
 
 
 def _mask(name: str, where: Any) -> Any:
@@ -392,6 +401,7 @@ def mean(
         result = dtypes.to_inexact_dtype(aval_of(a).dtype)
     else:
         result = dtypes.canonicalize_user_dtype(dtype, "numpy.mean")
+        a = convert_to_type(a, result, weak_type=False)
     computed = _moment_dtype(result)
     total = sum(a, axes, computed, keepdims=keepdims, where=where)
     mean = _divided(total, _count("mean", a, axes, where, keepdims))
@@ -550,8 +560,8 @@ def _arg_extreme(
         x, axes = reshape(a, (aval_of(a).size,)), tuple(range(ndim))
         place = 0
     else:
-        x, axes = a, axes_of(name, a, axis)
-        (place,) = axes
+        place = arguments.canonicalize_axis(axis, ndim, f"numpy.{name}")
+        x, axes = a, (place,)
     if aval_of(x).shape[place] == 0:
         raise ValueError(
             message(f"numpy.{name}", "there is nothing to choose from.", got={"a": aval_of(a)})
@@ -604,7 +614,7 @@ def _cumulated(
     a = check_array(name, a, "a")
     if axis is None:
         a, axis = reshape(a, (aval_of(a).size,)), 0
-    (axis,) = axes_of(name, a, axis)
+    axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, f"numpy.{name}")
     if dtype is not None:
         result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
     else:
@@ -660,9 +670,7 @@ def _array_api_cumulated(
                 fix="axis=... (it may be left away for arrays of one dimension)",
             )
         )
-    (axis,) = axes_of(name, x, 0 if axis is None else axis)
-    if dtype is None:
-        dtype = widened_integer(aval.dtype)
+    axis = arguments.canonicalize_axis(0 if axis is None else axis, aval.ndim, f"numpy.{name}")
     result = _cumulated(name, x, axis, dtype, None, operation)
     if first is None:
         return result
@@ -685,6 +693,8 @@ def cumulative_sum(
         ValueError: there are several dimensions and no axis, or none at all.
     """
     first = 0 if include_initial else None
+    if dtype is None:
+        dtype = widened_integer(aval_of(check_array("cumulative_sum", x)).dtype)
     return _array_api_cumulated("cumulative_sum", x, axis, dtype, first, cumulative.cumsum)
 
 
@@ -695,7 +705,7 @@ def cumulative_prod(
     """The products of the elements up to each one, along `axis`; with a leading 1 if wanted.
 
     Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
-    Dtypes:     all; narrow integers and booleans are widened.
+    Dtypes:     all; booleans become integers.
     Source:     mirrors jax.numpy.cumulative_prod.
 
     Raises:

@@ -452,6 +452,4 @@ def from_dlpack(external: Any, *, device: Any = None, copy: bool | None = None) 
     with _without_jax:
         buffer = _jax.dlpack_managed_tensor_to_buffer(external.__dlpack__(), target, None, copy)
     aval = buffer.aval
-    return Array(
-        buffer._rewrap_with_aval_and_sharding(aval, placement.native_sharding(target))
-    )
+    return Array(buffer._rewrap_with_aval_and_sharding(aval, placement.native_sharding(target)))

@@ -54,7 +54,7 @@ def _check_xla_flags() -> None:
     names = {word.lstrip("-").split("=")[0] for word in flags.split() if word.startswith("-")}
     if names <= _KNOWN_FLAGS:
         return
-    child = subprocess.run(  # noqa: S603  our own interpreter on fixed code
+    child = subprocess.run(
         [sys.executable, "-c", "from jaxlib import xla_client as x; x.make_cpu_client()"],
         capture_output=True,
         text=True,
@@ -158,7 +158,7 @@ def process_index(backend: Any = None) -> int:
 
 def process_count(backend: Any = None) -> int:
     """How many processes there are.  Mirrors jax.process_count."""
-    return max(d.process_index for d in get_backend(backend).devices()) + 1
+    return 1 + max(int(d.process_index) for d in get_backend(backend).devices())
 
 
 def default_backend() -> str:

@@ -42,13 +42,9 @@ def compile_module(
     build = compile_options.executable_build_options
     compile_options.num_replicas = build.num_replicas = 1
     compile_options.num_partitions = build.num_partitions = 1
-    build.device_assignment = xla_client.DeviceAssignment.create(
-        np.array([[device.id]])
-    )
+    build.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
     if options:
-        compile_options.env_option_overrides = [
-            (name, value) for name, value in options.items()
-        ]
+        compile_options.env_option_overrides = [(name, value) for name, value in options.items()]
     devices = xla_client.DeviceList((device,))
     extra = [list(host_callbacks)] if host_callbacks else []
     try:

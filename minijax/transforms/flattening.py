@@ -92,11 +92,9 @@ def _name_at(names: Sequence[str], position: int) -> str:
 
 
 def result_paths(out_tree: Any) -> tuple[str, ...]:
-    """The paths of a function's results: `result`, `result['w']`, …"""
+    """The paths of a function's results, such as `result` and `result['w']`."""
     dummy = tree.unflatten(out_tree, [0] * out_tree.num_leaves)
-    return tuple(
-        "result" + tree.keystr(path) for path, _ in tree.leaves_with_path(dummy)
-    )
+    return tuple("result" + tree.keystr(path) for path, _ in tree.leaves_with_path(dummy))
 
 
 class FlatFunction:
@@ -117,7 +115,7 @@ class FlatFunction:
         for i, x in enumerate(flat):
             if not hasattr(x, "aval"):
                 self._check_result(i, x)
-        return flat  # type: ignore[no-any-return]
+        return flat
 
     def _check_result(self, index: int, x: Any) -> None:
         try:
@@ -127,8 +125,7 @@ class FlatFunction:
                 message(
                     self.name,
                     "a result is no array and no number.",
-                    got=f"{result_paths(self.out_tree)[index]}: "
-                    f"{x!r} of type {type(x).__name__}",
+                    got=f"{result_paths(self.out_tree)[index]}: {x!r} of type {type(x).__name__}",
                     expected="trees of arrays and numbers",
                 )
             ) from None
@@ -179,9 +176,7 @@ def normalize_argnums(
         try:
             position = i.__index__()  # type: ignore[union-attr]
         except AttributeError:
-            raise TypeError(
-                message(name, "argnums must be integers.", got=repr(argnums))
-            ) from None
+            raise TypeError(message(name, "argnums must be integers.", got=repr(argnums))) from None
         if not -count <= position < count:
             raise ValueError(
                 message(

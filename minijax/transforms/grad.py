@@ -111,9 +111,7 @@ def jvp(
             )
         )
     names = tree.argument_paths(flat.in_tree, flattening.parameter_names(fun))
-    dots = [
-        _checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)
-    ]
+    dots = [_checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)]
     outs, out_dots = forward.jvp_flat(flat, leaves, dots, f"jvp of {name}")
     if has_aux:
         value_tree, count, aux = _split_aux(flat.out_tree, outs)
@@ -358,9 +356,7 @@ def value_and_grad(
         chosen = [args[i] for i in positions]
         held = _with_held_arguments(fun, args, kwargs, positions)
         leaves, flat = _flat(_Aux(_name, held) if has_aux else held, chosen)
-        avals = flattening.avals_of(
-            leaves, lambda: _paths(fun, flat.in_tree, positions), _name
-        )
+        avals = flattening.avals_of(leaves, lambda: _paths(fun, flat.in_tree, positions), _name)
         for i, aval in enumerate(avals):
             if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
                 place = _paths(fun, flat.in_tree, positions)[i]
@@ -372,8 +368,9 @@ def value_and_grad(
             out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
         value = tree.unflatten(out_tree, lin.outs[:count])
         _check_scalar(_name, fun, value, out_tree, holomorphic)
-        cts: list[Any] = [Zero(a) for a, nz in zip(
-            lin.out_tangent_avals, lin.out_nonzero, strict=True) if nz]
+        cts: list[Any] = [
+            Zero(a) for a, nz in zip(lin.out_tangent_avals, lin.out_nonzero, strict=True) if nz
+        ]
         if lin.out_nonzero[0]:
             cts[0] = np.ones((), aval_of(value).dtype)[()]
         given = iter(transpose.backward_pass(lin.jaxpr, lin.residuals, cts))
@@ -430,7 +427,7 @@ def _check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int:
                 name,
                 f"needs real or complex inputs, but {place} is not.",
                 got={place: aval},
-                fix=f"pass a float (such as 3.0 in place of 3), differentiate with respect to "
+                fix="pass a float (such as 3.0 in place of 3), differentiate with respect to "
                 "other arguments (argnums), or give allow_int=True",
             )
         )
@@ -550,9 +547,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, l
     """
     leaves, flat = _flat(fun, example_args)
     jaxpr, consts = staging.stage(flat, list(map(aval_of, leaves)), _info("closure_convert", fun))
-    hoist = [
-        isinstance(c, Tracer) and dtypes.issubdtype(c.dtype, np.inexact) for c in consts
-    ]
+    hoist = [isinstance(c, Tracer) and dtypes.issubdtype(c.dtype, np.inexact) for c in consts]
     hoisted = [c for c, h in zip(consts, hoist, strict=True) if h]
     count = len(example_args)
 

@@ -95,8 +95,9 @@ def jacrev(
         rows = vmap(pull)(_basis(out))
         rows = rows[0] if single else rows
         by_input = tree.map(lambda block: _split_rows(block, out), rows)
-        jac = tree.transpose(tree.structure(chosen[0] if single else chosen),
-                             tree.structure(out), by_input)
+        jac = tree.transpose(
+            tree.structure(chosen[0] if single else chosen), tree.structure(out), by_input
+        )
         return (jac, results[2]) if has_aux else jac
 
     return jacobian
@@ -195,9 +196,7 @@ def _split_rows(block: Any, example: Any) -> Any:
     """A block (n, *t) as the tree of `example` with leaves (*s, *t)."""
     if aval_of(block).dtype == dtypes.float0:
         rest = aval_of(block).shape[1:]
-        return tree.map(
-            lambda y: np.zeros((*aval_of(y).shape, *rest), dtypes.float0), example
-        )
+        return tree.map(lambda y: np.zeros((*aval_of(y).shape, *rest), dtypes.float0), example)
     pieces, treedef = _pieces(block, example, 0)
     rest = aval_of(block).shape[1:]
     shaped = [

@@ -19,6 +19,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, evaluation, program, staging
+from minijax.runtime import client
 from minijax.transforms import flattening, stages
 from minijax.transforms.jit_primitive import jit_p
 
@@ -48,9 +49,7 @@ class Staged(NamedTuple):
 
 
 _no_statics: tuple[Any, ...] = ()
-_staged_by_function: weakref.WeakKeyDictionary[Any, dict[Any, Staged]] = (
-    weakref.WeakKeyDictionary()
-)
+_staged_by_function: weakref.WeakKeyDictionary[Any, dict[Any, Staged]] = weakref.WeakKeyDictionary()
 
 
 def _staged_programs(function: Any) -> dict[Any, Staged]:
@@ -88,14 +87,13 @@ class JitFunction:
             executable = program.executable_for(
                 staged.closed, values, staged.options, staged.device
             )
-            outs = executable(values)
-            result = tree.unflatten(staged.out_tree, outs)
+            result = tree.unflatten(staged.out_tree, executable(values))
             data = None
             if not staged.closed.effects:
                 data = eager.fast_path(executable, len(values), result, leaves)
             return result, data, False
         if staged.inline:
-            outs = evaluation.eval_closed_jaxpr(staged.closed, *values)
+            outs: Sequence[Any] = evaluation.eval_closed_jaxpr(staged.closed, *values)
         else:
             outs = jit_p.bind_all(
                 *values,
@@ -224,7 +222,12 @@ class JitFunction:
             _, _, dyn_args, dyn_kwargs = self._split_static(args, kwargs)
             in_tree = tree.structure((dyn_args, dyn_kwargs))
         return stages.Traced(
-            staged.closed, staged.outer, in_tree, staged.out_tree, staged.options, leaves,
+            staged.closed,
+            staged.outer,
+            in_tree,
+            staged.out_tree,
+            staged.options,
+            leaves,
             staged.device,
         )
 
@@ -236,9 +239,7 @@ class JitFunction:
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and dtypes of the results, without computing them."""
         _, staged = self.infer(args, kwargs)
-        return tree.unflatten(
-            staged.out_tree, list(map(stages.struct_of, staged.closed.out_avals))
-        )
+        return tree.unflatten(staged.out_tree, list(map(stages.struct_of, staged.closed.out_avals)))
 
 
 def _any_finished(values: Sequence[Any]) -> bool:
@@ -352,8 +353,11 @@ def resolve_names(
             )
     if not names and nums:
         named = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        names = tuple(positional[i] for i in nums if abs(i) <= len(positional) - (i >= 0)
-                      and positional[i] in named)
+        names = tuple(
+            positional[i]
+            for i in nums
+            if abs(i) <= len(positional) - (i >= 0) and positional[i] in named
+        )
     elif not nums and names:
         nums = tuple(i for i, n in enumerate(positional) if n in names)
     return nums, names
@@ -400,7 +404,8 @@ def jit(
         ValueError: a static argument is not hashable, or a named parameter does not exist.
     """
     if fun is None:
-        options = dict(
+        return functools.partial(
+            jit,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
@@ -411,14 +416,11 @@ def jit(
             inline=inline,
             compiler_options=compiler_options,
         )
-        return functools.partial(jit, **options)
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
-        raise TypeError(
-            message("jit", "cannot compile a generator or a coroutine.", got=repr(fun))
-        )
+        raise TypeError(message("jit", "cannot compile a generator or a coroutine.", got=repr(fun)))
     if backend is not None:
-        device = program.client.get_backend(backend).local_devices()[0]
+        device = client.get_backend(backend).local_devices()[0]
     static_nums, static_names = resolve_names(fun, static_argnums, static_argnames, "static")
     donate_nums, donate_names = resolve_names(fun, donate_argnums, donate_argnames, "donate")
     settings = Settings(

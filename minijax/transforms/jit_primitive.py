@@ -91,9 +91,7 @@ class Jit(Primitive):
         known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
         known_outs: Sequence[Any] = ()
         if split.known.jaxpr.outvars or split.known.effects:
-            known_outs = trace.process_known(
-                self, known_args, {**params, "jaxpr": split.known}
-            )
+            known_outs = trace.process_known(self, known_args, {**params, "jaxpr": split.known})
         num_known = len(split.out_unknown) - sum(split.out_unknown)
         residuals = split.residuals(known_args, known_outs[num_known:])
         unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
@@ -156,9 +154,7 @@ class Jit(Primitive):
             params={
                 **eqn.params,
                 "jaxpr": slim,
-                "donated_invars": tuple(
-                    d for d, keep in zip(donated, kept, strict=True) if keep
-                )
+                "donated_invars": tuple(d for d, keep in zip(donated, kept, strict=True) if keep)
                 if donated
                 else (),
             },
@@ -166,12 +162,9 @@ class Jit(Primitive):
         )
 
 
-def _without_dead_code(
-    closed: ClosedJaxpr, used: Sequence[bool]
-) -> tuple[ClosedJaxpr, list[bool]]:
+def _without_dead_code(closed: ClosedJaxpr, used: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
     jaxpr, kept = passes.dead_code_elimination(closed.jaxpr, used)
     return passes.prune_constants(ClosedJaxpr(jaxpr, closed.consts)), kept
 
 
 jit_p = Jit()
-

@@ -110,9 +110,7 @@ def device_put(
         ValueError: `device` is no device and no sharding on one.
     """
     leaves, treedef = tree.flatten(x)
-    if device is None or hasattr(device, "device_kind") or isinstance(
-        device, SingleDeviceSharding
-    ):
+    if device is None or hasattr(device, "device_kind") or isinstance(device, SingleDeviceSharding):
         targets = [_device_of(device)] * len(leaves)
     else:
         prefix = tree.broadcast_prefix(device, x, is_leaf=lambda d: d is None)
@@ -160,4 +158,3 @@ def copy_to_host_async(x: Any) -> Any:
         if hasattr(leaf, "copy_to_host_async"):
             leaf.copy_to_host_async()
     return x
-

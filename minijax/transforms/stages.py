@@ -217,9 +217,7 @@ class Lowered(_Stage):
             ValueError: the dialect is none of these.
         """
         if dialect in (None, "stablehlo"):
-            return str(
-                self._lowered.module.operation.get_asm(enable_debug_info=debug_info)
-            )
+            return str(self._lowered.module.operation.get_asm(enable_debug_info=debug_info))
         self._check_dialect(dialect)
         return analysis.hlo_text(self._lowered.module)
 
@@ -332,9 +330,14 @@ class Compiled(_Stage):
             )
         else:
             problem = "was compiled for arguments of another tree."
-        paths = [f"{e('arguments')}" for e in tree.prefix_errors(
-            (own_args, own_kwargs), (args, kwargs)
-        )] if len(args) == len(own_args) else []
+        paths = (
+            [
+                f"{e('arguments')}"
+                for e in tree.prefix_errors((own_args, own_kwargs), (args, kwargs))
+            ]
+            if len(args) == len(own_args)
+            else []
+        )
         raise TypeError(
             message(
                 self.fun_name,
@@ -357,7 +360,7 @@ class Compiled(_Stage):
         return self._executable.loaded.get_compiled_memory_stats()
 
     def runtime_executable(self) -> Any:
-        """jaxlib's executable."""
+        """Jaxlib's executable."""
         return self._executable.loaded
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import config, statistics, tree
+from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer, current
@@ -53,9 +54,7 @@ def make_jaxpr(
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed
-        return closed, tree.unflatten(
-            flat.out_tree, list(map(stages.struct_of, closed.out_avals))
-        )
+        return closed, tree.unflatten(flat.out_tree, list(map(stages.struct_of, closed.out_avals)))
 
     return staged
 
@@ -169,7 +168,7 @@ def typeof(x: Any) -> Any:
     Raises:
         TypeError: `x` is no array and no number.
     """
-    return eager.aval_of(x)
+    return aval_of(x)
 
 
 def is_tracer(x: Any) -> bool:

@@ -82,7 +82,10 @@ def vmap(
             else tree.flatten_axes("vmap in_axes", in_tree, axes_tree, tupled_args=True)
         )
         avals = flattening.avals_of(leaves, lambda: _paths(fun, in_tree), "vmap")
-        dims = [_canonical(fun, in_tree, i, a, x) for i, (a, x) in enumerate(zip(axes, avals, strict=True))]
+        dims = [
+            _canonical(fun, in_tree, i, a, x)
+            for i, (a, x) in enumerate(zip(axes, avals, strict=True))
+        ]
         size = _batch_size(fun, in_tree, avals, dims, axis_size)
         flat = flattening.FlatFunction(fun, in_tree, name)
         outs, out_dims = batching.batch_flat(
@@ -142,7 +145,7 @@ def _canonical(fun: Any, in_tree: Any, index: int, axis: int | None, aval: Any) 
                 "in_axes=None for arguments that are not mapped",
             )
         )
-    return axis % aval.ndim
+    return int(axis % aval.ndim)
 
 
 def _batch_size(

@@ -1,0 +1,122 @@
+"""What arrays are like without looking at their elements: shape, size, text, files."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import IO, Any
+
+import numpy as np
+from numpy import (
+    get_printoptions,
+    index_exp,
+    iterable,
+    printoptions,
+    s_,
+    save,
+    savez,
+    set_printoptions,
+)
+
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import arguments
+from minijax.numpy.creation import asarray
+from minijax.numpy.promotion import check_array
+from minijax.runtime.array import Array as ndarray  # noqa: N813  NumPy's name
+
+
+def ndim(a: Any) -> int:
+    """The number of dimensions.  Mirrors jax.numpy.ndim.
+
+    Raises:
+        TypeError: `a` is no array.
+    """
+    return len(shape(a))
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The dimensions.  Mirrors jax.numpy.shape.
+
+    Raises:
+        TypeError: `a` is no array.
+    """
+    if hasattr(a, "shape"):
+        return a.shape  # type: ignore[no-any-return]
+    return aval_of(check_array("shape", a, "a")).shape  # type: ignore[no-any-return]
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, or the extent along one axis or several.
+
+    Source:     mirrors jax.numpy.size.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: an axis is out of range.
+    """
+    dims = shape(a)
+    if axis is None:
+        return math.prod(dims)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return math.prod(
+        dims[d] for d in arguments.canonicalize_axes(axes, len(dims), "numpy.size")
+    )
+
+
+def array_repr(
+    arr: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The text that describes an array.  Mirrors jax.numpy.array_repr."""
+    return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
+
+
+def array_str(
+    a: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The text of the elements of an array.  Mirrors jax.numpy.array_str."""
+    return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+
+
+def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Any:
+    """An array from a file that `save` has written.  Mirrors jax.numpy.load.
+
+    Raises:
+        ValueError: the file holds several arrays.
+    """
+    found = np.load(file, *args, **kwargs)
+    if not isinstance(found, np.ndarray):
+        raise ValueError(
+            message(
+                "numpy.load",
+                "the file holds several arrays.",
+                got=type(found).__name__,
+                fix="numpy.load, and minijax.numpy.asarray of each",
+            )
+        )
+    return asarray(found)
+
+
+__all__ = [
+    "array_repr",
+    "array_str",
+    "get_printoptions",
+    "index_exp",
+    "iterable",
+    "load",
+    "ndarray",
+    "ndim",
+    "printoptions",
+    "s_",
+    "save",
+    "savez",
+    "set_printoptions",
+    "shape",
+    "size",
+]
