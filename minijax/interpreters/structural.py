@@ -54,16 +54,26 @@ class BroadcastInDim(Primitive):
 
     name = "broadcast_in_dim"
     hidden_params = frozenset({"shape", "sharding"})
+    hidden_when_empty = frozenset({"broadcast_dimensions"})
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
     ) -> ShapedArray:
-        sizes = (
-            tuple(shape[d] for d in broadcast_dimensions)
-            if _in_range(broadcast_dimensions, len(shape))
-            else ()
-        )
+        key = (x, shape, broadcast_dimensions)
+        found = self._results.get(key)
+        if found is None:
+            self._check(x, shape, broadcast_dimensions)
+            found = self._results[key] = x.with_shape(shape)
+        return found
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: dict[Any, ShapedArray] = {}
+
+    def _check(self, x: ShapedArray, shape: Shape, broadcast_dimensions: Shape) -> None:
+        in_range = _in_range(broadcast_dimensions, len(shape))
+        sizes = tuple(shape[d] for d in broadcast_dimensions) if in_range else ()
         fits = len(broadcast_dimensions) == x.ndim == len(sizes) and all(
             a in (1, b) for a, b in zip(x.shape, sizes, strict=True)
         )
@@ -78,7 +88,6 @@ class BroadcastInDim(Primitive):
                     "each of size 1 or of the size it maps to",
                 )
             )
-        return x.with_shape(shape)
 
     def lower(
         self, ctx: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any

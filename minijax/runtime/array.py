@@ -210,7 +210,8 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
 
     def copy_to_host_async(self) -> None:
         """Starts copying to the host, so that a later conversion to NumPy waits less."""
-        self.buffer._copy_single_device_array_to_host_async()
+        with _without_jax:
+            self.buffer._copy_single_device_array_to_host_async()
 
     def on_device_size_in_bytes(self) -> int:
         """Bytes of device memory."""
