@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 _REPEATED = ("update_jaxpr", "update_consts")
 """Parameters that only repeat what the name of their primitive says."""
 
-_CALLS = ("pjit", "jit", "closed_call")
+_CALLS = ("pjit", "jit", "closed_call", "custom_jvp_call")
 
 
 def observe(jax: Any, names: list[str]) -> dict[str, Any]:
@@ -93,7 +93,8 @@ def normalised(text: str) -> str:
             return next((scope[token] for scope in reversed(scopes) if token in scope), token)
         return token
 
-    return re.sub(r"0x[0-9a-f]+", "0x", _TOKEN.sub(rename, " ".join(text.split())))
+    plain = re.sub(r"np\.int\d+\((-?\d+)\)", r"\1", " ".join(text.split()))
+    return re.sub(r"0x[0-9a-f]+", "0x", _TOKEN.sub(rename, plain))
 
 
 class _Names:
@@ -143,7 +144,7 @@ def _short(aval: Any) -> str:
 
 
 def _equations(jaxpr: Any, names: _Names) -> Iterator[str]:
-    """One line per equation; calls of jit and conversions of constants are written out.
+    """One line per equation; calls and conversions of constants are written out.
 
     Parameters that are None are left out: minijax declares fewer of them.
     """
@@ -180,6 +181,8 @@ def _param(value: Any) -> str:
     nested = getattr(value, "jaxpr", value)
     if hasattr(nested, "eqns"):
         return "{" + "; ".join(_equations(nested, _names(nested))) + "}"
+    if "name" in getattr(value, "_fields", ()):
+        return str(value.name)
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_param, value))})"
     if inspect.isfunction(value):

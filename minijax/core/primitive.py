@@ -28,6 +28,7 @@ class Primitive:
         multiple_results: whether `bind` returns a list instead of one value.
         has_effects: whether `effects` must be asked for each equation.
         hidden_params: parameters that jaxprs do not print, because types tell them.
+        hidden_when_empty: parameters that jaxprs print only where they are not empty.
         without: rules that make no sense for the operation, such as "jvp"; the docstring says why.
     """
 
@@ -35,6 +36,7 @@ class Primitive:
     multiple_results: ClassVar[bool] = False
     has_effects: ClassVar[bool] = False
     hidden_params: ClassVar[frozenset[str]] = frozenset()
+    hidden_when_empty: ClassVar[frozenset[str]] = frozenset()
     without: ClassVar[frozenset[str]] = frozenset()
     # Whether `lower` takes operands of extended dtypes, such as random keys, as they are.
     knows_extended: ClassVar[bool] = False
@@ -64,7 +66,11 @@ class Primitive:
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters that jaxprs print, as they print them."""
-        return {k: v for k, v in params.items() if k not in self.hidden_params}
+        return {
+            k: v
+            for k, v in params.items()
+            if k not in self.hidden_params and (v != () or k not in self.hidden_when_empty)
+        }
 
     def abstract_eval(self, *avals: Any, **params: Any) -> Any:
         """The type of the result, or the types of the results."""
