@@ -56,6 +56,8 @@ def committed_device(args: Sequence[Any], function_name: str) -> Any:
         if not type.__instancecheck__(Array, x) or not x.buffer._committed:
             continue
         own = x.buffer._sharding.device
+        if own is None:
+            x.block_until_ready()  # raises: the array was deleted
         if device is None:
             device, first = own, i
         elif own is not device and own != device:

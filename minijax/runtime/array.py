@@ -32,6 +32,40 @@ class _ArrayType(type):
         return cls is Array and isinstance(value, Tracer)
 
 
+class DeletedBuffer:
+    """Stands in for the buffer of a deleted array, so that no C++ code ever meets it."""
+
+    __slots__ = ("_committed", "_sharding", "aval")
+
+    def __init__(self, buffer: Any) -> None:
+        self.aval = buffer.aval
+        self._committed = buffer._committed
+        self._sharding = _NOWHERE
+
+    def is_deleted(self) -> bool:
+        """Always: that is what the class is for."""
+        return True
+
+    def delete(self) -> None:
+        """Deleting again changes nothing."""
+
+    def block_until_ready(self) -> None:
+        """There is nothing to wait for, and nothing to use."""
+        to_numpy(self)
+
+    is_ready = block_until_ready
+
+
+class _Nowhere:
+    """The placement of deleted arrays."""
+
+    public = None
+    device = None
+
+
+_NOWHERE = _Nowhere()
+
+
 class Array(operators.ArrayOperators, metaclass=_ArrayType):
     """An array on a device.  Mirrors jax.Array; made by functions, not by calling the class."""
 
@@ -203,6 +237,7 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
     def delete(self) -> None:
         """Frees the memory; using the array afterwards is an error."""
         self.buffer.delete()
+        self.buffer = DeletedBuffer(self.buffer)
 
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donation."""
@@ -336,7 +371,6 @@ def physical_aval(aval: Any) -> Any:
     return aval
 
 
-_STANDARD_KINDS = frozenset("?bhilqBHILQefdFD")
 
 
 def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
@@ -355,7 +389,7 @@ def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
                 "keep the function's result instead",
             )
         )
-    if buffer.aval.dtype.char in _STANDARD_KINDS:
+    if buffer.aval.dtype.isbuiltin == 1:
         return np.asarray(buffer)
     with _without_jax:
         value = buffer._single_device_array_to_np_array_did_copy()[0]

@@ -138,7 +138,7 @@ def buffer_on(x: Any, aval: Any, device: Any) -> Any:
         return array_from_host(x, aval, device=device).buffer
     buffer = x.buffer
     if buffer.is_deleted():
-        to_numpy(buffer)
+        to_numpy(buffer)  # raises, and says why
     source = buffer._sharding.device
     if source is device or source == device:
         return buffer

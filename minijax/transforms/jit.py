@@ -20,6 +20,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, evaluation, program, staging
 from minijax.runtime import client
+from minijax.runtime.array import Array, to_numpy
 from minijax.transforms import flattening, stages
 from minijax.transforms.jit_primitive import jit_p
 
@@ -153,6 +154,20 @@ class JitFunction:
             (where, type(value), value) for where, value in (*fixed_args, *fixed_kwargs)
         )
         return statics, positions, tuple(args[i] for i in positions), dyn_kwargs
+
+    @property
+    def donations(self) -> tuple[Any, ...]:
+        """Positions and names of the arguments whose memory results may take."""
+        return (*self.settings.donate_argnums, *self.settings.donate_argnames)
+
+    def explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raises our own error in place of one of C++'s about the arguments, if it is one."""
+        if str(error).startswith("Non-hashable static"):
+            self._split_static(args, kwargs)
+        if "deleted or donated" in str(error):
+            for x in tree.leaves((args, kwargs)):
+                if type.__instancecheck__(Array, x) and x.is_deleted():
+                    to_numpy(x.buffer)
 
     def _stage(
         self,
@@ -449,14 +464,13 @@ def _native(half: JitFunction) -> Any:
         function=half.function,
     )
     call = native
-    if settings.static_argnums or settings.static_argnames:
+    if any((settings.static_argnums, settings.static_argnames, *half.donations)):
 
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 return native(*args, **kwargs)
-            except ValueError as error:
-                if str(error).startswith("Non-hashable static"):
-                    half._split_static(args, kwargs)
+            except (ValueError, RuntimeError) as error:
+                half.explain(error, args, kwargs)
                 raise
 
     functools.update_wrapper(call, half.function)
