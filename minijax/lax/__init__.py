@@ -83,6 +83,22 @@ from minijax.lax.convert import (
     reduce_precision,
     reduce_precision_p,
 )
+from minijax.lax.convolution import (
+    conv,
+    conv_general_dilated,
+    conv_general_dilated_p,
+    conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
+from minijax.lax.convolution_numbers import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+)
 from minijax.lax.creation import (
     broadcasted_iota,
     empty,
@@ -114,9 +130,6 @@ from minijax.lax.dots import (
 from minijax.lax.families import (
     mul_p,
     neg_p,
-)
-from minijax.lax.folding import (
-    scan,
 )
 from minijax.lax.gathering import (
     GatherDimensionNumbers,
@@ -361,6 +374,8 @@ from minijax.lax.windows import (
 
 __all__ = [
     "AccuracyMode",
+    "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
     "DotAlgorithm",
     "DotAlgorithmPreset",
     "DotDimensionNumbers",
@@ -432,6 +447,16 @@ __all__ = [
     "concatenate_p",
     "conj",
     "conj_p",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_general_dilated_p",
+    "conv_general_dilated_patches",
+    "conv_general_permutations",
+    "conv_general_shape_tuple",
+    "conv_shape_tuple",
+    "conv_transpose",
+    "conv_with_general_padding",
     "convert_element_type",
     "convert_element_type_p",
     "copy_p",
@@ -588,7 +613,6 @@ __all__ = [
     "round_p",
     "rsqrt",
     "rsqrt_p",
-    "scan",
     "scatter",
     "scatter_add",
     "scatter_add_p",

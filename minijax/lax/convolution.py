@@ -1,0 +1,558 @@
+"""Convolution: its dimension numbers, the primitive with all its rules, and its public forms.
+
+Both derivatives of a convolution are convolutions again: with respect to the image, of the
+cotangent by the turned kernel; with respect to the kernel, of the image by the cotangent, where
+batch and features change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters.structural import add_tangents, moveaxis, zeros
+from minijax.interpreters.tangents import Zero, is_linear
+from minijax.lax import arguments, shape
+from minijax.lax.convolution_numbers import (
+    ConvDimensionNumbers,
+    Padding,
+    Window,
+    conv_dimension_numbers,
+    spatial_padding,
+)
+from minijax.lax.precision import CanonicalPrecision, canonicalize_precision, precision_config
+
+
+class ConvParams(NamedTuple):
+    """The parameters of a convolution, as its rules pass them on."""
+
+    window_strides: Shape
+    padding: Padding
+    lhs_dilation: Shape
+    rhs_dilation: Shape
+    dimension_numbers: ConvDimensionNumbers
+    feature_group_count: int
+    batch_group_count: int
+    precision: CanonicalPrecision
+    preferred_element_type: Any
+    out_sharding: Any = None
+
+    @property
+    def window(self) -> Window:
+        """Strides, padding and dilations."""
+        return Window(self.window_strides, self.padding, self.lhs_dilation, self.rhs_dilation)
+
+
+class ConvGeneralDilated(Primitive):
+    """Slides a kernel over an image and sums products.
+
+    Shapes: lhs: T[batch, features, spatial], rhs: T[out features, in features, spatial] ->
+    T[batch, out features, spatial], each in the order of the dimension numbers.  Bilinear.
+    """
+
+    name = "conv_general_dilated"
+
+    def abstract_eval(self, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> ShapedArray:
+        p = ConvParams(**params)
+        _check(lhs, rhs, p)
+        numbers = p.dimension_numbers
+        image = [lhs.shape[d] for d in numbers.lhs_spec]
+        kernel = [rhs.shape[d] for d in numbers.rhs_spec]
+        spatial = p.window.result_sizes(image[2:], kernel[2:])
+        sizes = (image[0] // p.batch_group_count, kernel[0], *spatial)
+        dims = [0] * len(sizes)
+        for d, size in zip(numbers.out_spec, sizes, strict=True):
+            dims[d] = size
+        out = lhs.with_shape(tuple(dims))
+        if p.preferred_element_type is not None:
+            out = out.update(dtype=p.preferred_element_type)
+        return out if lhs.weak_type and rhs.weak_type else out.strip_weak_type()
+
+    def lower(self, ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+        p = ConvParams(**params)
+        n = p.dimension_numbers
+        text = (
+            f"#stablehlo.conv<raw input_batch_dimension = {n.lhs_spec[0]}, "
+            f"input_feature_dimension = {n.lhs_spec[1]}, "
+            f"input_spatial_dimensions = {list(n.lhs_spec[2:])}, "
+            f"kernel_output_feature_dimension = {n.rhs_spec[0]}, "
+            f"kernel_input_feature_dimension = {n.rhs_spec[1]}, "
+            f"kernel_spatial_dimensions = {list(n.rhs_spec[2:])}, "
+            f"output_batch_dimension = {n.out_spec[0]}, "
+            f"output_feature_dimension = {n.out_spec[1]}, "
+            f"output_spatial_dimensions = {list(n.out_spec[2:])}>"
+        )
+        rank = len(p.window_strides)
+        pads = np.array(p.padding, np.int64).reshape(rank, 2)
+        return ctx.op(
+            "stablehlo.convolution",
+            [lhs, rhs],
+            {
+                "window_strides": ctx.i64_array(p.window_strides),
+                "padding": ctx.dense(pads),
+                "lhs_dilation": ctx.i64_array(p.lhs_dilation),
+                "rhs_dilation": ctx.i64_array(p.rhs_dilation),
+                "window_reversal": ctx.bool_array((False,) * rank),
+                "dimension_numbers": ctx.attribute(text),
+                "feature_group_count": ctx.integer(p.feature_group_count),
+                "batch_group_count": ctx.integer(p.batch_group_count),
+                "precision_config": precision_config(ctx, p.precision),
+            },
+        )
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        lhs, rhs = primals
+        lhs_dot, rhs_dot = tangents
+        out = self.bind(lhs, rhs, **params)
+        total: Any = Zero.like(out)
+        if type(lhs_dot) is not Zero:
+            total = add_tangents(total, self.bind(lhs_dot, rhs, **params))
+        if type(rhs_dot) is not Zero:
+            total = add_tangents(total, self.bind(lhs, rhs_dot, **params))
+        return out, total
+
+    def transpose(self, ct: Any, lhs: Any, rhs: Any, **params: Any) -> tuple[Any, Any]:
+        p = ConvParams(**params)
+        if is_linear(lhs):
+            return _transpose_image(ct, lhs.aval, rhs, p), None
+        return None, _transpose_kernel(ct, lhs, rhs.aval, p)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, int]:
+        p = ConvParams(**params)
+        lhs, rhs = args
+        if dims[1] is None:
+            return _batch_image(size, lhs, dims[0], rhs, p)
+        if dims[0] is None:
+            return _batch_kernel(size, lhs, rhs, dims[1], p)
+        return _batch_both(size, lhs, dims[0], rhs, dims[1], p)
+
+
+conv_general_dilated_p = ConvGeneralDilated()
+
+
+def _bind(lhs: Any, rhs: Any, p: ConvParams) -> Any:
+    return conv_general_dilated_p.bind(lhs, rhs, **p._asdict())
+
+
+def _spatial(x: Any, spec: Shape) -> list[int]:
+    return [aval_of(x).shape[d] for d in spec[2:]]
+
+
+def _transpose_image(ct: Any, lhs: ShapedArray, rhs: Any, p: ConvParams) -> Any:
+    """The cotangent of the image: the cotangent of the result, by the turned kernel."""
+    n = p.dimension_numbers
+    if aval_of(ct).size == 0 or aval_of(rhs).size == 0:
+        return zeros(lhs.tangent_aval())
+    kernel_sizes = _spatial(rhs, n.rhs_spec)
+    image_sizes = [lhs.shape[d] for d in n.lhs_spec[2:]]
+    groups = max(p.feature_group_count, p.batch_group_count)
+    if groups > 1:
+        rhs = merge_axes(n.rhs_spec[0], n.rhs_spec[1], split_axis(n.rhs_spec[0], groups, rhs))
+    turned = shape.rev(rhs, n.rhs_spec[2:])
+    kernel_spec = (n.rhs_spec[1], n.rhs_spec[0], *n.rhs_spec[2:])
+    out = _bind(
+        ct,
+        turned,
+        p._replace(
+            window_strides=p.lhs_dilation,
+            padding=p.window.padding_of_image_cotangent(
+                image_sizes, kernel_sizes, _spatial(ct, n.out_spec)
+            ),
+            lhs_dilation=p.window_strides,
+            dimension_numbers=ConvDimensionNumbers(n.out_spec, kernel_spec, n.lhs_spec),
+            feature_group_count=groups,
+            batch_group_count=1,
+            preferred_element_type=None,
+        ),
+    )
+    if p.batch_group_count > 1:
+        parts = split_axis(n.lhs_spec[1], p.batch_group_count, out)
+        out = merge_axes(n.lhs_spec[1], n.lhs_spec[0], parts)
+    return out
+
+
+def _transpose_kernel(ct: Any, lhs: Any, rhs: ShapedArray, p: ConvParams) -> Any:
+    """The cotangent of the kernel: the image by the cotangent, batch and features exchanged."""
+    n = p.dimension_numbers
+    if aval_of(ct).size == 0 or aval_of(lhs).size == 0:
+        return zeros(rhs.tangent_aval())
+    image_spec, result_spec, kernel_spec = (
+        (spec[1], spec[0], *spec[2:]) for spec in (n.lhs_spec, n.out_spec, n.rhs_spec)
+    )
+    return _bind(
+        lhs,
+        ct,
+        p._replace(
+            window_strides=p.rhs_dilation,
+            padding=p.window.padding_of_kernel_cotangent(
+                _spatial(lhs, n.lhs_spec),
+                [rhs.shape[d] for d in n.rhs_spec[2:]],
+                _spatial(ct, n.out_spec),
+            ),
+            rhs_dilation=p.window_strides,
+            dimension_numbers=ConvDimensionNumbers(image_spec, result_spec, kernel_spec),
+            feature_group_count=p.batch_group_count,
+            batch_group_count=p.feature_group_count,
+            preferred_element_type=None,
+        ),
+    )
+
+
+def split_axis(axis: int, groups: int, x: Any) -> Any:
+    """`x` with a dimension cut into (groups, rest); the groups become dimension 0."""
+    dims = list(aval_of(x).shape)
+    dims[axis : axis + 1] = [groups, dims[axis] // groups]
+    return moveaxis(shape.reshape(x, tuple(dims)), axis, 0)
+
+
+def merge_axes(source: int, target: int, x: Any) -> Any:
+    """`x` with its dimension 0 merged, as the slower one, into dimension `target` of the rest.
+
+    `source` only documents where dimension 0 came from.
+    """
+    del source
+    dims = list(aval_of(x).shape)
+    moved = moveaxis(x, 0, target)
+    rest = dims[1:]
+    rest[target] *= dims[0]
+    return shape.reshape(moved, tuple(rest))
+
+
+def _merge(x: Any, dim: int, axis: int) -> Any:
+    """A batch merged, as the slower part, into dimension `axis` of one example."""
+    return merge_axes(dim, axis, moveaxis(x, dim, 0))
+
+
+def _merge_inside(x: Any, dim: int, axis: int, groups: int) -> Any:
+    """A batch merged into a dimension of groups, between group and rest."""
+    if groups == 1:
+        return _merge(x, dim, axis)
+    x = moveaxis(x, dim, 0)
+    size, *dims = aval_of(x).shape
+    split = [size, *dims[:axis], groups, dims[axis] // groups, *dims[axis + 1 :]]
+    moved = moveaxis(shape.reshape(x, tuple(split)), 0, axis + 1)
+    return shape.reshape(moved, (*dims[:axis], size * dims[axis], *dims[axis + 1 :]))
+
+
+def _split_inside(x: Any, axis: int, size: int, groups: int) -> tuple[Any, int]:
+    """The inverse of `_merge_inside`; the batch becomes dimension 0."""
+    dims = aval_of(x).shape
+    rest = dims[axis] // size
+    split = (*dims[:axis], groups, size, rest // groups, *dims[axis + 1 :])
+    moved = moveaxis(shape.reshape(x, split), axis + 1, 0)
+    return shape.reshape(moved, (size, *dims[:axis], rest, *dims[axis + 1 :])), 0
+
+
+def _batch_image(size: int, lhs: Any, dim: int, rhs: Any, p: ConvParams) -> tuple[Any, int]:
+    """A batch of images by one kernel: more images."""
+    n = p.dimension_numbers
+    merged = _merge_inside(lhs, dim, n.lhs_spec[0], p.batch_group_count)
+    return _split_inside(_bind(merged, rhs, p), n.out_spec[0], size, 1)
+
+
+def _batch_kernel(size: int, lhs: Any, rhs: Any, dim: int, p: ConvParams) -> tuple[Any, int]:
+    """One image by a batch of kernels: more features of the result."""
+    n = p.dimension_numbers
+    groups = max(p.feature_group_count, p.batch_group_count)
+    merged = _merge_inside(rhs, dim, n.rhs_spec[0], groups)
+    return _split_inside(_bind(lhs, merged, p), n.out_spec[1], size, groups)
+
+
+def _batch_both(
+    size: int, lhs: Any, lhs_dim: int, rhs: Any, rhs_dim: int, p: ConvParams
+) -> tuple[Any, int]:
+    """A batch of images, each by its own kernel: one group of features, or of images, for each."""
+    n = p.dimension_numbers
+    kernels = _merge(rhs, rhs_dim, n.rhs_spec[0])
+    if p.batch_group_count > 1:
+        images = _merge(lhs, lhs_dim, n.lhs_spec[0])
+        p = p._replace(batch_group_count=p.batch_group_count * size)
+    else:
+        images = _merge(lhs, lhs_dim, n.lhs_spec[1])
+        p = p._replace(feature_group_count=p.feature_group_count * size)
+    return _split_inside(_bind(images, kernels, p), n.out_spec[1], size, 1)
+
+
+def _check(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None:
+    numbers = p.dimension_numbers
+    if lhs.dtype != rhs.dtype:
+        raise TypeError(
+            message(
+                "lax.conv_general_dilated",
+                "operands have different dtypes.",
+                got={"lhs": lhs, "rhs": rhs},
+            )
+        )
+    if lhs.ndim != rhs.ndim or lhs.ndim < 2:
+        raise ValueError(
+            message(
+                "lax.conv_general_dilated",
+                "operands must have the same rank, of at least 2.",
+                got={"lhs": lhs, "rhs": rhs},
+            )
+        )
+    features, inputs = lhs.shape[numbers.lhs_spec[1]], rhs.shape[numbers.rhs_spec[1]]
+    images, outputs = lhs.shape[numbers.lhs_spec[0]], rhs.shape[numbers.rhs_spec[0]]
+    groups, batches = p.feature_group_count, p.batch_group_count
+    problem = None
+    if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
+        problem = "group counts must be positive, and one of them 1."
+    elif features != inputs * groups:
+        problem = (
+            f"the image's {features} features are not the kernel's {inputs} input features "
+            f"times feature_group_count {groups}."
+        )
+    elif outputs % groups or outputs % batches or images % batches:
+        problem = "group counts must divide the kernel's output features and the batch."
+    elif any(len(s) != lhs.ndim - 2 for s in (p.window_strides, p.padding)) or any(
+        len(s) != lhs.ndim - 2 for s in (p.lhs_dilation, p.rhs_dilation)
+    ):
+        problem = "strides, padding and dilations need one entry for each spatial dimension."
+    elif any(s < 1 for s in (*p.window_strides, *p.lhs_dilation, *p.rhs_dilation)):
+        problem = "strides and dilations must be at least 1."
+    if problem:
+        raise ValueError(
+            message(
+                "lax.conv_general_dilated",
+                problem,
+                got={"lhs": lhs, "rhs": rhs, "dimension_numbers": numbers},
+            )
+        )
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Convolves images by a kernel, which is not turned (a cross-correlation).
+
+    Args:
+        lhs: the images.
+        rhs: the kernel.
+        window_strides: steps of the kernel, one for each spatial dimension.
+        padding: (before, after) for each spatial dimension, or "SAME", "SAME_LOWER", "VALID".
+        lhs_dilation: steps between pixels; zeros stand in between.
+        rhs_dilation: steps between the kernel's elements.
+        dimension_numbers: orders of dimensions, such as ("NHWC", "HWIO", "NHWC"); None is
+            ("NCHW", "OIHW", "NCHW") for any number of spatial dimensions.
+        feature_group_count: groups of features that are convolved apart.
+        batch_group_count: groups of images that are convolved apart.
+        precision: how exactly an accelerator multiplies.
+        preferred_element_type: the dtype of the result.
+
+    Derivative: both transposes are convolutions.
+    Lowers to:  stablehlo.convolution.
+    Source:     mirrors jax.lax.conv_general_dilated (0.10).
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: shapes, dimension numbers and group counts do not fit.
+    """
+    name = "lax.conv_general_dilated"
+    left, right = aval_of(lhs).shape, aval_of(rhs).shape
+    numbers = conv_dimension_numbers(left, right, dimension_numbers)
+    rank = len(numbers.lhs_spec) - 2
+    strides = arguments.int_tuple(window_strides, name, "window_strides")
+    dilated = (1,) * rank if lhs_dilation is None else tuple(lhs_dilation)
+    spread = (1,) * rank if rhs_dilation is None else tuple(rhs_dilation)
+    image, kernel = (
+        [s[d] for d in spec[2:]]
+        for s, spec in zip((left, right), (numbers.lhs_spec, numbers.rhs_spec), strict=True)
+    )
+    preferred = (
+        None
+        if preferred_element_type is None
+        else dtypes.canonicalize_user_dtype(preferred_element_type, name)
+    )
+    return _bind(
+        lhs,
+        rhs,
+        ConvParams(
+            window_strides=strides,
+            padding=spatial_padding(padding, image, kernel, strides, dilated, spread),
+            lhs_dilation=dilated,
+            rhs_dilation=spread,
+            dimension_numbers=numbers,
+            feature_group_count=int(feature_group_count),
+            batch_group_count=int(batch_group_count),
+            precision=canonicalize_precision(precision, name),
+            preferred_element_type=preferred,
+        ),
+    )
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv_general_dilated` without dilations and groups.  Mirrors jax.lax.conv (0.10)."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv_general_dilated` without groups.  Mirrors jax.lax.conv_with_general_padding (0.10)."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """The gradient of a strided convolution, used as a layer that enlarges images.
+
+    Args:
+        lhs: the images.
+        rhs: the kernel.
+        strides: by how much images grow.
+        padding: "SAME", "VALID", or (before, after) for each spatial dimension.
+        rhs_dilation: steps between the kernel's elements.
+        dimension_numbers: orders of dimensions; None is channels last.
+        transpose_kernel: whether to turn the kernel and exchange its features, which gives the
+            exact gradient of `conv_general_dilated`.
+        precision: how exactly an accelerator multiplies.
+        preferred_element_type: the dtype of the result.
+        use_consistent_padding: whether explicit padding is that of the convolution whose gradient
+            this is.
+
+    Source: mirrors jax.lax.conv_transpose (0.10).
+    """
+    rank = aval_of(lhs).ndim
+    if dimension_numbers is None:
+        if rank > 5 or rank < 3:
+            raise ValueError(
+                message("lax.conv_transpose", "needs dimension_numbers.", got=f"rank {rank}")
+            )
+        letters = "DHW"[5 - rank :]
+        dimension_numbers = (f"N{letters}C", f"{letters}IO", f"N{letters}C")
+    numbers = conv_dimension_numbers(aval_of(lhs).shape, aval_of(rhs).shape, dimension_numbers)
+    spread = (1,) * (rank - 2) if rhs_dilation is None else tuple(rhs_dilation)
+    kernel = [(k - 1) * d + 1 for k, d in zip(_spatial(rhs, numbers.rhs_spec), spread, strict=True)]
+    if isinstance(padding, str):
+        pads = [_grown_padding(k, s, padding) for k, s in zip(kernel, strides, strict=True)]
+    elif use_consistent_padding:
+        pads = [(k - 1 - a, k - 1 - b) for k, (a, b) in zip(kernel, padding, strict=True)]
+    else:
+        pads = [(int(a), int(b)) for a, b in padding]
+    if transpose_kernel:
+        rhs = shape.rev(rhs, numbers.rhs_spec[2:])
+        spec = numbers.rhs_spec
+        numbers = numbers._replace(rhs_spec=(spec[1], spec[0], *spec[2:]))
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * (rank - 2),
+        pads,
+        strides,
+        spread,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def _grown_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
+    """Padding with which an image grows by the stride ("SAME"), or by all that it touches."""
+    if padding.upper() == "SAME":
+        total = kernel + stride - 2
+        before = kernel - 1 if stride > kernel - 1 else -(-total // 2)
+    else:
+        total = kernel + stride - 2 + max(kernel - stride, 0)
+        before = kernel - 1
+    return before, total - before
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The windows that a convolution sees, as features of the result.
+
+    Source: mirrors jax.lax.conv_general_dilated_patches (0.10).
+    """
+    sizes = arguments.int_tuple(filter_shape, "lax.conv_general_dilated_patches", "filter_shape")
+    rank = aval_of(lhs).ndim
+    if dimension_numbers is None:
+        spec: Shape = tuple(range(rank))
+        numbers = ConvDimensionNumbers(spec, spec, spec)
+    else:
+        numbers = conv_dimension_numbers(aval_of(lhs).shape, (1,) * rank, dimension_numbers)
+    features = aval_of(lhs).shape[numbers.lhs_spec[1]]
+    count = int(np.prod(sizes, dtype=np.int64))
+    eye = np.eye(count, dtype=aval_of(lhs).dtype).reshape(count, 1, *sizes)
+    kernel = np.tile(eye, (features, 1, *[1] * len(sizes)))
+    return conv_general_dilated(
+        lhs,
+        np.transpose(kernel, np.argsort(numbers.rhs_spec)),
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        feature_group_count=features,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
