@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import subprocess
 import tempfile
@@ -12,6 +13,11 @@ from typing import Any
 FOLDER = Path(__file__).parent
 PATIENCE = 300.0
 """Seconds after which an answer is no longer waited for."""
+
+
+def environment() -> dict[str, str]:
+    """The variables of a measured process: its Python keeps bytecode, as an installed one does."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 class WorkerError(RuntimeError):
@@ -64,6 +70,7 @@ class RemoteWorker:
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 encoding="utf-8",
+                env=environment(),
             )
         return self._process
 

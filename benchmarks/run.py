@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import budgets
 import table
 from budgets import Row
-from remote import FOLDER, RemoteWorker, WorkerError
+from remote import FOLDER, RemoteWorker, WorkerError, environment
 from table import Figures
 
 MINIJAX, JAX, RAW = "minijax", "jax", "raw"
@@ -103,6 +103,8 @@ def _measure_processes(
         samples: dict[str, list[list[float]]] = {side: [] for side in libraries}
         sums: dict[str, Any] = {}
         try:
+            for side, library in libraries.items():
+                _run_cold(pythons[side], library, program)  # leaves bytecode and warm files behind
             for _ in range(effort.processes):
                 for side, library in libraries.items():
                     figure, sums[side] = _run_cold(pythons[side], library, program)
@@ -131,6 +133,7 @@ def _run_cold(python: str, library: str, program: str) -> tuple[Any, Any]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
+        env=environment(),
     ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()

@@ -80,11 +80,19 @@ def main(output: Path = OUTPUT) -> Result:
 
 def init_model(key: jax.Array) -> Autoencoder:
     """Random weights, scaled so that signals keep their size."""
-    sizes = Autoencoder(
-        (PIXELS, HIDDEN), (HIDDEN, LATENT), (HIDDEN, LATENT), (LATENT, HIDDEN), (HIDDEN, PIXELS)
+    keys = iter(jax.random.split(key, 5))
+
+    def dense(inputs: int, outputs: int) -> Dense:
+        weight = jax.random.normal(next(keys), (inputs, outputs)) / inputs**0.5
+        return Dense(weight, jnp.zeros(outputs))
+
+    return Autoencoder(
+        encode=dense(PIXELS, HIDDEN),
+        mean=dense(HIDDEN, LATENT),
+        log_variance=dense(HIDDEN, LATENT),
+        decode=dense(LATENT, HIDDEN),
+        paint=dense(HIDDEN, PIXELS),
     )
-    keys = jax.random.split(key, len(sizes))
-    return Autoencoder(*(_init_dense(k, *size) for k, size in zip(keys, sizes, strict=True)))
 
 
 def encode(model: Autoencoder, images: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -180,10 +188,6 @@ def draw(model: Autoencoder, held_out: digits.Examples, path: Path) -> Path:
 
 def _painted(model: Autoencoder, points: jax.Array) -> np.ndarray:
     return np.asarray(jax.nn.sigmoid(decode(model, points)))
-
-
-def _init_dense(key: jax.Array, inputs: int, outputs: int) -> Dense:
-    return Dense(jax.random.normal(key, (inputs, outputs)) / inputs**0.5, jnp.zeros(outputs))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""New arrays: of one value, or of given ones.  Ranges are in `ranges.py`, matrices by place in `matrices.py`.
+"""New arrays: of one value, or of given ones.
+
+Ranges are in `ranges.py`, matrices by place in `matrices.py`.
 
 Where nothing is traced, small arrays with known elements are made on the host and copied, since
 compiling a program for each shape would take thousands of times as long.
@@ -502,6 +504,4 @@ def _refused(name: str) -> Callable[..., Any]:
 fromfile = _refused("fromfile")
 fromiter = _refused("fromiter")
 
-dtypes.ScalarType.make_array = staticmethod(  # type: ignore[assignment]
-    lambda value, dtype: asarray(value, dtype=dtype)
-)
+dtypes.ScalarType.make_array = staticmethod(lambda value, dtype: asarray(value, dtype=dtype))

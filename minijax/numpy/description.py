@@ -59,9 +59,7 @@ def size(a: Any, axis: Any = None) -> int:
     if axis is None:
         return math.prod(dims)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return math.prod(
-        dims[d] for d in arguments.canonicalize_axes(axes, len(dims), "numpy.size")
-    )
+    return math.prod(dims[d] for d in arguments.canonicalize_axes(axes, len(dims), "numpy.size"))
 
 
 def array_repr(

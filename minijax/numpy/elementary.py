@@ -345,16 +345,12 @@ def _high_and_gap(x: Any, y: Any) -> tuple[Any, Any]:
     Written with one comparison and no absolute value, each choice is smooth across ties, so that
     derivatives of all orders are right there.
     """
-    real_x, real_y = (
-        (unary.real(x), unary.real(y)) if is_kind(x, np.complexfloating) else (x, y)
-    )
+    real_x, real_y = (unary.real(x), unary.real(y)) if is_kind(x, np.complexfloating) else (x, y)
     x_above = binary.gt(real_x, real_y)
     high = pick(x_above, x, y)
     gap = pick(x_above, binary.sub(y, x), binary.sub(x, y))
     # Infinity less infinity is no number, but equal operands have no gap.
-    equal_infinities = binary.bitwise_and(
-        binary.eq(x, y), binary.eq(unary.abs(high), np.inf)
-    )
+    equal_infinities = binary.bitwise_and(binary.eq(x, y), binary.eq(unary.abs(high), np.inf))
     return high, pick(equal_infinities, 0.0, gap)
 
 

@@ -145,8 +145,8 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 def _bias(x: Any) -> int:
-    info = dtypes.finfo(aval_of(x).dtype)
-    return 2 ** (dtypes.bit_width(aval_of(x).dtype) - info.nmant - 2) - 1
+    mantissa_bits = int(dtypes.finfo(aval_of(x).dtype).nmant)
+    return int(2 ** (dtypes.bit_width(aval_of(x).dtype) - mantissa_bits - 2)) - 1
 
 
 def _bits(x: Any) -> Any:

@@ -342,8 +342,9 @@ def iscomplexobj(x: Any) -> bool:
     """Whether the dtype of `x` is complex.  Mirrors jax.numpy.iscomplexobj."""
     if x is None:
         return False
-    return dtypes.issubdtype(dtypes.dtype(x) if hasattr(x, "dtype") else np.asarray(x).dtype,
-                             np.complexfloating)
+    return dtypes.issubdtype(
+        dtypes.dtype(x) if hasattr(x, "dtype") else np.asarray(x).dtype, np.complexfloating
+    )
 
 
 def isrealobj(x: Any) -> bool:
@@ -360,9 +361,7 @@ def isscalar(element: Any) -> bool:
 
 
 @one_program(static=("equal_nan",))
-def isclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether `|a - b| <= atol + rtol |b|`.
 
     Infinities are close to themselves only; NaN is close to nothing, or with `equal_nan` to NaN.
@@ -392,9 +391,7 @@ def _scaled(factor: Any, x: Any) -> Any:
 
 
 @one_program(static=("equal_nan",))
-def allclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close, as `isclose` has it.
 
     Shapes:     a: T[s], b: U[t] -> bool[].

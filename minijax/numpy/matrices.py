@@ -170,8 +170,9 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     return _indices_on_host(np.triu_indices(n, k, m))
 
 
-def _indices_on_host(places: Any) -> Any:
-    return tuple(asarray(place.astype(dtypes.default_int_dtype())) for place in places)
+def _indices_on_host(places: Any) -> tuple[Any, Any]:
+    rows, columns = (asarray(x.astype(dtypes.default_int_dtype())) for x in places)
+    return rows, columns
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
@@ -204,7 +205,8 @@ def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
         raise ValueError(
             message(f"numpy.{name}", "a matrix is needed.", got=f"an array of shape {dims}")
         )
-    return dims
+    rows, columns = dims
+    return rows, columns
 
 
 def mask_indices(
@@ -292,9 +294,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if aval.ndim == 2:
         return diagonal(v, k)
     if aval.ndim != 1:
-        raise ValueError(
-            message("numpy.diag", "a vector or a matrix is needed.", got={"v": aval})
-        )
+        raise ValueError(message("numpy.diag", "a vector or a matrix is needed.", got={"v": aval}))
     size = aval.size + abs(k)
     padding = [(max(-k, 0), max(k, 0), 0)]
     rows = shape.pad(v, np.zeros((), aval.dtype)[()], padding)
@@ -330,9 +330,7 @@ def trace(
     return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
-def meshgrid(
-    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> list[Any]:
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
     """The coordinates of all points of a grid, one array for each of its dimensions.
 
     Args:

@@ -41,6 +41,20 @@ _Operator = Callable[[Any, Any], Any]
 
 
 def _is_operand(x: Any) -> bool:
+    """Whether an operator takes `x`; other classes may know what to do with an array.
+
+    Raises:
+        TypeError: `x` is a list or a tuple, which NumPy would take for an array.
+    """
+    if isinstance(x, (list, tuple)):
+        raise TypeError(
+            message(
+                "operators",
+                "lists and tuples are no arrays.",
+                got=f"an operand of type {type(x).__name__}",
+                fix="numpy.asarray(x)",
+            )
+        )
     return isinstance(x, _OPERANDS) or hasattr(x, "__jax_array__")
 
 
@@ -107,9 +121,7 @@ def _set_item(self: Any, index: Any, value: Any) -> NoReturn:
 def _contains(self: Any, item: Any) -> bool:
     if self.ndim != 1:
         raise ValueError(
-            message(
-                "in", "only an array of one dimension can be searched.", got=str(self.aval)
-            )
+            message("in", "only an array of one dimension can be searched.", got=str(self.aval))
         )
     return bool(reductions.any(logic.equal(self, item)))
 

@@ -19,8 +19,8 @@ from minijax.core import config, dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import families
-from minijax.lax.convert import convert_element_type_p, convert_to_type
 from minijax.lax.choice import select_n_p
+from minijax.lax.convert import convert_element_type_p, convert_to_type
 from minijax.lax.shape import broadcast_in_dim, broadcast_to_rank
 
 _rank_promotion = config.numpy_rank_promotion.native
@@ -30,7 +30,7 @@ _REAL_INEXACT = frozenset(dtypes.FLOATS)
 _NUMERIC = frozenset(dtypes.ALL) - {dtypes.bool_}
 
 # Python scalars that leave a dtype as it is, each with the class that makes the NumPy scalar.
-_ADAPTING: dict[tuple[Any, type], Callable[[Any], Any]] = {
+_ADAPTING: dict[tuple[Any, type], Any] = {
     (dtype, kind): dtype.type
     for kind, takers in (
         (int, _NUMERIC),
@@ -72,9 +72,7 @@ def promote_numeric(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return _promote_further(name, x, y, dtypes.to_numeric_dtype)
 
 
-def _promote_further(
-    name: str, x: Any, y: Any, widened: Callable[[Any], Any]
-) -> tuple[Any, Any]:
+def _promote_further(name: str, x: Any, y: Any, widened: Callable[[Any], Any]) -> tuple[Any, Any]:
     if getattr(x, "aval", None) is getattr(y, "aval", x) and x.aval.dtype in _INEXACT:
         return x, y
     x, y = check_array(name, x, "x"), check_array(name, y, "y")
@@ -150,7 +148,7 @@ def check_array(name: str, x: Any, argument: str = "x") -> Any:
     if hasattr(x, "__jax_array__"):
         return x.__jax_array__()
     if isinstance(x, (bool, int, float, complex)):
-        kind = next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))
+        kind: Any = next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))
         return kind(x)
     is_list = isinstance(x, (list, tuple))
     raise TypeError(

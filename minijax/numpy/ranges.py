@@ -104,12 +104,12 @@ _counted = one_program(static=("start", "step", "size", "dtype"))(_count)
 
 
 def _sample_count(name: str, num: Any) -> int:
-    num = operator.index(num)
-    if num < 0:
+    count = operator.index(num)
+    if count < 0:
         raise ValueError(
             message(f"numpy.{name}", "the number of samples must not be negative.", got=str(num))
         )
-    return num
+    return count
 
 
 def linspace(
@@ -167,9 +167,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     whole = (*dims[:axis], num, *dims[axis:])
     kept = [d for d in range(len(whole)) if d != axis]
     place = lax_creation.broadcasted_iota(computed, whole, axis)
-    first, last, step = (
-        shape.broadcast_in_dim(x, whole, kept) for x in (start, stop, distance)
-    )
+    first, last, step = (shape.broadcast_in_dim(x, whole, kept) for x in (start, stop, distance))
     samples = first if gaps <= 0 else binary.add(first, binary.mul(place, step))
     if endpoint and num > 1:
         samples = pick(binary.eq(place, num - 1), last, samples)
@@ -270,7 +268,7 @@ def fromfunction(
     dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.fromfunction")
     mapped = function
     for axis in reversed(range(len(dims))):
-        in_axes = [None] * len(dims)
+        in_axes: list[int | None] = [None] * len(dims)
         in_axes[axis] = 0
         mapped = _mapped_over_one(mapped, tuple(in_axes), kwargs if axis == len(dims) - 1 else {})
     return mapped(*(arange(n, dtype=dtype) for n in dims))

@@ -486,9 +486,7 @@ def _variance(
         known_mean = mean(a, axes, computed, keepdims=True, where=where)
     distance = binary.sub_p.bind(*promote(name, a, known_mean))
     if is_kind(distance, np.complexfloating):
-        squares = binary.add(
-            power.square(unary.real(distance)), power.square(unary.imag(distance))
-        )
+        squares = binary.add(power.square(unary.real(distance)), power.square(unary.imag(distance)))
     else:
         squares = power.square(distance)
     total = sum(squares, axes, keepdims=keepdims, where=where)
@@ -572,9 +570,7 @@ def _arg_extreme(
 
 
 @one_program(static=("axis", "out", "keepdims"))
-def argmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the first maximum, or of the first NaN, along `axis`.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
@@ -590,9 +586,7 @@ def argmax(
 
 
 @one_program(static=("axis", "out", "keepdims"))
-def argmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the first minimum, or of the first NaN, along `axis`.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.

@@ -58,7 +58,7 @@ float8_e8m0fnu = SCALAR_TYPES["float8_e8m0fnu"]
 complex64 = SCALAR_TYPES["complex64"]
 complex128 = SCALAR_TYPES["complex128"]
 
-bool = bool_  # noqa: A001  NumPy's name
+bool = bool_
 single = float32
 double = float64
 csingle = complex64
@@ -78,8 +78,8 @@ __all__ = [
     "can_cast",
     "cdouble",
     "character",
-    "complex128",
     "complex64",
+    "complex128",
     "complex_",
     "complexfloating",
     "csingle",
@@ -87,10 +87,7 @@ __all__ = [
     "dtype",
     "finfo",
     "flexible",
-    "float16",
-    "float32",
     "float4_e2m1fn",
-    "float64",
     "float8_e3m4",
     "float8_e4m3",
     "float8_e4m3b11fnuz",
@@ -99,17 +96,20 @@ __all__ = [
     "float8_e5m2",
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
+    "float16",
+    "float32",
+    "float64",
     "float_",
     "floating",
     "generic",
     "iinfo",
     "inexact",
-    "int16",
     "int2",
-    "int32",
     "int4",
-    "int64",
     "int8",
+    "int16",
+    "int32",
+    "int64",
     "int_",
     "integer",
     "isdtype",
@@ -121,11 +121,11 @@ __all__ = [
     "signedinteger",
     "single",
     "uint",
-    "uint16",
     "uint2",
-    "uint32",
     "uint4",
-    "uint64",
     "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
     "unsignedinteger",
 ]

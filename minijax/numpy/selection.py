@@ -478,7 +478,7 @@ def searchsorted(
     dims = aval_of(v).shape
     wide_a = shape.broadcast_in_dim(a, (*dims, size), (len(dims),))
     wide_v = shape.broadcast_in_dim(v, (*dims, size), tuple(range(len(dims))))
-    compare = binary.lt_to if side == "left" else binary.le_to
+    compare = (binary.lt_to_p if side == "left" else binary.le_to_p).bind
     before = compare(*_one_zero(wide_a, wide_v)) if _is_float(a) else (
         binary.lt(wide_a, wide_v) if side == "left" else binary.le(wide_a, wide_v)
     )

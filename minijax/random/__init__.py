@@ -16,14 +16,10 @@ from minijax.random.distributions import (
     gumbel,
     laplace,
     logistic,
-    lognormal,
     maxwell,
     normal,
-    pareto,
-    rayleigh,
     truncated_normal,
     uniform,
-    weibull_min,
 )
 from minijax.random.keys import (
     PRNGKey,
@@ -36,6 +32,15 @@ from minijax.random.keys import (
     split,
     wrap_key_data,
 )
+from minijax.random.parametric import (
+    double_sided_maxwell,
+    lognormal,
+    pareto,
+    rayleigh,
+    triangular,
+    wald,
+    weibull_min,
+)
 
 __all__ = [
     "PRNGKey",
@@ -45,6 +50,7 @@ __all__ = [
     "cauchy",
     "choice",
     "clone",
+    "double_sided_maxwell",
     "exponential",
     "fold_in",
     "geometric",
@@ -64,8 +70,10 @@ __all__ = [
     "randint",
     "rayleigh",
     "split",
+    "triangular",
     "truncated_normal",
     "uniform",
+    "wald",
     "weibull_min",
     "wrap_key_data",
 ]

@@ -6,6 +6,7 @@ Input: a key, a shape, parameters.  Output: samples.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,37 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, convert, creation, reduction, slicing, sorting, unary
-from minijax.lax import cumulative as lax_cumulative
+from minijax.lax import (
+    arguments,
+    binary,
+    convert,
+    creation,
+    cumulative,
+    reduction,
+    slicing,
+    sorting,
+    unary,
+)
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
 from minijax.numpy import selection, shaping
 from minijax.numpy.one_program import one_program
-from minijax.random import distributions
+from minijax.numpy.promotion import check_array
 from minijax.random.distributions import (
-    broadcast,
+    check_kind,
+    check_mode,
     check_shape,
-    parameter,
+    gumbel_samples,
+    program,
     sampler,
     scalar,
     split_keys,
+    two_uniforms,
+    uniform_samples,
 )
 from minijax.random.keys import random_bits_p
+
+_INT32 = np.dtype(np.int32)
 
 
 @sampler("bernoulli")
@@ -43,30 +59,38 @@ def bernoulli(
     """Samples that are true with probability `p`.
 
     Shapes: key[], float[s] -> bool[shape], by default that of `p`.
-    Source: mirrors jax.random.bernoulli (0.10); its mode "high" is not built.
+    Source: mirrors jax.random.bernoulli (0.10).
+
+    Args:
+        key: a random key.
+        p: the probability.
+        shape: of the samples.
+        mode: "low", or "high" for twice the random bits, which tiny probabilities need.
+        out_sharding: accepted for compatibility.
 
     Raises:
         TypeError: `p` is no float.
-        NotImplementedError: the mode is "high".
+        ValueError: `p` does not fit the shape, or the mode is not known.
     """
-    if mode != "low":
-        raise NotImplementedError(
-            message("random.bernoulli", f"mode {mode!r} is not built.", expected="'low'")
-        )
-    if not hasattr(p, "dtype"):
-        p = scalar(p, dtypes.canonicalize_dtype(np.result_type(p)))
+    chosen = check_mode("bernoulli", mode)
     if not dtypes.issubdtype(aval_of(p).dtype, np.floating):
         raise TypeError(
-            message("random.bernoulli", "the probability must be a float.", got=str(aval_of(p)))
+            message("random.bernoulli", "the probability must be a float.", got={"p": aval_of(p)})
         )
-    return _bernoulli(key, p, check_shape("bernoulli", shape, p))
+    return bernoulli_samples(key, p, check_shape("bernoulli", shape, p), chosen)
 
 
-@one_program(static=("dims",))
-def _bernoulli(key: Any, p: Any, dims: Shape) -> Any:
+@one_program(static=("dims", "mode"))
+def bernoulli_samples(key: Any, p: Any, dims: Shape, mode: str) -> Any:
+    """Whether uniform samples lie below `p`, for checked arguments."""
     dtype = aval_of(p).dtype
-    draws = distributions._uniform(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
-    return binary.lt(draws, lax_shape.broadcast_to_rank(p, len(dims)))
+    p = lax_shape.broadcast_to_rank(p, len(dims)) if aval_of(p).ndim else p
+    if mode == "low":
+        u = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
+        return binary.lt(u, p)
+    coarse, fine = two_uniforms(key, dims, dtype)
+    step = scalar(2.0 ** -dtypes.finfo(dtype).nmant, dtype)
+    return binary.lt(binary.mul(fine, step), binary.sub(p, coarse))
 
 
 @sampler("rademacher")
@@ -75,15 +99,21 @@ def rademacher(
 ) -> Any:
     """Samples of -1 and 1.
 
-    Shapes: key[] -> int[shape].
+    Shapes: key[] -> T[shape], int by default.
     Source: mirrors jax.random.rademacher (0.10).
     """
     wanted = dtypes.default_int_dtype() if dtype is None else (
         dtypes.canonicalize_user_dtype(dtype, "random.rademacher")
     )
-    flips = bernoulli(key, 0.5, canonicalize_shape(shape, "random.rademacher shape"))
-    doubled = binary.mul(scalar(2, wanted), convert.convert_element_type(flips, wanted))
-    return binary.sub(doubled, scalar(1, wanted))
+    return rademacher_samples(key, canonicalize_shape(shape, "random.rademacher shape"), wanted)
+
+
+@program
+def rademacher_samples(key: Any, dims: Shape, dtype: Any) -> Any:
+    """Signs, for checked arguments."""
+    half = scalar(0.5, dtypes.default_float_dtype())
+    heads = convert.convert_element_type(bernoulli_samples(key, half, dims, "low"), dtype)
+    return binary.sub(binary.mul(scalar(2, dtype), heads), scalar(1, dtype))
 
 
 @sampler("randint")
@@ -102,83 +132,102 @@ def randint(
     Source: mirrors jax.random.randint (0.10).
 
     Raises:
-        TypeError: the dtype or a bound is no integer.
+        OverflowError: a Python integer does not fit the default integer dtype.
+        TypeError: the dtype is no integer.
         ValueError: the bounds do not fit the shape.
     """
     wanted = dtypes.default_int_dtype() if dtype is None else (
         dtypes.canonicalize_user_dtype(dtype, "random.randint")
     )
     if not dtypes.issubdtype(wanted, np.integer):
-        raise TypeError(message("random.randint", "the dtype must be an integer.", got=str(dtype)))
-    for name, bound in (("minval", minval), ("maxval", maxval)):
-        if not isinstance(bound, int) and not dtypes.issubdtype(aval_of(bound).dtype, np.integer):
-            raise TypeError(
-                message("random.randint", f"{name} must be an integer.", got=str(aval_of(bound)))
+        raise TypeError(
+            message("random.randint", "the dtype must be an integer.", got=f"dtype: {wanted}")
+        )
+    dims = check_shape("randint", shape, minval, maxval)
+    low, high = (_integer_bound(x) for x in (minval, maxval))
+    return _randint(key, low, high, dims, wanted)
+
+
+def _integer_bound(bound: Any) -> Any:
+    """A bound as a value of an integer dtype."""
+    if isinstance(bound, int):
+        default = dtypes.default_int_dtype()
+        limits = dtypes.iinfo(default)
+        if not limits.min <= bound <= limits.max:
+            raise OverflowError(
+                message("random.randint", "a bound is too large.", got=f"{bound} for {default}")
             )
-    minval, maxval = (_known_bound(b) for b in (minval, maxval))
-    dims = canonicalize_shape(shape, "random.randint shape")
-    check_shape("randint", dims, minval, maxval)
-    return _randint(key, minval, maxval, dims, wanted)
-
-
-def _known_bound(bound: Any) -> Any:
-    """A Python integer as a NumPy one that holds it; other bounds pass."""
-    if not isinstance(bound, int):
+        return scalar(int(bound), default)
+    if dtypes.issubdtype(aval_of(bound).dtype, np.integer):
         return bound
-    limits = dtypes.iinfo(dtypes.default_int_dtype())
-    return scalar(min(max(bound, int(limits.min)), int(limits.max)), dtypes.default_int_dtype())
+    return convert.convert_element_type(bound, dtypes.default_int_dtype())
 
 
-@one_program(static=("dims", "dtype"))
+@program
 def _randint(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any:
     info = dtypes.iinfo(dtype)
-    given = aval_of(maxval).dtype
-    top = scalar(_clipped(int(info.max), given), given)
-    overflow = binary.gt(maxval, top)
-    low, high = (
-        parameter(_clip_to(bound, info), dtype, dims) for bound in (minval, maxval)
+    least, most = int(info.min), int(info.max)
+    if info.bits < 32:
+        # Narrow integers are drawn as int32, which holds one more than their largest as well.
+        low, high = _clipped(minval, least, most), _clipped(maxval, least, most + 1)
+        return convert.convert_element_type(_randint(key, low, high, dims, _INT32), dtype)
+    beyond = binary.gt(maxval, _limit(most, aval_of(maxval).dtype))
+    low, high, beyond = (
+        lax_shape.broadcast_to_rank(x, len(dims))
+        for x in (
+            convert.convert_element_type(_clipped(minval, least, most), dtype),
+            convert.convert_element_type(_clipped(maxval, least, most), dtype),
+            beyond,
+        )
     )
     unsigned = np.dtype(f"uint{info.bits}")
-    first, second = split_keys(key, 2)
+    span = _span(low, high, beyond, unsigned)
     upper, lower = (
-        random_bits_p.bind(k, bit_width=info.bits, shape=dims) for k in (first, second)
+        random_bits_p.bind(k, bit_width=info.bits, shape=dims) for k in split_keys(key)
     )
-    span = convert.convert_element_type(binary.sub(high, low), unsigned)
-    one = scalar(1, unsigned)
-    span = select(
-        *_alike(binary.le(high, low), creation.full_like(span, 1), span)
-    )
-    # One more where the upper bound lies beyond the dtype: its largest number is included.
-    included = binary.bitwise_and(
-        lax_shape.broadcast_to_rank(overflow, len(dims)), binary.gt(high, low)
-    )
-    span = select(*_alike(included, binary.add(span, one), span))
     # Two draws cover the span more evenly: (upper * 2**bits + lower) mod span.
-    multiplier = binary.rem(scalar(2 ** (info.bits // 2), unsigned), span)
-    multiplier = binary.rem(binary.mul(multiplier, multiplier), span)
-    mixed = binary.add(
-        binary.mul(binary.rem(upper, span), multiplier), binary.rem(lower, span)
-    )
-    offset = convert.convert_element_type(binary.rem(mixed, span), dtype)
-    return binary.add(low, offset)
+    factor = binary.rem(scalar(2 ** (info.bits // 2), unsigned), span)
+    factor = binary.rem(binary.mul(factor, factor), span)
+    upper = binary.mul(binary.rem(upper, span), factor)
+    offset = binary.rem(binary.add(upper, binary.rem(lower, span)), span)
+    return binary.add(low, convert.convert_element_type(offset, dtype))
 
 
-def _clipped(value: int, dtype: Any) -> int:
+def _span(low: Any, high: Any, beyond: Any, unsigned: np.dtype[Any]) -> Any:
+    """How many integers there are to draw from: at least one."""
+    one = scalar(1, unsigned)
+    span = convert.convert_element_type(binary.sub(high, low), unsigned)
+    span = _where(binary.le(high, low), one, span)
+    # The largest number of the dtype is included where the upper bound lies beyond it.
+    whole = binary.bitwise_and(beyond, binary.gt(high, low))
+    return _where(whole, binary.add(span, one), span)
+
+
+def _limit(value: int, dtype: Any) -> Any:
+    """The scalar of a dtype that is nearest to a Python integer."""
     limits = dtypes.iinfo(dtype)
-    return min(max(value, int(limits.min)), int(limits.max))
+    return scalar(min(max(value, int(limits.min)), int(limits.max)), dtype)
 
 
-def _clip_to(bound: Any, info: Any) -> Any:
+def _clipped(bound: Any, least: int, most: int) -> Any:
+    """A bound between two limits, as a value of at least 32 bits."""
+    if dtypes.iinfo(aval_of(bound).dtype).bits < 32:
+        bound = convert.convert_element_type(bound, _INT32)
     given = aval_of(bound).dtype
-    low = scalar(_clipped(int(info.min), given), given)
-    high = scalar(_clipped(int(info.max), given), given)
-    return binary.min(high, binary.max(low, bound))
+    return binary.min(_limit(most, given), binary.max(_limit(least, given), bound))
 
 
-def _alike(*arrays: Any) -> list[Any]:
-    """Arrays repeated to their common shape."""
-    dims = lax_shape.broadcast_shapes(*(aval_of(x).shape for x in arrays))
-    return [broadcast(x, dims) for x in arrays]
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    dims = lax_shape.broadcast_shapes(*(aval_of(a).shape for a in (condition, x, y)))
+    return select(*(_spread(a, dims) for a in (condition, x, y)))
+
+
+def _spread(x: Any, dims: Shape) -> Any:
+    """An array repeated to a shape."""
+    own = aval_of(x).shape
+    if own == dims:
+        return x
+    return lax_shape.broadcast_in_dim(x, dims, tuple(range(len(dims) - len(own), len(dims))))
 
 
 @sampler("categorical")
@@ -197,10 +246,22 @@ def categorical(
     Shapes: key[], float[s] -> int[shape], by default s without `axis`.
     Source: mirrors jax.random.categorical (0.10).
 
+    Args:
+        key: a random key.
+        logits: logarithms of probabilities, up to a constant.
+        axis: the dimension of the categories.
+        shape: of the samples; ends in that of the batch, which is s without `axis`.
+        replace: whether a category may be drawn twice.
+        mode: "low", or "high" for twice the random bits, which tiny probabilities need.
+        out_sharding: accepted for compatibility.
+
     Raises:
-        ValueError: the shape does not end in that of the batch.
+        ValueError: the shape does not end in that of the batch, the logits are no floats, there
+            are too few categories, or the mode is not known.
     """
+    logits = check_array("categorical", logits)
     aval = aval_of(logits)
+    check_kind("categorical", aval.dtype, np.floating, "float", aval.dtype)
     axis = arguments.canonicalize_axis(axis, aval.ndim, "random.categorical")
     batch = tuple(n for i, n in enumerate(aval.shape) if i != axis)
     dims = batch if shape is None else canonicalize_shape(shape, "random.categorical shape")
@@ -213,33 +274,42 @@ def categorical(
                 got={"shape": dims, "batch": batch},
             )
         )
-    return _categorical(key, logits, axis, dims, replace)
+    if not replace:
+        _check_enough("categorical", math.prod(dims[:lead]), aval.shape[axis])
+    return _categorical(key, logits, axis, dims, replace, check_mode("categorical", mode))
 
 
-@one_program(static=("axis", "dims", "replace"))
-def _categorical(key: Any, logits: Any, axis: int, dims: Shape, replace: bool) -> Any:
+def _check_enough(name: str, count: int, size: int) -> None:
+    if count > size:
+        raise ValueError(
+            message(
+                f"random.{name}",
+                "without replacement, no more can be drawn than there are.",
+                got=f"{count} of {size}",
+            )
+        )
+
+
+@one_program(static=("axis", "dims", "replace", "mode"))
+def _categorical(
+    key: Any, logits: Any, axis: int, dims: Shape, replace: bool, mode: str
+) -> Any:
     aval = aval_of(logits)
     lead = len(dims) - (aval.ndim - 1)
-    index = dtypes.default_int_dtype()
     if replace:
-        noise_dims = (*dims[:lead], *_insert(dims[lead:], axis, aval.shape[axis]))
-        noise = distributions.gumbel(key, noise_dims, aval.dtype)
-        wide = lax_shape.expand_dims(logits, tuple(range(lead)))
-        return reduction.argmax(_added(noise, wide), lead + axis, index)
-    noisy = _added(distributions.gumbel(key, aval.shape, aval.dtype), logits)
-    count = math.prod(dims[:lead])
-    _, chosen = sorting.top_k(shaping.moveaxis(noisy, axis, -1), count)
-    return lax_shape.reshape(
-        shaping.moveaxis(chosen, -1, 0), dims
-    )
+        batch = dims[lead:]
+        noise_dims = (*dims[:lead], *batch[:axis], aval.shape[axis], *batch[axis:])
+        noise = gumbel_samples(key, noise_dims, aval.dtype, mode)
+        noisy = binary.add(noise, lax_shape.broadcast_to_rank(logits, len(noise_dims)))
+        return reduction.argmax(noisy, lead + axis, dtypes.default_int_dtype())
+    noisy = binary.add(gumbel_samples(key, aval.shape, aval.dtype, mode), logits)
+    chosen = _largest(shaping.moveaxis(noisy, axis, -1), math.prod(dims[:lead]))
+    return lax_shape.reshape(shaping.moveaxis(chosen, -1, 0), dims)
 
 
-def _added(x: Any, y: Any) -> Any:
-    return binary.add(*_alike(x, y))
-
-
-def _insert(dims: Shape, axis: int, size: int) -> Shape:
-    return (*dims[:axis], size, *dims[axis:])
+def _largest(x: Any, count: int) -> Any:
+    """The positions of the largest elements along the last dimension."""
+    return convert.convert_element_type(sorting.top_k(x, count)[1], dtypes.default_int_dtype())
 
 
 @sampler("permutation")
@@ -258,12 +328,14 @@ def permutation(
         x: an integer or an array.
         axis: the dimension to permute.
         independent: whether every row has an order of its own.
+        out_sharding: accepted for compatibility.
 
     Source: mirrors jax.random.permutation (0.10).
 
     Raises:
-        TypeError: `x` is a float scalar.
+        TypeError: `x` is a scalar, but no integer.
     """
+    x = check_array("permutation", x)
     if not aval_of(x).ndim:
         if not dtypes.issubdtype(aval_of(x).dtype, np.integer):
             raise TypeError(
@@ -273,26 +345,36 @@ def permutation(
                     got=str(aval_of(x)),
                 )
             )
-        return shuffle(key, creation.iota(dtypes.default_int_dtype(), int(x)), axis=0)
+        return _permuted_range(key, max(operator.index(x), 0))
     axis = arguments.canonicalize_axis(axis, aval_of(x).ndim, "random.permutation")
+    return _permuted(key, x, axis, bool(independent))
+
+
+@one_program(static=("size",))
+def _permuted_range(key: Any, size: int) -> Any:
+    return _shuffled(key, creation.iota(dtypes.default_int_dtype(), size), 0)
+
+
+@one_program(static=("axis", "independent"))
+def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Any:
     if independent or aval_of(x).ndim == 1:
-        return shuffle(key, x, axis=axis)
-    order = shuffle(key, creation.iota(np.dtype(np.int32), aval_of(x).shape[axis]), axis=0)
-    return shaping.slicing_take(x, order, axis)
+        return _shuffled(key, x, axis)
+    order = creation.iota(dtypes.default_int_dtype(), aval_of(x).shape[axis])
+    return shaping.slicing_take(x, _shuffled(key, order, 0), axis)
 
 
-@one_program(static=("axis",))
-def shuffle(key: Any, x: Any, axis: int) -> Any:
-    """`x` in random order along `axis`: sorted by random keys, often enough to avoid ties."""
+def _shuffled(key: Any, x: Any, axis: int) -> Any:
+    """`x` in random order along `axis`: sorted by random bits, often enough to make up for ties."""
     aval = aval_of(x)
     rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
-        key, subkey = split_keys(key, 2)
+        key, subkey = split_keys(key)
         order = random_bits_p.bind(subkey, bit_width=32, shape=aval.shape)
         _, x = sorting.sort_key_val(order, x, axis)
     return x
 
 
+@sampler("choice")
 def choice(
     key: Any,
     a: Any,
@@ -311,47 +393,35 @@ def choice(
         replace: whether an element may be drawn twice.
         p: the probabilities of the elements; uniform by default.
         axis: the dimension to draw along.
+        mode: "low", or "high" for twice the random bits where `p` is given and not `replace`.
 
     Source: mirrors jax.random.choice (0.10).
 
     Raises:
         ValueError: there are too few elements, or the probabilities do not fit.
     """
+    a = check_array("choice", a)
     dims = canonicalize_shape(shape, "random.choice shape")
     aval = aval_of(a)
-    if not aval.ndim:
-        size = int(a)
-    else:
-        axis = arguments.canonicalize_axis(axis, aval.ndim, "random.choice")
+    elements = None
+    size = int(a) if not aval.ndim else 0
+    if aval.ndim:
+        elements, axis = a, arguments.canonicalize_axis(axis, aval.ndim, "random.choice")
         size = aval.shape[axis]
     count = math.prod(dims)
     if count and size <= 0:
-        raise ValueError(message("random.choice", "there is nothing to choose from."))
-    if not replace and count > size:
         raise ValueError(
-            message(
-                "random.choice",
-                "cannot draw more elements than there are without replacement.",
-                got=f"{count} of {size}",
-            )
+            message("random.choice", "there is nothing to choose from.", got={"a": aval})
         )
-    if p is None:
-        if not replace:
-            chosen = permutation(key, size if not aval.ndim else a, axis)
-            picked = _first(chosen, count, 0 if not aval.ndim else axis)
-            return _reshaped(picked, dims, 0 if not aval.ndim else axis)
-        index = randint(key, dims, 0, size)
-    else:
-        index = _weighted(key, p, size, dims, count, replace)
-    if not aval.ndim:
-        return index
-    return shaping.slicing_take(a, index, axis)
+    if not replace:
+        _check_enough("choice", count, size)
+    if p is not None:
+        p = _probabilities(p, size)
+    return _choice(key, elements, p, size, dims, axis, replace, check_mode("choice", mode))
 
 
-def _weighted(key: Any, p: Any, size: int, dims: Shape, count: int, replace: bool) -> Any:
-    p = p if hasattr(p, "dtype") else np.asarray(p)
-    if not dtypes.issubdtype(aval_of(p).dtype, np.floating):
-        p = convert.convert_element_type(p, dtypes.default_float_dtype())
+def _probabilities(p: Any, size: int) -> Any:
+    p = check_array("choice", p)
     if aval_of(p).shape != (size,):
         raise ValueError(
             message(
@@ -360,27 +430,47 @@ def _weighted(key: Any, p: Any, size: int, dims: Shape, count: int, replace: boo
                 got={"p": aval_of(p), "elements": size},
             )
         )
+    return p
+
+
+@one_program(static=("size", "dims", "axis", "replace", "mode"))
+def _choice(
+    key: Any, a: Any, p: Any, size: int, dims: Shape, axis: int, replace: bool, mode: str
+) -> Any:
+    count = math.prod(dims)
+    if p is None and not replace:
+        axis = 0 if a is None else axis
+        mixed = _permuted_range(key, size) if a is None else _permuted(key, a, axis, False)
+        picked = slicing.slice_in_dim(mixed, 0, count, axis=axis)
+        own = aval_of(mixed).shape
+        return lax_shape.reshape(picked, (*own[:axis], *dims, *own[axis + 1 :]))
+    if p is None:
+        index = randint(key, dims, 0, size)
+    else:
+        index = _weighted(key, p, dims, replace, mode)
+    if a is None:
+        return index
+    if not size:
+        own = aval_of(a).shape
+        return lax_shape.reshape(a, (*own[:axis], *dims, *own[axis + 1 :]))
+    return shaping.slicing_take(a, index, axis)
+
+
+def _weighted(key: Any, p: Any, dims: Shape, replace: bool, mode: str) -> Any:
+    p = convert.convert_element_type(p, dtypes.to_inexact_dtype(aval_of(p).dtype))
+    dtype, (size,) = aval_of(p).dtype, aval_of(p).shape
     if replace:
-        total = lax_cumulative.cumsum(p)
+        total = cumulative.cumsum(p)
         last = slicing.index_in_dim(total, size - 1, 0, keepdims=False)
-        one = scalar(1, aval_of(p).dtype)
-        draws = distributions.uniform(key, dims, aval_of(p).dtype)
-        level = binary.mul(last, binary.sub(one, draws))
+        u = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
+        level = binary.mul(last, binary.sub(scalar(1, dtype), u))
         return selection.searchsorted(total, level)
-    noise = distributions.gumbel(key, (size,), aval_of(p).dtype)
-    _, chosen = sorting.top_k(binary.add(noise, unary.log(p)), count)
+    noise = gumbel_samples(key, (size,), dtype, mode)
+    chosen = _largest(binary.add(noise, unary.log(p)), math.prod(dims))
     return lax_shape.reshape(chosen, dims)
 
 
-def _first(x: Any, count: int, axis: int) -> Any:
-    return slicing.slice_in_dim(x, 0, count, axis=axis)
-
-
-def _reshaped(x: Any, dims: Shape, axis: int) -> Any:
-    own = aval_of(x).shape
-    return lax_shape.reshape(x, (*own[:axis], *dims, *own[axis + 1 :]))
-
-
+@sampler("geometric")
 def geometric(
     key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -388,14 +478,23 @@ def geometric(
 
     Shapes: key[], float[s] -> int[shape], by default that of `p`.
     Source: mirrors jax.random.geometric (0.10).
-    """
-    wanted = dtypes.default_int_dtype() if dtype is None else (
-        dtypes.canonicalize_user_dtype(dtype, "random.geometric")
-    )
-    dims = check_shape("geometric", shape, p)
-    p = convert.convert_element_type(p, dtypes.default_float_dtype())
-    u = distributions.uniform(key, dims, aval_of(p).dtype)
-    fails = unary.log1p(unary.neg(broadcast(p, dims)))
-    trials = unary.ceil(binary.div(unary.log1p(unary.neg(u)), fails))
-    return convert.convert_element_type(trials, wanted)
 
+    Raises:
+        ValueError: the dtype is no integer, or `p` does not fit the shape.
+    """
+    default = dtypes.default_int_dtype()
+    wanted = check_kind("geometric", dtype, np.integer, "an integer", default)
+    return _geometric(key, p, check_shape("geometric", shape, p), wanted)
+
+
+@program
+def _geometric(key: Any, p: Any, dims: Shape, dtype: Any) -> Any:
+    p = convert.convert_element_type(p, dtypes.to_inexact_dtype(aval_of(p).dtype))
+    draws = aval_of(p).dtype
+    zero, one = scalar(0, draws), scalar(1, draws)
+    u = uniform_samples(key, zero, one, dims, draws)
+    # The logarithm of 0 would be an infinite number of trials.
+    u = select(binary.eq(u, zero), creation.full_like(u, 1), u)
+    failures = _spread(unary.log1p(unary.neg(p)), dims)
+    trials = binary.add(unary.floor(binary.div(unary.log(u), failures)), one)
+    return convert.convert_element_type(trials, dtype)

@@ -1,24 +1,45 @@
-"""Continuous distributions: functions of uniform bits, the same as `jax.random`'s.
+"""Continuous distributions without parameters: functions of uniform bits, as in `jax.random`.
 
-Input: a key, a shape, parameters.  Output: samples.  Each function is one compiled program where
-nothing is traced, and composes the same operations as JAX, so that the figures agree.
+Input: a key, a shape, a dtype.  Output: samples.  Each function is one compiled program where
+nothing is traced, and composes the same operations as JAX, so that the figures agree.  Families
+with parameters are in `parametric.py`, integers in `discrete.py`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import message
-from minijax.lax import binary, convert, power, reduction, special, trigonometry, unary
+from minijax.lax import binary, convert, power, reduction, slicing, special, trigonometry, unary
 from minijax.lax import shape as lax_shape
+from minijax.lax.choice import select
 from minijax.numpy.one_program import one_program
 from minijax.random.keys import as_keys, random_bits_p, random_split_p
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+program = one_program(static=("dims", "dtype"))
+"""Decorator: samples of a known shape and dtype, as one compiled program."""
+
+
+def sampler(name: str) -> Callable[[F], F]:
+    """Decorator for public functions: checks the key, which comes first, and hides nothing else."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def sample(key: Any, *args: Any, **kwargs: Any) -> Any:
+            keys, _ = as_keys(f"random.{name}", key)
+            return function(keys, *args, **kwargs)
+
+        return cast(F, sample)
+
+    return decorate
 
 
 def check_shape(name: str, given: Any, *params: Any) -> Shape:
@@ -27,11 +48,12 @@ def check_shape(name: str, given: Any, *params: Any) -> Shape:
     Raises:
         ValueError: the parameters do not fit the shape.
     """
-    needed = lax_shape.broadcast_shapes(*(aval_of(p).shape for p in params)) if params else ()
+    needed = lax_shape.broadcast_shapes(*(aval_of(p).shape for p in params))
     if given is None:
         return needed
     dims = canonicalize_shape(given, f"random.{name} shape")
-    if params and np.broadcast_shapes(dims, needed) != dims:
+    lead = len(dims) - len(needed)
+    if lead < 0 or any(n not in (1, d) for n, d in zip(needed, dims[lead:], strict=True)):
         raise ValueError(
             message(
                 f"random.{name}",
@@ -49,16 +71,25 @@ def check_float(name: str, dtype: Any) -> np.dtype[Any]:
     Raises:
         ValueError: the dtype is no float.
     """
-    wanted = (
-        dtypes.default_float_dtype()
-        if dtype is None
-        else dtypes.canonicalize_user_dtype(dtype, f"random.{name}")
-    )
-    if not dtypes.issubdtype(wanted, np.floating):
+    return check_kind(name, dtype, np.floating, "float", dtypes.default_float_dtype())
+
+
+def check_kind(
+    name: str, dtype: Any, kind: type, word: str, default: np.dtype[Any]
+) -> np.dtype[Any]:
+    """The dtype that a user means, which must be of a kind.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if dtype is None:
+        return default
+    wanted = dtypes.canonicalize_user_dtype(dtype, f"random.{name}")
+    if not dtypes.issubdtype(wanted, kind):
         raise ValueError(
-            message(f"random.{name}", "the dtype must be a float.", got=str(dtype))
+            message(f"random.{name}", f"the dtype must be {word}.", got=f"dtype: {wanted}")
         )
-    return wanted
+    return cast("np.dtype[Any]", wanted)
 
 
 def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
@@ -66,22 +97,8 @@ def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(value).astype(dtype)[()]
 
 
-def parameter(value: Any, dtype: np.dtype[Any], dims: Shape) -> Any:
-    """A parameter in the dtype of the samples, with their rank."""
-    value = convert.convert_element_type(value, dtype)
-    return lax_shape.broadcast_to_rank(value, len(dims))
-
-
-def broadcast(value: Any, dims: Shape) -> Any:
-    """A parameter repeated to the shape of the samples."""
-    own = aval_of(value).shape
-    lead = len(dims) - len(own)
-    return lax_shape.broadcast_in_dim(value, dims, tuple(range(lead, len(dims))))
-
-
-def bits(
-    key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+@sampler("bits")
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform random bits as unsigned integers.
 
     Shapes: key[] -> uint[shape].
@@ -90,37 +107,22 @@ def bits(
     Raises:
         ValueError: the dtype is no unsigned integer.
     """
-    wanted = (
-        np.dtype(np.uint32)
-        if dtype is None
-        else dtypes.canonicalize_user_dtype(dtype, "random.bits")
+    wanted = check_kind(
+        "bits", dtype, np.unsignedinteger, "an unsigned integer", np.dtype(np.uint32)
     )
-    if not dtypes.issubdtype(wanted, np.unsignedinteger):
-        raise ValueError(
-            message("random.bits", "the dtype must be an unsigned integer.", got=str(dtype))
-        )
-    keys, _ = as_keys("random.bits", key)
-    dims = canonicalize_shape(shape, "random.bits shape")
-    return _bits(keys, dims, wanted)
+    return _bits(key, canonicalize_shape(shape, "random.bits shape"), wanted)
 
 
-@one_program(static=("dims", "dtype"))
-def _bits(keys: Any, dims: Shape, dtype: Any) -> Any:
-    return random_bits_p.bind(keys, bit_width=dtype.itemsize * 8, shape=dims)
+@program
+def _bits(key: Any, dims: Shape, dtype: Any) -> Any:
+    return random_bits_p.bind(key, bit_width=dtype.itemsize * 8, shape=dims)
 
 
-def sampler(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator for public functions: checks the key, which comes first, and hides nothing else."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def sample(key: Any, *args: Any, **kwargs: Any) -> Any:
-            keys, _ = as_keys(f"random.{name}", key)
-            return function(keys, *args, **kwargs)
-
-        return sample
-
-    return decorate
+def split_keys(key: Any) -> tuple[Any, Any]:
+    """Two new keys from one."""
+    keys = random_split_p.bind(key, shape=(2,))
+    first, second = (slicing.index_in_dim(keys, i, keepdims=False) for i in range(2))
+    return first, second
 
 
 @sampler("uniform")
@@ -135,21 +137,24 @@ def uniform(
 ) -> Any:
     """Uniform samples from [minval, maxval).
 
-    Shapes: key[] -> float[shape]; bounds broadcast to the shape.
+    Shapes: key[] -> float[shape]; the bounds broadcast to the shape.
     Source: mirrors jax.random.uniform (0.10).
 
     Raises:
         ValueError: the dtype is no float, or the bounds do not fit the shape.
     """
     wanted = check_float("uniform", dtype)
-    dims = canonicalize_shape(shape, "random.uniform shape")
-    check_shape("uniform", dims, minval, maxval)
-    return _uniform(key, minval, maxval, dims, wanted)
+    dims = check_shape("uniform", shape, minval, maxval)
+    return uniform_samples(key, minval, maxval, dims, wanted)
 
 
-@one_program(static=("dims", "dtype"))
-def _uniform(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any:
-    low, high = parameter(minval, dtype, dims), parameter(maxval, dtype, dims)
+@program
+def uniform_samples(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any:
+    """Uniform samples, for checked arguments."""
+    low, high = (
+        lax_shape.broadcast_to_rank(convert.convert_element_type(bound, dtype), len(dims))
+        for bound in (minval, maxval)
+    )
     info = dtypes.finfo(dtype)
     # Eight random bits are enough for the mantissas of bfloat16 and the float8s.
     width = 8 if info.nmant < 8 else info.bits
@@ -158,13 +163,13 @@ def _uniform(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any
     if width != info.bits:
         raw = convert.convert_element_type(raw, integer)
     # The mantissa is random and the exponent that of 1, which gives a float in [1, 2).
-    drop = scalar(width - info.nmant, integer)
     one = np.ones((), dtype)
-    mantissa = binary.shift_right_logical(raw, drop)
+    mantissa = binary.shift_right_logical(raw, scalar(width - info.nmant, integer))
     pattern = binary.bitwise_or(mantissa, one.view(integer)[()])
-    floats = binary.sub(convert.bitcast_convert_type(pattern, dtype), one[()])
-    scaled = binary.add(binary.mul(floats, binary.sub(high, low)), low)
-    return binary.max(low, lax_shape.reshape(scaled, dims))
+    fraction = binary.sub(convert.bitcast_convert_type(pattern, dtype), one[()])
+    scaled = binary.add(binary.mul(fraction, binary.sub(high, low)), low)
+    # Rounding may take a sample below the bound.
+    return binary.max(low, scaled)
 
 
 @sampler("normal")
@@ -177,40 +182,20 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     Raises:
         ValueError: the dtype is neither float nor complex.
     """
-    wanted = (
-        dtypes.default_float_dtype()
-        if dtype is None
-        else dtypes.canonicalize_user_dtype(dtype, "random.normal")
-    )
-    if not dtypes.issubdtype(wanted, np.inexact):
-        raise ValueError(
-            message("random.normal", "the dtype must be float or complex.", got=str(dtype))
-        )
-    return _normal(key, canonicalize_shape(shape, "random.normal shape"), wanted)
+    default = dtypes.default_float_dtype()
+    wanted = check_kind("normal", dtype, np.inexact, "float or complex", default)
+    return normal_samples(key, canonicalize_shape(shape, "random.normal shape"), wanted)
 
 
-@one_program(static=("dims", "dtype"))
-def _normal(key: Any, dims: Shape, dtype: Any) -> Any:
-    if not dtypes.issubdtype(dtype, np.complexfloating):
-        return normal_samples(key, dims, dtype)
-    real = dtypes.real_dtype_of(dtype)
-    first, second = split_keys(key, 2)
-    pair = unary.complex(
-        normal_samples(first, dims, real), normal_samples(second, dims, real)
-    )
-    return binary.div(pair, scalar(np.sqrt(2), dtype))
-
-
-def split_keys(key: Any, count: int) -> list[Any]:
-    """New keys from one, as a list."""
-    keys = random_split_p.bind(key, shape=(count,))
-    return [lax_shape.squeeze(part, (0,)) for part in lax_shape.split(keys, [1] * count, 0)]
-
-
+@program
 def normal_samples(key: Any, dims: Shape, dtype: Any) -> Any:
     """Standard normal samples, by the inverse of the distribution function."""
-    low = np.nextafter(np.array(-1.0, dtype), np.array(0.0, dtype), dtype=dtype)[()]
-    samples = _uniform(key, low, np.ones((), dtype)[()], dims, dtype)
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        part = dtypes.real_dtype_of(dtype)
+        parts = [normal_samples(k, dims, part) for k in split_keys(key)]
+        return binary.div(unary.complex(*parts), scalar(np.sqrt(2), dtype))
+    low = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)[()]
+    samples = uniform_samples(key, low, scalar(1, dtype), dims, dtype)
     return binary.mul(scalar(np.sqrt(2), dtype), special.erf_inv(samples))
 
 
@@ -234,89 +219,48 @@ def truncated_normal(
     """
     wanted = check_float("truncated_normal", dtype)
     dims = check_shape("truncated_normal", shape, lower, upper)
-    return _truncated_normal(key, lower, upper, dims, wanted)
+    return truncated_normal_samples(key, lower, upper, dims, wanted)
 
 
-@one_program(static=("dims", "dtype"))
-def _truncated_normal(key: Any, lower: Any, upper: Any, dims: Shape, dtype: Any) -> Any:
-    lower = convert.convert_element_type(lower, dtype)
-    upper = convert.convert_element_type(upper, dtype)
+@program
+def truncated_normal_samples(key: Any, lower: Any, upper: Any, dims: Shape, dtype: Any) -> Any:
+    """Truncated normal samples, for checked arguments."""
+    lower, upper = (convert.convert_element_type(x, dtype) for x in (lower, upper))
     root = scalar(np.sqrt(2), dtype)
     low, high = (special.erf(binary.div(x, root)) for x in (lower, upper))
-    samples = _uniform(key, low, high, dims, dtype)
+    samples = uniform_samples(key, low, high, dims, dtype)
     out = binary.mul(root, special.erf_inv(samples))
     infinity = scalar(np.inf, dtype)
     above = binary.nextafter(unary.stop_gradient(lower), infinity)
-    below = binary.nextafter(unary.stop_gradient(upper), unary.neg(infinity))
-    fitted = (lax_shape.broadcast_to_rank(x, len(dims)) for x in (above, below))
-    above, below = fitted
+    below = binary.nextafter(unary.stop_gradient(upper), -infinity)
+    above, below = (lax_shape.broadcast_to_rank(x, len(dims)) for x in (above, below))
     return binary.min(below, binary.max(above, out))
 
 
-def _of_uniform(
-    name: str, transform: Callable[[Any, Any], Any], doc: str
-) -> Callable[..., Any]:
-    """A distribution that is a function of one uniform sample and its dtype."""
-
-    @one_program(static=("dims", "dtype"))
-    def program(key: Any, dims: Shape, dtype: Any) -> Any:
-        return transform(lambda low, high: _uniform(key, low, high, dims, dtype), dtype)
-
-    def sample(
-        key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-    ) -> Any:
-        keys, _ = as_keys(f"random.{name}", key)
-        wanted = check_float(name, dtype)
-        return program(keys, canonicalize_shape(shape, f"random.{name} shape"), wanted)
-
-    sample.__name__ = sample.__qualname__ = name
-    sample.__doc__ = f"""{doc}
+@sampler("exponential")
+def exponential(
+    key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Samples of the exponential distribution of rate 1.
 
     Shapes: key[] -> float[shape].
-    Source: mirrors jax.random.{name} (0.10).
+    Source: mirrors jax.random.exponential (0.10).
 
     Raises:
         ValueError: the dtype is no float.
     """
-    return sample
+    wanted = check_float("exponential", dtype)
+    return exponential_samples(key, canonicalize_shape(shape, "random.exponential shape"), wanted)
 
 
-def _exponential(draw: Any, dtype: Any) -> Any:
-    return unary.neg(unary.log1p(unary.neg(draw(0.0, 1.0))))
+@program
+def exponential_samples(key: Any, dims: Shape, dtype: Any) -> Any:
+    """Exponential samples: -log(1 - u)."""
+    u = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
+    return unary.neg(unary.log1p(unary.neg(u)))
 
 
-def _gumbel(draw: Any, dtype: Any) -> Any:
-    tiny = scalar(dtypes.finfo(dtype).tiny, dtype)
-    return unary.neg(unary.log(unary.neg(unary.log(draw(tiny, 1.0)))))
-
-
-def _laplace(draw: Any, dtype: Any) -> Any:
-    low = scalar(-1.0 + float(dtypes.finfo(dtype).epsneg), dtype)
-    u = draw(low, 1.0)
-    return binary.mul(unary.sign(u), unary.log1p(unary.neg(unary.abs(u))))
-
-
-def _logistic(draw: Any, dtype: Any) -> Any:
-    u = draw(scalar(dtypes.finfo(dtype).tiny, dtype), 1.0)
-    one = scalar(1, dtype)
-    return unary.log(binary.div(u, binary.sub(one, u)))
-
-
-def _cauchy(draw: Any, dtype: Any) -> Any:
-    u = draw(scalar(dtypes.finfo(dtype).eps, dtype), 1.0)
-    centred = binary.sub(u, scalar(0.5, dtype))
-    return trigonometry.tan(binary.mul(scalar(np.pi, dtype), centred))
-
-
-exponential = _of_uniform(
-    "exponential", _exponential, "Samples of the exponential distribution of rate 1."
-)
-gumbel_low = _of_uniform("gumbel", _gumbel, "Samples of the Gumbel distribution.")
-laplace = _of_uniform("laplace", _laplace, "Samples of the Laplace distribution of scale 1.")
-logistic = _of_uniform("logistic", _logistic, "Samples of the logistic distribution.")
-cauchy = _of_uniform("cauchy", _cauchy, "Samples of the Cauchy distribution.")
-
-
+@sampler("gumbel")
 def gumbel(
     key: Any,
     shape: Any = (),
@@ -328,87 +272,137 @@ def gumbel(
     """Samples of the Gumbel distribution.
 
     Shapes: key[] -> float[shape].
-    Source: mirrors jax.random.gumbel (0.10); its mode "high" is not built.
+    Source: mirrors jax.random.gumbel (0.10).
+
+    Args:
+        key: a random key.
+        shape: of the samples.
+        dtype: of the samples.
+        mode: "low" (the default), or "high" for twice the random bits: a finer tail.
+        out_sharding: accepted for compatibility.
 
     Raises:
-        NotImplementedError: the mode is "high".
+        ValueError: the dtype is no float, or the mode is not known.
+    """
+    wanted = check_float("gumbel", dtype)
+    dims = canonicalize_shape(shape, "random.gumbel shape")
+    return gumbel_samples(key, dims, wanted, check_mode("gumbel", mode))
+
+
+def check_mode(name: str, mode: str | None) -> str:
+    """The mode of a sampler: "low" by default.
+
+    Raises:
+        ValueError: it is neither "low" nor "high".
+    """
+    if mode not in (None, "low", "high"):
+        raise ValueError(
+            message(f"random.{name}", f"unknown mode {mode!r}.", expected="'low' or 'high'")
+        )
+    return mode or "low"
+
+
+@one_program(static=("dims", "dtype", "mode"))
+def gumbel_samples(key: Any, dims: Shape, dtype: Any, mode: str) -> Any:
+    """Gumbel samples: -log(-log(u)), for checked arguments."""
+    one, tiny = scalar(1, dtype), scalar(dtypes.finfo(dtype).tiny, dtype)
+    if mode == "low":
+        u = uniform_samples(key, tiny, one, dims, dtype)
+        return unary.neg(unary.log(unary.neg(unary.log(u))))
+    coarse, fine = two_uniforms(key, dims, dtype)
+    # Where the sample is small enough to hold them, the second draw gives it more bits.
+    finer = binary.add(binary.add(coarse, binary.mul(scalar(dtypes.finfo(dtype).eps, dtype), fine)), tiny)
+    u = select(binary.ge(coarse, scalar(0.5, dtype)), coarse, finer)
+    return unary.neg(unary.log(unary.neg(unary.log1p(unary.neg(u)))))
+
+
+def two_uniforms(key: Any, dims: Shape, dtype: Any) -> tuple[Any, Any]:
+    """Two independent arrays of uniform samples from one key."""
+    both = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), (2, *dims), dtype)
+    first, second = (slicing.index_in_dim(both, i, keepdims=False) for i in range(2))
+    return first, second
+
+
+@sampler("laplace")
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Samples of the Laplace distribution of scale 1.
+
+    Shapes: key[] -> float[shape].
+    Source: mirrors jax.random.laplace (0.10).
+
+    Raises:
         ValueError: the dtype is no float.
     """
-    if mode not in (None, "low"):
-        raise NotImplementedError(
-            message("random.gumbel", f"mode {mode!r} is not built.", expected="'low'")
-        )
-    return gumbel_low(key, shape, dtype)
+    wanted = check_float("laplace", dtype)
+    return _laplace(key, canonicalize_shape(shape, "random.laplace shape"), wanted)
 
 
+@program
+def _laplace(key: Any, dims: Shape, dtype: Any) -> Any:
+    low = scalar(-1 + float(dtypes.finfo(dtype).epsneg), dtype)
+    u = uniform_samples(key, low, scalar(1, dtype), dims, dtype)
+    return binary.mul(unary.sign(u), unary.log1p(unary.neg(unary.abs(u))))
+
+
+@sampler("logistic")
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Samples of the logistic distribution.
+
+    Shapes: key[] -> float[shape].
+    Source: mirrors jax.random.logistic (0.10).
+
+    Raises:
+        ValueError: the dtype is no float.
+    """
+    wanted = check_float("logistic", dtype)
+    return _logistic(key, canonicalize_shape(shape, "random.logistic shape"), wanted)
+
+
+@program
+def _logistic(key: Any, dims: Shape, dtype: Any) -> Any:
+    tiny = scalar(dtypes.finfo(dtype).tiny, dtype)
+    u = uniform_samples(key, tiny, scalar(1, dtype), dims, dtype)
+    return binary.sub(unary.log(u), unary.log1p(unary.neg(u)))
+
+
+@sampler("cauchy")
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Samples of the Cauchy distribution.
+
+    Shapes: key[] -> float[shape].
+    Source: mirrors jax.random.cauchy (0.10).
+
+    Raises:
+        ValueError: the dtype is no float.
+    """
+    wanted = check_float("cauchy", dtype)
+    return _cauchy(key, canonicalize_shape(shape, "random.cauchy shape"), wanted)
+
+
+@program
+def _cauchy(key: Any, dims: Shape, dtype: Any) -> Any:
+    eps = scalar(dtypes.finfo(dtype).eps, dtype)
+    u = uniform_samples(key, eps, scalar(1, dtype), dims, dtype)
+    centred = binary.sub(u, scalar(0.5, dtype))
+    return trigonometry.tan(binary.mul(scalar(np.pi, dtype), centred))
+
+
+@sampler("maxwell")
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Samples of the Maxwell distribution: norms of standard normal vectors of length 3.
 
     Shapes: key[] -> float[shape].
     Source: mirrors jax.random.maxwell (0.10).
+
+    Raises:
+        ValueError: the dtype is no float.
     """
-    dims = canonicalize_shape(shape, "random.maxwell shape")
-    vectors = normal(key, (*dims, 3), check_float("maxwell", dtype))
-    squares = binary.mul(vectors, vectors)
-    return unary.sqrt(reduction.reduce_sum(squares, (len(dims),)))
+    wanted = check_float("maxwell", dtype)
+    return maxwell_samples(key, canonicalize_shape(shape, "random.maxwell shape"), wanted)
 
 
-def rayleigh(
-    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
-    """Samples of the Rayleigh distribution.
-
-    Shapes: key[], float[s] -> float[shape], by default that of the scale.
-    Source: mirrors jax.random.rayleigh (0.10).
-    """
-    wanted = check_float("rayleigh", dtype)
-    dims = check_shape("rayleigh", shape, scale)
-    u = uniform(key, dims, wanted)
-    n = unary.log(binary.mul(u, u))
-    root = unary.sqrt(unary.neg(n))
-    return binary.mul(broadcast(convert.convert_element_type(scale, wanted), dims), root)
-
-
-def pareto(
-    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
-    """Samples of the Pareto distribution of exponent `b`.
-
-    Shapes: key[], float[s] -> float[shape], by default that of `b`.
-    Source: mirrors jax.random.pareto (0.10).
-    """
-    wanted = check_float("pareto", dtype)
-    dims = check_shape("pareto", shape, b)
-    e = exponential(key, dims, wanted)
-    return unary.exp(binary.div(e, broadcast(convert.convert_element_type(b, wanted), dims)))
-
-
-def lognormal(
-    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
-    """Samples whose logarithms are normal with standard deviation `sigma`.
-
-    Shapes: key[], float[s] -> float[shape], by default that of `sigma`.
-    Source: mirrors jax.random.lognormal (0.10).
-    """
-    wanted = check_float("lognormal", dtype)
-    dims = check_shape("lognormal", shape, sigma)
-    factor = broadcast(convert.convert_element_type(sigma, wanted), dims)
-    return unary.exp(binary.mul(normal(key, dims, wanted), factor))
-
-
-def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
-) -> Any:
-    """Samples of the Weibull distribution.
-
-    Shapes: key[] -> float[shape]; parameters broadcast to the shape.
-    Source: mirrors jax.random.weibull_min (0.10).
-    """
-    wanted = check_float("weibull_min", dtype)
-    dims = canonicalize_shape(shape, "random.weibull_min shape")
-    u = uniform(key, dims, wanted)
-    factor = broadcast(convert.convert_element_type(scale, wanted), dims)
-    exponent = broadcast(convert.convert_element_type(concentration, wanted), dims)
-    base = unary.neg(unary.log1p(unary.neg(u)))
-    return binary.mul(power.pow(base, binary.div(scalar(1, wanted), exponent)), factor)
+@program
+def maxwell_samples(key: Any, dims: Shape, dtype: Any) -> Any:
+    """Maxwell samples, for checked arguments."""
+    vectors = normal_samples(key, (*dims, 3), dtype)
+    return power.sqrt(reduction.reduce_sum(binary.mul(vectors, vectors), (len(dims),)))

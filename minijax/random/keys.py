@@ -23,8 +23,8 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import lowering
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import jvp_of_constant
-from minijax.lax import binary, convert, creation, random_bits, shape, slicing
-from minijax.runtime.array import Array, ExtendedArray
+from minijax.lax import barrier, binary, convert, creation, random_bits, shape, slicing
+from minijax.runtime.array import Array, ExtendedArray, array_from_host
 
 
 class Implementation(NamedTuple):
@@ -92,7 +92,7 @@ class RandomWrap(Primitive):
     def impl(self, data: Any, *, impl: Implementation) -> Any:
         self.abstract_eval(aval_of(data), impl=impl)
         if not type.__instancecheck__(Array, data):
-            data = creation.full_like(np.asarray(data), np.asarray(data))
+            data = array_from_host(data)
         return ExtendedArray(data.buffer, KEY_DTYPE)
 
     def abstract_eval(self, data: ShapedArray, *, impl: Implementation) -> ShapedArray:
@@ -275,9 +275,13 @@ def _hash(data: Any, rank: int, extra: Shape) -> tuple[Any, Any]:
     return first, second
 
 
+def _new_keys(first: Any, second: Any) -> Any:
+    """Keys from their words, behind a barrier: XLA would hash anew for each of their uses."""
+    return barrier.optimization_barrier(_pair(first, second, aval_of(first).shape))
+
+
 def _split_data(data: Any, rank: int, extra: Shape) -> Any:
-    first, second = _hash(data, rank, extra)
-    return _pair(first, second, aval_of(first).shape)
+    return _new_keys(*_hash(data, rank, extra))
 
 
 def _fold_in_data(data: Any, number: Any, dims: Shape) -> Any:
@@ -290,8 +294,7 @@ def _fold_in_data(data: Any, number: Any, dims: Shape) -> Any:
     lead = len(dims) - aval_of(low).ndim
     low = broadcast_in_dim(low, dims, range(lead, len(dims)))
     zero = broadcast_in_dim(np.zeros((), _UINT32)[()], dims, ())
-    first, second = random_bits.threefry2x32_p.bind(*key, zero, low)
-    return _pair(first, second, dims)
+    return _new_keys(*random_bits.threefry2x32_p.bind(*key, zero, low))
 
 
 def _bits_of_data(data: Any, rank: int, bit_width: int, extra: Shape) -> Any:
@@ -305,53 +308,54 @@ def _bits_of_data(data: Any, rank: int, bit_width: int, extra: Shape) -> Any:
     return bits if bit_width == 32 else convert.convert_element_type(bits, dtype)
 
 
-def resolve_impl(impl: Any, name: str) -> Implementation:
-    """The generator that a user means.
+_OTHER_GENERATORS = ("rbg", "unsafe_rbg", "philox2x32", "philox4x32", "threefry4x32")
+
+
+def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Implementation:
+    """The generator that a user means, by either of two arguments.
 
     Raises:
-        ValueError: there is no such generator.
+        NotImplementedError: it is one that minijax lacks.
+        TypeError: `impl` names no generator.
+        ValueError: there is no such generator, or both arguments are given.
     """
-    if impl is None:
-        impl = config.default_prng_impl.value
-    if impl in (THREEFRY, THREEFRY.name, THREEFRY.tag) or isinstance(impl, KeyDType):
+    if impl is not None and dtype is not None:
+        raise ValueError(message(name, "give either impl or dtype.", got=f"{impl!r}, {dtype!r}"))
+    chosen = dtype if impl is None else impl
+    if chosen is None:
+        chosen = config.default_prng_impl.value
+    if isinstance(chosen, KeyDType) or chosen in (THREEFRY, THREEFRY.name):
         return THREEFRY
-    raise ValueError(
-        message(
-            name,
-            f"unknown random number generator {impl!r}.",
-            expected=repr(THREEFRY.name),
-        )
-    )
+    facts = {"got": repr(chosen), "expected": repr(THREEFRY.name)}
+    if not isinstance(chosen, str):
+        raise TypeError(message(name, "a generator is named by a string.", **facts))
+    if chosen in _OTHER_GENERATORS:
+        raise NotImplementedError(message(name, "this generator is not built.", **facts))
+    raise ValueError(message(name, "unknown random number generator.", **facts))
 
 
-def _make(seed: Any, impl: Any, name: str) -> Any:
-    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+def _make(seed: Any, impl: Any, name: str, dtype: Any = None) -> Any:
+    if isinstance(seed, (int, np.integer)):
         seed = _known_seed(int(seed), name)
     aval = aval_of(seed)
     if dtypes.is_extended(aval.dtype):
-        raise TypeError(
-            message(name, "a key was given in place of a seed.", got=str(aval))
-        )
+        raise TypeError(message(name, "a key was given in place of a seed.", got=str(aval)))
     if aval.shape:
         raise TypeError(
-            message(
-                name,
-                "needs one seed.",
-                got=str(aval),
-                fix=f"vmap({name})(seeds) for many keys",
-            )
+            message(name, "needs one seed.", got=str(aval), fix="minijax.vmap over the seeds")
         )
     if not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(message(name, "the seed must be an integer.", got=str(aval)))
-    return random_seed_p.bind(seed, impl=resolve_impl(impl, name))
+    return random_seed_p.bind(seed, impl=resolve_impl(impl, name, dtype))
 
 
 def _known_seed(seed: int, name: str) -> Any:
     if not -(2**63) <= seed < 2**64:
         raise OverflowError(message(name, "the seed does not fit 64 bits.", got=str(seed)))
+    wide = np.array(seed & (2**64 - 1), np.uint64)
     if config.enable_x64.value:
-        return np.int64(seed if seed < 2**63 else seed - 2**64)
-    return np.array(seed & 0xFFFFFFFF, np.uint32).view(np.int32)[()]
+        return wide.view(np.int64)[()]
+    return wide.astype(np.uint32).view(np.int32)[()]
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
@@ -363,7 +367,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
         TypeError: the seed is no integer scalar.
         ValueError: there is no generator called `impl`.
     """
-    return _make(seed, dtype if impl is None else impl, "random.key")
+    return _make(seed, impl, "random.key", dtype)
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802  mirrors jax.random.PRNGKey
@@ -405,7 +409,7 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
                 name,
                 "needs one key.",
                 got=f"an array of keys of shape {aval_of(wrapped).shape}",
-                fix=f"minijax.vmap over the keys",
+                fix="minijax.vmap over the keys",
             )
         )
     return wrapped, old
@@ -431,11 +435,16 @@ def fold_in(key: Any, data: Any) -> Any:
     Source: mirrors jax.random.fold_in (0.10).
 
     Raises:
+        OverflowError: a Python integer does not fit 32 bits.
         TypeError: `data` is no integer scalar.
     """
     keys, old = as_keys("random.fold_in", key)
     if isinstance(data, int):
-        data = np.uint32(data & 0xFFFFFFFF)
+        if not 0 <= data < 2**32:
+            raise OverflowError(
+                message("random.fold_in", "the data must fit 32 bits.", got=str(data))
+            )
+        data = np.uint32(data)
     aval = aval_of(data)
     if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(
@@ -462,7 +471,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     Raises:
         TypeError: the array is not u32[..., 2].
     """
-    chosen = resolve_impl(dtype if impl is None else impl, "random.wrap_key_data")
+    chosen = resolve_impl(impl, "random.wrap_key_data", dtype)
     return random_wrap_p.bind(key_bits_array, impl=chosen)
 
 

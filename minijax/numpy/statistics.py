@@ -1,0 +1,724 @@
+"""Order statistics and moments: averages, quantiles, covariances, and reductions without NaN.
+
+The functions `nan…` leave out elements that are no numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import binary, power, reduction, shape, unary
+from minijax.lax.convert import convert_element_type, convert_to_type
+from minijax.numpy import contraction, matrices, reductions, selection, shaping
+from minijax.numpy.arithmetic import check_not_complex, is_kind
+from minijax.numpy.elementary import conjugate, real
+from minijax.numpy.joining import concatenate
+from minijax.numpy.logic import isnan
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import (
+    broadcast_to,
+    check_array,
+    check_out,
+    inexact,
+    pick,
+    promote,
+    promote_inexact,
+    strong,
+)
+from minijax.numpy.reductions import axes_of
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+_QUANTILE = ("axis", "out", "overwrite_input", "method", "keepdims")
+
+
+@one_program(static=("axis", "returned", "keepdims"))
+def average(
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The mean over `axis`, weighted if wanted.
+
+    Args:
+        a: the array.
+        axis: an axis, several, or None for all.
+        weights: one weight for each element, or for each place along the axis.
+        returned: whether the sums of the weights are returned too.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Shapes:     a: T[s] -> T[s without axis]; with `returned`, two of these.
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.average.
+
+    Raises:
+        ValueError: the shapes of `a` and the weights do not fit, or an axis is out of range.
+    """
+    a = strong(inexact("average", a))
+    axes = axes_of("average", a, axis)
+    if weights is None:
+        mean = reductions.mean(a, axes, keepdims=keepdims)
+        total = math.prod(aval_of(a).shape[axis] for axis in axes)
+        total = np.asarray(total, aval_of(mean).dtype)[()]
+    else:
+        weights = _weights_like(a, check_array("average", weights, "weights"), axis, axes)
+        a, weights = promote_inexact("average", a, weights)
+        total = reductions.sum(weights, axes, keepdims=keepdims)
+        mean = binary.div(reductions.sum(binary.mul(a, weights), axes, keepdims=keepdims), total)
+    return (mean, broadcast_to(total, aval_of(mean).shape)) if returned else mean
+
+
+def _weights_like(a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> Any:
+    """The weights in the shape of `a`."""
+    dims, given = aval_of(a).shape, aval_of(weights).shape
+    if given == dims:
+        return weights
+    if axis is None or given != tuple(dims[axis] for axis in axes):
+        raise ValueError(
+            message(
+                "numpy.average",
+                "the weights do not fit.",
+                got={"a": aval_of(a), "weights": aval_of(weights), "axis": axis},
+                expected="weights of the shape of a, or of its dimensions along `axis`",
+            )
+        )
+    return shape.broadcast_in_dim(weights, dims, axes)
+
+
+@one_program(static=_QUANTILE)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """The numbers below which the fractions `q` of the elements over `axis` lie.
+
+    Args:
+        a: the array.
+        q: one fraction from 0 to 1, or a vector of them.
+        axis: an axis, several, or None for all.
+        out: must be None.
+        overwrite_input: must be False.
+        method: what to take between two elements: "linear", "lower", "higher", "midpoint" or
+            "nearest"; or "inverted_cdf", the first element that reaches the fraction.
+        keepdims: whether reduced dimensions stay, with size 1.
+        weights: what each element counts; for "inverted_cdf" only.
+
+    Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
+    Dtypes:     real; integers and booleans become floats.  NaN makes NaN.
+    Source:     mirrors jax.numpy.quantile.
+
+    Raises:
+        ValueError: `a` is complex, q has several dimensions, or the method is not known.
+        NotImplementedError: `out` is given.
+    """
+    check_out("quantile", out)
+    return _quantile("quantile", a, q, axis, method, keepdims, weights, skip_nan=False)
+
+
+@one_program(static=_QUANTILE)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As `quantile`, leaving out NaN.
+
+    Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
+    Dtypes:     real; integers and booleans become floats.
+    Source:     mirrors jax.numpy.nanquantile.
+
+    Raises:
+        ValueError: `a` is complex, q has several dimensions, or the method is not known.
+        NotImplementedError: `out` is given.
+    """
+    check_out("nanquantile", out)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, weights, skip_nan=True)
+
+
+@one_program(static=_QUANTILE)
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As `quantile`, with `q` from 0 to 100.
+
+    Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
+    Dtypes:     real; integers and booleans become floats.
+    Source:     mirrors jax.numpy.percentile.
+
+    Raises:
+        ValueError: `a` is complex, q has several dimensions, or the method is not known.
+        NotImplementedError: `out` is given.
+    """
+    check_out("percentile", out)
+    fraction = binary.div(inexact("percentile", q), 100.0)
+    return _quantile("percentile", a, fraction, axis, method, keepdims, weights, skip_nan=False)
+
+
+@one_program(static=_QUANTILE)
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As `percentile`, leaving out NaN.
+
+    Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
+    Dtypes:     real; integers and booleans become floats.
+    Source:     mirrors jax.numpy.nanpercentile.
+
+    Raises:
+        ValueError: `a` is complex, q has several dimensions, or the method is not known.
+        NotImplementedError: `out` is given.
+    """
+    check_out("nanpercentile", out)
+    fraction = binary.div(inexact("nanpercentile", q), 100.0)
+    return _quantile("nanpercentile", a, fraction, axis, method, keepdims, weights, skip_nan=True)
+
+
+@one_program(static=("axis", "out", "overwrite_input", "keepdims"))
+def median(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The middle element over `axis`, or the mean of the two in the middle.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Dtypes:     real; integers and booleans become floats.
+    Source:     mirrors jax.numpy.median.
+
+    Raises:
+        ValueError: `a` is complex, or an axis is out of range.
+        NotImplementedError: `out` is given.
+    """
+    check_out("median", out)
+    return _quantile("median", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=False)
+
+
+@one_program(static=("axis", "out", "overwrite_input", "keepdims"))
+def nanmedian(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """As `median`, leaving out NaN.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Dtypes:     real; integers and booleans become floats.
+    Source:     mirrors jax.numpy.nanmedian.
+
+    Raises:
+        ValueError: `a` is complex, or an axis is out of range.
+        NotImplementedError: `out` is given.
+    """
+    check_out("nanmedian", out)
+    return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=True)
+
+
+def _quantile(
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Any,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    *,
+    skip_nan: bool,
+) -> Any:
+    a, q = _quantile_operands(name, a, q)
+    _check_quantile(name, a, q, method, weights)
+    axes = axes_of(name, a, axis)
+    if weights is not None:
+        weights = _weights_like(a, check_array(name, weights, "weights"), axis, axes)
+        weights = _flattened(convert_to_type(weights, aval_of(a).dtype, weak_type=False), axes)
+    rows = _flattened(a, axes)
+    fractions = q if aval_of(q).ndim else shape.reshape(q, (1,))
+    found = _quantile_of_rows(rows, fractions, method, weights, skip_nan)
+    found = shaping.moveaxis(found, -1, 0)
+    if keepdims:
+        found = shape.expand_dims(found, [d + 1 for d in axes])
+    return found if aval_of(q).ndim else shape.squeeze(found, (0,))
+
+
+def _quantile_operands(name: str, a: Any, q: Any) -> tuple[Any, Any]:
+    a, q = check_array(name, a, "a"), check_array(name, q, "q")
+    dtype, _ = dtypes.lattice_result_type(a, q)
+    dtype = dtypes.to_inexact_dtype(dtype)
+    return convert_to_type(a, dtype, weak_type=False), convert_to_type(q, dtype, weak_type=False)
+
+
+def _check_quantile(name: str, a: Any, q: Any, method: str, weights: Any) -> None:
+    check_not_complex(name, a, ValueError)
+    if aval_of(q).ndim > 1:
+        raise ValueError(
+            message(f"numpy.{name}", "q must be a number or a vector.", got={"q": aval_of(q)})
+        )
+    if method not in _METHODS or (weights is not None and method != "inverted_cdf"):
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "the method is not known, or does not take weights.",
+                got={"method": repr(method)},
+                expected=f"one of {', '.join(_METHODS)}; the last one with weights",
+            )
+        )
+
+
+def _flattened(x: Any, axes: tuple[int, ...]) -> Any:
+    """`x` with `axes` joined into a last dimension."""
+    dims = aval_of(x).shape
+    outer = [d for d in range(len(dims)) if d not in axes]
+    x = shape.transpose(x, (*outer, *axes))
+    return shape.reshape(x, (*(dims[d] for d in outer), math.prod(dims[d] for d in axes)))
+
+
+def _quantile_of_rows(rows: Any, fractions: Any, method: str, weights: Any, skip_nan: bool) -> Any:
+    """For each row, the quantiles at all fractions, in a new last dimension."""
+    outer, n = aval_of(rows).shape[:-1], aval_of(rows).shape[-1]
+    dims = (*outer, aval_of(fractions).size)
+    fractions = shape.broadcast_in_dim(fractions, dims, (len(outer),))
+    dtype = aval_of(rows).dtype
+    missing = isnan(rows)
+    counts = reductions.sum(unary.bitwise_not(missing), -1, keepdims=True)
+    if method == "inverted_cdf":
+        ordered, places = _inverted_cdf(rows, fractions, weights)
+        found = selection.take_along_axis(ordered, places, -1)
+    else:
+        ordered = selection.sort(rows, -1)
+        last = binary.sub(convert_element_type(counts, dtype), 1.0) if skip_nan else float(n - 1)
+        position = binary.mul(fractions, last)
+        found = _between(ordered, position, method)
+    invalid = binary.eq(counts, 0) if skip_nan else binary.ne(counts, n)
+    return pick(shape.broadcast_in_dim(invalid, dims, range(len(dims))), np.nan, found)
+
+
+def _between(ordered: Any, position: Any, method: str) -> Any:
+    """The elements at positions of sorted rows that may lie between two places."""
+
+    def at(place: Any) -> Any:
+        place = binary.max(convert_element_type(place, dtypes.int32), 0)
+        return selection.take_along_axis(ordered, place, -1)
+
+    low, high = unary.floor(position), unary.ceil(position)
+    if method == "nearest":
+        return at(unary.round(position, unary.RoundingMethod.TO_NEAREST_EVEN))
+    if method in {"lower", "higher"}:
+        return at(low if method == "lower" else high)
+    below, above = at(low), at(high)
+    if method == "midpoint":
+        return binary.mul(binary.add(below, above), 0.5)
+    share = binary.sub(position, low)
+    return binary.add(binary.mul(below, binary.sub(1.0, share)), binary.mul(above, share))
+
+
+def _inverted_cdf(rows: Any, fractions: Any, weights: Any) -> tuple[Any, Any]:
+    """Sorted rows, and the first places at which the weights reach the fractions of their sum."""
+    if weights is None:
+        weights = broadcast_to(np.ones((), aval_of(rows).dtype)[()], aval_of(rows).shape)
+    weights = pick(isnan(rows), 0.0, weights)
+    order = selection.argsort(rows, -1)
+    ordered = selection.take_along_axis(rows, order, -1)
+    reached = reductions.cumsum(selection.take_along_axis(weights, order, -1), -1)
+    rank = aval_of(rows).ndim
+    total = reductions.max(reached, -1, keepdims=True)
+    wanted = shape.expand_dims(binary.mul(fractions, total), (rank,))
+    short = binary.lt(shape.expand_dims(reached, (rank - 1,)), wanted)
+    places = reductions.sum(short, -1)
+    return ordered, binary.min(places, aval_of(rows).shape[-1] - 1)
+
+
+def _without_nan(a: Any, value: Any) -> Any:
+    """`a` with a value in place of NaN."""
+    return pick(isnan(a), value, a) if is_kind(a, np.inexact) else a
+
+
+@one_program(static=("axis", "dtype", "out", "keepdims"))
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """As `sum`, leaving out NaN.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Source:     mirrors jax.numpy.nansum.
+    """
+    a = _without_nan(check_array("nansum", a, "a"), 0)
+    return reductions.sum(a, axis, dtype, out, keepdims, initial, where)
+
+
+@one_program(static=("axis", "dtype", "out", "keepdims"))
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """As `prod`, leaving out NaN.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Source:     mirrors jax.numpy.nanprod.
+    """
+    a = _without_nan(check_array("nanprod", a, "a"), 1)
+    return reductions.prod(a, axis, dtype, out, keepdims, initial, where)
+
+
+def _nan_extreme(
+    name: str,
+    a: Any,
+    axis: Any,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    identity: Callable[[Any], Any],
+    extreme: Callable[..., Any],
+) -> Any:
+    a = check_array(name, a, "a")
+    if not is_kind(a, np.inexact):
+        return extreme(a, axis, out, keepdims, initial, where)
+    missing = isnan(a)
+    found = extreme(
+        pick(missing, identity(aval_of(a).dtype), a), axis, out, keepdims, initial, where
+    )
+    if initial is not None:
+        return found
+    return pick(reductions.all(missing, axis, keepdims=keepdims), np.nan, found)
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def nanmax(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """As `max`, leaving out NaN; NaN if nothing else is left.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Source:     mirrors jax.numpy.nanmax.
+    """
+    return _nan_extreme(
+        "nanmax", a, axis, out, keepdims, initial, where, reduction.lowest, reductions.max
+    )
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def nanmin(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """As `min`, leaving out NaN; NaN if nothing else is left.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Source:     mirrors jax.numpy.nanmin.
+    """
+    return _nan_extreme(
+        "nanmin", a, axis, out, keepdims, initial, where, reduction.highest, reductions.min
+    )
+
+
+def _present(a: Any, where: Any) -> Any:
+    """Which elements count: those that are numbers and that `where` selects."""
+    present = unary.bitwise_not(isnan(a))
+    if where is None:
+        return present
+    where = convert_element_type(where, dtypes.bool_)
+    return binary.and_p.bind(*promote("where", present, where))
+
+
+@one_program(static=("axis", "dtype", "out", "keepdims"))
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    """As `mean`, leaving out NaN; NaN if nothing is left.
+
+    Shapes:     a: T[s] -> T[s without axis].
+    Source:     mirrors jax.numpy.nanmean.
+    """
+    a = check_array("nanmean", a, "a")
+    if not is_kind(a, np.inexact):
+        return reductions.mean(a, axis, dtype, out, keepdims, where=where)
+    return reductions.mean(a, axis, dtype, out, keepdims, where=_present(a, where))
+
+
+@one_program(static=("axis", "dtype", "out", "ddof", "keepdims"))
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """As `var`, leaving out NaN; NaN if too little is left.
+
+    Shapes:     a: T[s] -> float[s without axis].
+    Source:     mirrors jax.numpy.nanvar.
+    """
+    a = check_array("nanvar", a, "a")
+    if is_kind(a, np.inexact):
+        where = _present(a, where)
+    return reductions.var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean)
+
+
+@one_program(static=("axis", "dtype", "out", "ddof", "keepdims"))
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """As `std`, leaving out NaN; NaN if too little is left.
+
+    Shapes:     a: T[s] -> float[s without axis].
+    Source:     mirrors jax.numpy.nanstd.
+    """
+    return power.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+
+
+@one_program(static=("axis", "dtype", "out"))
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """As `cumsum`, with 0 in place of NaN.
+
+    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
+    Source:     mirrors jax.numpy.nancumsum.
+    """
+    return reductions.cumsum(_without_nan(check_array("nancumsum", a, "a"), 0), axis, dtype, out)
+
+
+@one_program(static=("axis", "dtype", "out"))
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """As `cumprod`, with 1 in place of NaN.
+
+    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
+    Source:     mirrors jax.numpy.nancumprod.
+    """
+    return reductions.cumprod(_without_nan(check_array("nancumprod", a, "a"), 1), axis, dtype, out)
+
+
+def _nan_arg_extreme(
+    name: str, a: Any, axis: Any, out: Any, keepdims: Any, worst: Any, arg: Callable[..., Any]
+) -> Any:
+    a = check_array(name, a, "a")
+    if not is_kind(a, np.inexact):
+        return arg(a, axis, out, keepdims)
+    missing = isnan(a)
+    found = arg(pick(missing, worst, a), axis, out, keepdims)
+    return pick(reductions.all(missing, axis, keepdims=bool(keepdims)), -1, found)
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """As `argmax`, leaving out NaN; -1 if nothing else is left.
+
+    Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
+    Source:     mirrors jax.numpy.nanargmax.
+    """
+    return _nan_arg_extreme("nanargmax", a, axis, out, keepdims, -np.inf, reductions.argmax)
+
+
+@one_program(static=("axis", "out", "keepdims"))
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """As `argmin`, leaving out NaN; -1 if nothing else is left.
+
+    Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
+    Source:     mirrors jax.numpy.nanargmin.
+    """
+    return _nan_arg_extreme("nanargmin", a, axis, out, keepdims, np.inf, reductions.argmin)
+
+
+@one_program(static=("rowvar", "bias", "ddof", "dtype"))
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The covariances of variables, from observations of them.
+
+    Args:
+        m: a variable in each row, an observation in each column; or one variable.
+        y: more variables, with as many observations.
+        rowvar: False if observations are in rows.
+        bias: whether to divide by the number of observations, rather than by one less.
+        ddof: what is taken off the number of observations, in place of what `bias` says.
+        fweights: how often each observation was made.
+        aweights: how much each observation counts.
+        dtype: the dtype of the result.
+
+    Shapes:     m: T[n, k] -> T[n, n], or T[] for one variable.
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.cov.
+
+    Raises:
+        ValueError: an array has more than two dimensions, or weights do not fit.
+    """
+    rows = _variables("cov", m, y, rowvar)
+    if dtype is not None:
+        rows = convert_to_type(
+            rows, dtypes.canonicalize_user_dtype(dtype, "numpy.cov"), weak_type=False
+        )
+    count = aval_of(rows).shape[1]
+    weights = _observation_weights(rows, fweights, aweights)
+    off = (0 if bias else 1) if ddof is None else ddof
+    mean, total = average(rows, 1, weights, returned=True)
+    total = reductions.max(real(total)) if aval_of(total).size else float(count)
+    norm = binary.sub(total, float(off))
+    if aweights is not None and off:
+        squares = reductions.sum(binary.mul(weights, _aweights_as(weights, aweights)))
+        norm = binary.sub(total, binary.div(binary.mul(squares, float(off)), total))
+    centred = binary.sub(rows, shape.broadcast_in_dim(mean, aval_of(rows).shape, (0,)))
+    weighted = centred
+    if weights is not None:
+        weights = convert_to_type(weights, aval_of(rows).dtype, weak_type=False)
+        weighted = binary.mul(centred, shape.expand_dims(weights, (0,)))
+    products = contraction.matmul(weighted, conjugate(shape.transpose(centred, (1, 0))))
+    norm = convert_to_type(norm, aval_of(products).dtype, weak_type=False)
+    return shaping.squeeze(binary.div(products, norm))
+
+
+def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
+    """A matrix with a variable in each row."""
+    arrays = [inexact(name, x) for x in (m, y) if x is not None]
+    if any(aval_of(x).ndim > 2 for x in arrays):
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "variables are given as a vector or a matrix.",
+                got=" ".join(str(aval_of(x)) for x in arrays),
+            )
+        )
+    rows = []
+    for x in arrays:
+        if aval_of(x).ndim < 2:
+            rows.append(shape.reshape(x, (1, aval_of(x).size)))
+        elif rowvar or aval_of(x).shape[0] == 1:
+            rows.append(x)
+        else:
+            rows.append(shape.transpose(x, (1, 0)))
+    return rows[0] if len(rows) == 1 else concatenate(rows, 0)
+
+
+def _observation_weights(rows: Any, fweights: Any, aweights: Any) -> Any:
+    """One weight for each observation, or None."""
+    given = [check_array("cov", x) for x in (fweights, aweights) if x is not None]
+    for x in given:
+        if aval_of(x).shape != (aval_of(rows).shape[1],):
+            raise ValueError(
+                message(
+                    "numpy.cov",
+                    "there must be one weight for each observation.",
+                    got={"weights": aval_of(x), "observations": aval_of(rows).shape[1]},
+                )
+            )
+    real_dtype = dtypes.real_dtype_of(aval_of(rows).dtype)
+    given = [convert_to_type(x, real_dtype, weak_type=False) for x in given]
+    if not given:
+        return None
+    return given[0] if len(given) == 1 else binary.mul(*given)
+
+
+def _aweights_as(like: Any, aweights: Any) -> Any:
+    return convert_to_type(aweights, aval_of(like).dtype, weak_type=False)
+
+
+@one_program(static=("rowvar", "dtype"))
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The correlation coefficients of variables, from observations of them; see `cov`.
+
+    Shapes:     x: T[n, k] -> T[n, n], or T[] for one variable.
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.numpy.corrcoef.
+
+    Raises:
+        ValueError: an array has more than two dimensions.
+    """
+    found = cov(x, y, rowvar, dtype=dtype)
+    if aval_of(found).ndim == 0:
+        return binary.div(found, found)
+    spread = power.sqrt(real(matrices.diagonal(found)))
+    dims = aval_of(found).shape
+    spread = convert_to_type(spread, aval_of(found).dtype, weak_type=False)
+    found = binary.div(found, shape.broadcast_in_dim(spread, dims, (0,)))
+    found = binary.div(found, shape.broadcast_in_dim(spread, dims, (1,)))
+    if is_kind(found, np.complexfloating):
+        return unary.complex(*(_clipped(part) for part in (unary.real(found), unary.imag(found))))
+    return _clipped(found)
+
+
+def _clipped(coefficients: Any) -> Any:
+    """Coefficients within [-1, 1], whatever was lost by rounding."""
+    return binary.max(binary.min(coefficients, 1.0), -1.0)

@@ -1,0 +1,147 @@
+"""Operands become arrays of one dtype and rank, as JAX has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra import numpy as numpy_strategies
+
+import minijax
+import minijax.numpy as jnp
+from minijax.core import config
+
+# What JAX 0.10.2 answers for every pair of kinds; "~" marks weak types.
+RECORDED = json.loads((Path(__file__).parent / "result_types.json").read_text(encoding="utf-8"))
+KINDS = RECORDED["kinds"]
+PYTHON_SCALARS = {"True": True, "int": 2, "float": 2.5, "complex": 1j}
+
+
+def operand(kind: str) -> Any:
+    if kind in PYTHON_SCALARS:
+        return PYTHON_SCALARS[kind]
+    if kind.startswith("~"):
+        return jnp.full((2,), 1 if "int" in kind else 1.0)
+    return jnp.ones((2,), kind)
+
+
+def result_type(name: str, *kinds: str) -> str:
+    """The type of a result as the table writes it; or the name of the error."""
+    operands = [operand(kind) for kind in kinds]
+    arrays = [x for x in operands if hasattr(x, "aval")]
+
+    def call(*traced: Any) -> Any:
+        given = iter(traced)
+        return getattr(jnp, name)(*(next(given) if hasattr(x, "aval") else x for x in operands))
+
+    try:
+        aval = minijax.make_jaxpr(call)(*arrays).out_avals[0]
+    except (TypeError, ValueError) as error:
+        return type(error).__name__
+    is_weak = aval.weak_type and aval.dtype != np.bool_
+    return ("~" if is_weak else "") + str(aval.dtype)
+
+
+@pytest.mark.feature("CR-13")
+@pytest.mark.parametrize("name", RECORDED["binary"])
+def test_binary_functions_promote_as_jax(name: str) -> None:
+    found = [" ".join(result_type(name, a, b) for b in KINDS) for a in KINDS]
+    assert found == RECORDED["binary"][name]
+
+
+@pytest.mark.feature("CR-13")
+@pytest.mark.parametrize("name", RECORDED["unary"])
+def test_unary_functions_promote_as_jax(name: str) -> None:
+    assert " ".join(result_type(name, kind) for kind in KINDS) == RECORDED["unary"][name]
+
+
+@pytest.mark.feature("CR-13")
+@pytest.mark.parametrize("name", RECORDED["reductions"])
+def test_reductions_promote_as_jax(name: str) -> None:
+    assert " ".join(result_type(name, kind) for kind in KINDS) == RECORDED["reductions"][name]
+
+
+def jaxpr_text(function: Any, *args: Any) -> str:
+    return " ".join(str(minijax.make_jaxpr(function)(*args)).split())
+
+
+def test_python_scalar_becomes_literal_of_array_dtype() -> None:
+    text = jaxpr_text(lambda x: x + 1, jnp.ones(3))
+    assert text == "{ lambda ; a:f32[3]. let b:f32[3] = add a 1.0:f32[] in (b,) }"
+
+
+def test_float_beside_integers_converts_weakly() -> None:
+    text = jaxpr_text(lambda x: x + 1.5, jnp.arange(3))
+    assert "convert_element_type[new_dtype=float32 weak_type=True] a" in text
+
+
+def test_lower_rank_gets_leading_dimensions() -> None:
+    text = jaxpr_text(jnp.add, jnp.ones(3), jnp.ones((2, 3)))
+    assert "b:f32[2,3]. let c:f32[1,3] = broadcast_in_dim[broadcast_dimensions=(1,)] a" in text
+
+
+def test_integers_beyond_a_narrow_dtype_wrap() -> None:
+    assert int(jnp.int8(1) + 300) == 45
+
+
+@pytest.mark.parametrize("bad", [[1, 2], (1, 2), None, "a", object()])
+def test_functions_refuse_what_is_no_array(bad: Any) -> None:
+    with pytest.raises(TypeError):
+        jnp.add(jnp.ones(2), bad)
+
+
+def test_refusal_of_lists_names_the_function_and_the_remedy() -> None:
+    with pytest.raises(TypeError, match=r"numpy\.add: .*\n(.*\n)*.*numpy\.asarray"):
+        minijax.jit(lambda x: jnp.add(x, [1, 2]))(jnp.ones(2))
+
+
+def test_incompatible_shapes_are_refused() -> None:
+    with pytest.raises(TypeError, match="do not fit together"):
+        jnp.add(jnp.ones((2, 3)), jnp.ones((4, 3)))
+
+
+def test_objects_that_stand_for_arrays_are_taken() -> None:
+    class Standing:
+        def __jax_array__(self) -> Any:
+            return jnp.arange(3.0)
+
+    staged = minijax.make_jaxpr(lambda x: jnp.add(x, Standing()))(jnp.ones(3))
+    assert staged.out_avals[0].shape == (3,)
+
+
+def test_strict_promotion_refuses_two_dtypes() -> None:
+    with config.numpy_dtype_promotion("strict"), pytest.raises(ValueError, match="strict"):
+        jnp.add(jnp.ones(2), jnp.ones(2, "int32"))
+
+
+def test_strict_promotion_takes_python_scalars() -> None:
+    with config.numpy_dtype_promotion("strict"):
+        assert (jnp.ones(2) + 1).dtype == jnp.float32
+
+
+def test_rank_promotion_can_be_refused() -> None:
+    with (
+        config.numpy_rank_promotion("raise"),
+        pytest.raises(ValueError, match="different ranks"),
+    ):
+        jnp.add(jnp.ones(3), jnp.ones((2, 3)))
+
+
+def test_rank_promotion_can_warn() -> None:
+    with config.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="ranks"):
+        jnp.add(jnp.ones(3), jnp.ones((5, 3)))
+
+
+def test_scalars_are_no_promotion_of_rank() -> None:
+    with config.numpy_rank_promotion("raise"):
+        assert (jnp.ones(3) + jnp.float32(1)).shape == (3,)
+
+
+@given(numpy_strategies.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3))
+def test_broadcasting_is_that_of_numpy(shapes: numpy_strategies.BroadcastableShapes) -> None:
+    x, y = (np.arange(np.prod(s), dtype=np.float32).reshape(s) for s in shapes.input_shapes)
+    np.testing.assert_array_equal(jnp.subtract(x, y), np.subtract(x, y))
