@@ -32,9 +32,14 @@ NOT_MANUAL = ManualAxisType()
 
 
 class AbstractValue:
-    """Base of all types of values."""
+    """Base of all types of values.
+
+    Attributes:
+        is_extended: whether the dtype is one that XLA does not know, such as that of random keys.
+    """
 
     __slots__ = ()
+    is_extended = False
 
     def tangent_aval(self) -> AbstractValue:
         """The type of this type's tangents."""
@@ -78,6 +83,7 @@ class ShapedArray(AbstractValue):
         "__weakref__",
         "_tangent",
         "dtype",
+        "is_extended",
         "manual_axis_type",
         "memory_kind",
         "ndim",
@@ -95,6 +101,7 @@ class ShapedArray(AbstractValue):
     memory_kind: str | None
     ndim: int
     size: int
+    is_extended: bool
     _tangent: ShapedArray | None
 
     def __new__(
@@ -218,6 +225,7 @@ def _build(
     aval.memory_kind = memory_kind
     aval.ndim = len(shape)
     aval.size = math.prod(shape)
+    aval.is_extended = dtypes.is_extended(dtype)
     aval._tangent = None
     return aval
 

@@ -14,10 +14,10 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
-from minijax.core import dtypes, source
-from minijax.core.aval import AbstractValue, ShapedArray
+from minijax.core import config, source
+from minijax.core.aval import AbstractValue
 from minijax.core.errors import InternalError, message
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.trace import current
 from minijax.interpreters import batching, hlo_build, staging
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
@@ -25,6 +25,7 @@ from minijax.interpreters.structural import to_batch_dim
 from minijax.runtime.array import Array, physical_aval, to_numpy
 
 _create = ir.Operation.create
+_name_location = ir.Location.name
 _FRAMES_IN_LOCATIONS = 10
 
 
@@ -42,7 +43,9 @@ class Lowering:
         operation.attributes["mhlo.num_partitions"] = integer(1, 32)
         self.point = ir.InsertionPoint(self.module.body)
         self.host_callbacks: list[Any] = []
+        self._context = context
         self._names: dict[str, int] = {}
+        self._op_names: dict[Any, str] = {}
         self._functions: dict[Any, str] = {}
         self._kept_alive: list[Any] = []
         self._locations = _jax_mlir_ext.TracebackToLocationCache(
@@ -53,9 +56,12 @@ class Lowering:
 
     def location(self, eqn: Any, scope: tuple[str, ...]) -> Any:
         """Where an equation comes from: its scope, its primitive, the user's lines."""
+        key = (scope, eqn.scope, eqn.primitive)
+        name = self._op_names.get(key)
+        if name is None:
+            name = self._op_names[key] = "/".join((*scope, *eqn.scope, eqn.primitive.name))
         child = self.unknown if eqn.source is None else self._locations.get(eqn.source)
-        name = "/".join((*scope, *eqn.scope, eqn.primitive.name))
-        return ir.Location.name(name, child, hlo_build.context())
+        return _name_location(name, child, self._context)
 
     def fresh_name(self, name: str) -> str:
         """A symbol of the module not taken yet."""
@@ -164,42 +170,41 @@ def lower_jaxpr(
             return ctx.constant(atom.value, atom.aval.dtype)
         return values[atom]
 
-    lowering = ctx.module
+    locate = ctx.module.location
     for eqn in jaxpr.eqns:
-        operands = [read(atom) for atom in eqn.invars]
-        ctx.location = lowering.location(eqn, scope)
-        ctx.avals_in = [atom.aval for atom in eqn.invars]
-        ctx.avals_out = [var.aval for var in eqn.outvars]
         primitive = eqn.primitive
-        if not primitive.knows_extended and _has_extended(ctx.avals_in):
-            outs = _lower_physically(ctx, primitive, operands, eqn.params)
-            values.update(zip(eqn.outvars, outs, strict=True))
-            continue
-        outs = primitive.lower(ctx, *operands, **eqn.params)
-        if primitive.multiple_results:
-            values.update(zip(eqn.outvars, outs, strict=True))
+        invars, outvars = eqn.invars, eqn.outvars
+        operands = [values[v] if type(v) is Var else read(v) for v in invars]
+        ctx.location = locate(eqn, scope)
+        ctx.avals_in = avals = [v.aval for v in invars]
+        ctx.avals_out = [v.aval for v in outvars]
+        for aval in avals:
+            if aval.is_extended and not primitive.knows_extended:
+                outs = _lower_physically(ctx, primitive, operands, eqn.params)
+                values.update(zip(outvars, outs, strict=True))
+                break
         else:
-            values[eqn.outvars[0]] = outs
+            outs = primitive.lower(ctx, *operands, **eqn.params)
+            if primitive.multiple_results:
+                values.update(zip(outvars, outs, strict=True))
+            else:
+                values[outvars[0]] = outs
     return [read(atom) for atom in jaxpr.outvars]
-
-
-def _has_extended(avals: Sequence[Any]) -> bool:
-    return any(isinstance(a, ShapedArray) and dtypes.is_extended(a.dtype) for a in avals)
 
 
 def _lower_physically(
     ctx: LoweringContext, primitive: Any, operands: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """Lowers an operation on extended dtypes: their physical dimension is a batch dimension."""
-    size = next(a.dtype.physical_shape[0] for a in ctx.avals_in if dtypes.is_extended(a.dtype))
-    dims = [a.ndim if dtypes.is_extended(a.dtype) else None for a in ctx.avals_in]
+    size = next(a.dtype.physical_shape[0] for a in ctx.avals_in if a.is_extended)
+    dims = [a.ndim if a.is_extended else None for a in ctx.avals_in]
 
     def function(*args: Any) -> list[Any]:
         outs, out_dims = batching.batch_flat(
             lambda *xs: primitive.bind_all(*xs, **params), size, args, dims
         )
         return [
-            to_batch_dim(x, d, aval.ndim, size) if dtypes.is_extended(aval.dtype) else x
+            to_batch_dim(x, d, aval.ndim, size) if aval.is_extended else x
             for x, d, aval in zip(outs, out_dims, ctx.avals_out, strict=True)
         ]
 
@@ -275,18 +280,24 @@ def lower_to_module(
             result_attributes=result_attributes,
             arg_names=arg_names,
         )
-    _verify(lowering, closed)
+    if config.enable_checks.value:
+        verify(lowering.module, closed)
     return lowering
 
 
-def _verify(lowering: Lowering, closed: ClosedJaxpr) -> None:
+def verify(module: Any, closed: ClosedJaxpr | Jaxpr) -> None:
+    """Checks that a module is valid: after every lowering in tests, and when XLA refuses one.
+
+    Raises:
+        InternalError: a lowering rule has built something that StableHLO does not allow.
+    """
     try:
-        lowering.module.operation.verify()
+        module.operation.verify()
     except ir.MLIRError as error:
         raise source_error(str(error), closed) from None
 
 
-def source_error(text: str, closed: ClosedJaxpr) -> Exception:
+def source_error(text: str, closed: ClosedJaxpr | Jaxpr) -> Exception:
     """The error for a module that StableHLO refuses: a fault of a lowering rule."""
     return InternalError(
         message("lowering", "the module is not valid StableHLO.", got=f"{text}\n{closed}")

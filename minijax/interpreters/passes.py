@@ -37,17 +37,22 @@ def dead_code_elimination(
     live: set[Var] = {v for v in outvars if type(v) is Var}
     eqns: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
-        wanted = [v in live for v in eqn.outvars]
-        if not any(wanted) and not eqn.effects:
+        bound = eqn.outvars
+        if len(bound) == 1:
+            needed = bound[0] in live
+        else:
+            needed = any(v in live for v in bound)
+        if not needed and not eqn.effects:
             continue
+        slim: Eqn | None = eqn
         if eqn.primitive.dead_code is not None:
-            slim = eqn.primitive.dead_code(eqn, wanted)
+            slim = eqn.primitive.dead_code(eqn, [v in live for v in bound])
             if slim is None:
                 continue
-        else:
-            slim = eqn
         eqns.append(slim)
-        live.update(v for v in slim.invars if type(v) is Var)
+        for v in slim.invars:
+            if type(v) is Var:
+                live.add(v)
     kept = [keep_inputs or v in live for v in jaxpr.invars]
     result = Jaxpr(
         jaxpr.constvars,

@@ -147,12 +147,16 @@ def compile_lowered(
     if compile.logger.isEnabledFor(level):
         compile.logger.log(level, "Compiling %s with global shapes and types %s", name, in_avals)
     with statistics.timed("compile", "XLA compilation", name):
-        loaded = compile.compile_module(
-            lowered.module,
-            device,
-            options={**dict(lowered.options.compiler_options), **(options or {})},
-            host_callbacks=lowered.host_callbacks,
-        )
+        try:
+            loaded = compile.compile_module(
+                lowered.module,
+                device,
+                options={**dict(lowered.options.compiler_options), **(options or {})},
+                host_callbacks=lowered.host_callbacks,
+            )
+        except RuntimeError:
+            lowering.verify(lowered.module, lowered.jaxpr)
+            raise
     return Executable(
         loaded,
         device,
