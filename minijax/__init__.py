@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from minijax.core import bootstrap  # noqa: F401  isort: skip  jaxlib must be loaded first
 
-from minijax import dtypes, errors, extend, lax, nn, numpy, random, stages, tree, tree_util
+from minijax import dtypes, errors, lax, numpy, stages, tree, tree_util
 from minijax.core.config import (
     config,
     debug_infs,
@@ -61,4 +64,76 @@ from minijax.transforms.tracing import (
 )
 from minijax.transforms.vmap import vmap
 
+if TYPE_CHECKING:
+    from minijax import extend, nn, random
+
+__all__ = [
+    "Array",
+    "ClosedJaxpr",
+    "Jaxpr",
+    "ShapeDtypeStruct",
+    "block_until_ready",
+    "cache_stats",
+    "checking_leaks",
+    "clear_caches",
+    "closure_convert",
+    "config",
+    "copy_to_host_async",
+    "cpu_devices",
+    "debug_infs",
+    "debug_nans",
+    "default_backend",
+    "default_device",
+    "default_matmul_precision",
+    "default_prng_impl",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
+    "disable_jit",
+    "dtypes",
+    "enable_x64",
+    "ensure_compile_time_eval",
+    "errors",
+    "eval_jaxpr",
+    "eval_shape",
+    "extend",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "linear_transpose",
+    "linearize",
+    "local_device_count",
+    "local_devices",
+    "log_compiles",
+    "make_jaxpr",
+    "named_scope",
+    "nn",
+    "numpy",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "process_count",
+    "process_index",
+    "random",
+    "stages",
+    "tree",
+    "tree_util",
+    "typeof",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Loads rooms that many programs do without when they are first named."""
+    if name in ("extend", "nn", "random"):
+        return importlib.import_module(f"minijax.{name}")
+    raise AttributeError(f"module 'minijax' has no attribute {name!r}")

@@ -329,7 +329,7 @@ def power(x1: Any, x2: Any, /) -> Any:
     Raises:
         TypeError: `x1` holds integers, and `x2` is a negative Python integer.
     """
-    if isinstance(x2, (int, np.integer)) and not isinstance(x2, bool):
+    if isinstance(x2, (int, np.integer)):
         return _integer_power(x1, operator.index(x2))
     return _general_power(x1, x2)
 

@@ -387,7 +387,9 @@ def i0(x: Any) -> Any:
     """
     x = inexact("i0", x)
     check_not_complex("i0", x, ValueError)
-    return binary.mul(unary.exp(unary.abs(x)), special.bessel_i0e(x))
+    # Unlike that of abs, the derivative of this magnitude at 0 is 0, as that of bessel_i0e is.
+    magnitude = binary.mul(x, unary.sign(x))
+    return binary.mul(unary.exp(magnitude), special.bessel_i0e(x))
 
 
 @one_program()

@@ -3,80 +3,113 @@
 Input: an array and whatever stands in the brackets.  Output: slices, gathers and new dimensions.
 An index is first parsed into a template, which is static and hashable, and operands, which are
 values.  Outside traces, integers and the starts of slices are operands, so that a loop over them
-compiles once; while staging they are constants of the jaxpr.
+compiles once; while staging they are constants of the jaxpr.  `updates.py` shares all of this.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import aval_of, has_aval
+from minijax.core.aval import Shape, aval_of, has_aval
 from minijax.core.errors import NonConcreteBooleanIndexError, message
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
+from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.jvp import JVPTrace
 from minijax.interpreters.partial_eval import PartialTrace
-from minijax.interpreters.batching import BatchTrace
-from minijax.lax import binary, convert, gathering, choice, shape, slicing
+from minijax.lax import binary, choice, convert, creation, gathering, shape, slicing
 from minijax.numpy.one_program import native_program
-from minijax.runtime.array import Array, to_numpy
+from minijax.runtime.array import Array
+
+# Entries of a template.  Tuples of different classes compare equal, hence the field `kind`.
 
 
 class New(NamedTuple):
     """A new dimension of size 1."""
 
+    kind: str = "new"
 
-class At(NamedTuple):
-    """One position, which is an operand; `checked` says that it is known to be in range."""
 
-    checked: bool
+class Whole(NamedTuple):
+    """All positions of a dimension."""
+
+    kind: str = "whole"
 
 
 class Fixed(NamedTuple):
     """One position, known and in range."""
 
     position: int
+    kind: str = "fixed"
 
 
 class Range(NamedTuple):
-    """`size` positions from `start` in steps of `step`, all known."""
+    """`size` positions from `start` in steps of `step`, known and in range."""
 
     start: int
     size: int
     step: int
+    kind: str = "range"
+
+
+class At(NamedTuple):
+    """One position in range, which is an operand."""
+
+    kind: str = "at"
 
 
 class From(NamedTuple):
-    """`size` positions from a start, which is an operand known to be in range."""
+    """`size` positions from a start, which is an operand; all are in range."""
 
     size: int
+    kind: str = "from"
 
 
 class Picked(NamedTuple):
-    """Positions given by an array of integers, which is an operand."""
+    """Positions given by an operand, an array of integers; negative ones count from the end."""
+
+    kind: str = "picked"
 
 
-Entry = New | At | Fixed | Range | From | Picked
-Template = tuple[Entry, ...]
+Entry = New | Whole | Fixed | Range | At | From | Picked
 
-FULL = slice(None)
+
+class Template(NamedTuple):
+    """The static part of a parsed index: one entry for each dimension of the array, and new ones.
+
+    Attributes:
+        entries: what is selected.
+        adjacent: whether the arrays of the index stand side by side.  Then the dimensions that
+            they select stay in their place; otherwise they come first.
+    """
+
+    entries: tuple[Entry, ...]
+    adjacent: bool
+
+
+NEW, WHOLE, AT, PICKED = New(), Whole(), At(), Picked()
+_WITH_OPERAND = frozenset((At, From, Picked))
+_SINGLE = frozenset((Fixed, At, Picked))
+_FULL = slice(None)
+_PLAIN = frozenset((int, slice, type(None), type(...)))
+_INT32 = np.dtype(np.int32)
 
 
 def is_eager() -> bool:
     """Whether operations are computed at once, be it under differentiation or batching."""
     trace = current.value
-    while True:
+    while trace is not eager.EAGER:
         if isinstance(trace, (JVPTrace, BatchTrace)):
             trace = trace.parent
         elif isinstance(trace, PartialTrace):
             trace = trace.known
         else:
-            return trace is eager.EAGER
+            return False
+    return True
 
 
 def getitem(x: Any, index: Any) -> Any:
@@ -86,45 +119,36 @@ def getitem(x: Any, index: Any) -> Any:
     Source: mirrors indexing of jax.Array (0.10).
 
     Raises:
-        IndexError: too many indices, or a mask that does not fit.
+        IndexError: too many indices, a mask that does not fit, or a slice with traced bounds.
         NonConcreteBooleanIndexError: a mask is traced, so the result has no static shape.
         TypeError: an index is no integer, slice, array, None or Ellipsis.
+        ValueError: the arrays of the index have no common shape.
     """
     if type(x) is Array and current.value is eager.EAGER:
-        if type(index) is int and x.ndim:
-            size = x.shape[0]
-            if size:
-                return _row(x, min(max(index + size if index < 0 else index, 0), size - 1))
-        return eager_item(x, index)
+        if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
+            position = index + size if index < 0 else index
+            return _row_program(x, min(max(position, 0), size - 1))
+        x, template, operands = parse(x, index, dynamic=True)
+        return _item_program(x, *operands, template=template)
     x, template, operands = parse(x, index, dynamic=is_eager())
-    return take_template(x, template, operands)
+    return select(x, *operands, template=template)
 
 
-def eager_item(x: Any, index: Any) -> Any:
-    """`x[index]` as one compiled program, which serves all indices of the same form."""
-    x, template, operands = parse(x, index, dynamic=True)
-    return _item_program(x, *operands, template=template)
-
-
-def take_template(x: Any, template: Template, operands: Sequence[Any]) -> Any:
+def select(x: Any, *operands: Any, template: Template) -> Any:
     """The elements that a parsed index selects."""
-    if any(type(entry) is Picked for entry in template):
-        return _gather(x, template, operands)
-    return _slice(x, template, operands)
+    if any(aval_of(v).ndim for v in operands):
+        return gather(x, template, operands)
+    return _box(x, template.entries, operands)
 
 
-def _item(x: Any, *operands: Any, template: Template) -> Any:
-    return take_template(x, template, operands)
-
-
-def _first_row(x: Any, position: Any) -> Any:
+def _row(x: Any, position: Any) -> Any:
     return slicing.dynamic_index_in_dim(
         x, position, 0, keepdims=False, allow_negative_indices=False
     )
 
 
-_item_program = native_program(_item, ("template",))
-_row = native_program(_first_row)
+_item_program = native_program(select, ("template",))
+_row_program = native_program(_row)
 
 
 def parse(x: Any, index: Any, *, dynamic: bool) -> tuple[Any, Template, list[Any]]:
@@ -135,10 +159,42 @@ def parse(x: Any, index: Any, *, dynamic: bool) -> tuple[Any, Template, list[Any
         index: what stands in the brackets.
         dynamic: whether known integers become operands.
     """
-    items = list(index) if type(index) is tuple else [index]
-    items, x = _without_masks(items, x)
+    items = index if type(index) is tuple else (index,)
+    adjacent = True
+    for item in items:
+        if type(item) not in _PLAIN:
+            items, x, adjacent = _normalized(items, x, inside_tuple=items is index)
+            break
     dims = aval_of(x).shape
-    used = sum(item is not None and item is not Ellipsis for item in items)
+    items = _completed(items, dims, x)
+    entries: list[Entry] = []
+    operands: list[Any] = []
+    sizes = iter(dims)
+    for item in items:
+        if item is None:
+            entries.append(NEW)
+            continue
+        size = next(sizes)
+        if item is _FULL:
+            entries.append(WHOLE)
+        elif type(item) is slice:
+            entries.append(_parse_slice(item, size, dynamic, operands))
+        else:
+            entries.append(_parse_position(item, size, dynamic, operands))
+    return x, Template(tuple(entries), adjacent), operands
+
+
+def _completed(items: Sequence[Any], dims: Shape, x: Any) -> Sequence[Any]:
+    """The items with full slices for an ellipsis, or behind them."""
+    place = None
+    used = 0
+    for i, item in enumerate(items):
+        if item is Ellipsis:
+            if place is not None:
+                raise IndexError(message("indexing", "more than one ellipsis.", got=str(items)))
+            place = i
+        elif item is not None:
+            used += 1
     if used > len(dims):
         raise IndexError(
             message(
@@ -147,116 +203,124 @@ def parse(x: Any, index: Any, *, dynamic: bool) -> tuple[Any, Template, list[Any
                 got=f"{used} indices for an array of type {aval_of(x)}",
             )
         )
-    ellipses = [i for i, item in enumerate(items) if item is Ellipsis]
-    if len(ellipses) > 1:
-        raise IndexError(message("indexing", "more than one ellipsis.", got=str(index)))
-    place = ellipses[0] if ellipses else len(items)
-    items[place : place + 1] = [FULL] * (len(dims) - used)
-    advanced = any(_rank(item) > 0 for item in items if has_value(item))
-    template: list[Entry] = []
-    operands: list[Any] = []
-    sizes = iter(dims)
-    for item in items:
-        if item is None:
-            template.append(New())
-            continue
-        entry, values = _parse_item(item, next(sizes), dynamic, advanced)
-        template.append(entry)
-        operands += values
-    return x, tuple(template), operands
+    full = (_FULL,) * (len(dims) - used)
+    return (*items, *full) if place is None else (*items[:place], *full, *items[place + 1 :])
 
 
-def has_value(item: Any) -> bool:
-    """Whether an item of an index is a number or an array, rather than a slice or a mark."""
+def _parse_slice(item: slice, size: int, dynamic: bool, operands: list[Any]) -> Entry:
+    try:
+        start, stop, step = item.indices(size)
+    except (TypeError, ValueError) as error:
+        _refuse_slice(item, error)
+    if step == 1:
+        length = max(stop - start, 0)
+        if length == size:
+            return WHOLE
+        if dynamic and length:
+            operands.append(start)
+            return From(length)
+        return Range(start if length else 0, length, 1)
+    length = len(range(start, stop, step))
+    return Range(start, length, step) if length else Range(0, 0, 1)
+
+
+def _refuse_slice(item: slice, error: Exception) -> NoReturn:
+    if type(error) is ValueError:
+        raise ValueError(message("indexing", "a slice has step 0.", got=str(item))) from None
+    if type(error) is TypeError:
+        raise TypeError(
+            message("indexing", "the bounds of a slice must be integers.", got=str(item))
+        ) from None
+    raise IndexError(
+        message(
+            "indexing",
+            "the bounds of a slice must be known.",
+            got=str(item),
+            fix="lax.dynamic_slice(x, starts, sizes) takes traced starts",
+        )
+    ) from None
+
+
+def _parse_position(item: Any, size: int, dynamic: bool, operands: list[Any]) -> Entry:
+    if not size and aval_of(item).ndim == 0:
+        raise IndexError(message("indexing", "a dimension of size 0 has no positions."))
+    if type(item) is not int:
+        operands.append(item)
+        return PICKED
+    position = item + size if item < 0 else item
+    if not 0 <= position < size:
+        operands.append(_int32(item))
+        return PICKED
+    if dynamic:
+        operands.append(position)
+        return AT
+    return Fixed(position)
+
+
+def _int32(number: int) -> np.int32:
+    """An integer, or the nearest one in the range of int32: any such index is out of range."""
+    return np.int32(min(max(number, -(2**31)), 2**31 - 1))
+
+
+def _normalized(
+    items: Sequence[Any], x: Any, *, inside_tuple: bool
+) -> tuple[list[Any], Any, bool]:
+    """Items checked, with positions for masks; the array; whether arrays are side by side."""
+    result: list[Any] = []
+    dim = 0
+    for place, item in enumerate(items):
+        if item is Ellipsis:
+            dim = aval_of(x).ndim - sum(map(_consumed, items[place + 1 :]))
+        elif item is not None and not isinstance(item, slice):
+            item = _checked(item, inside_tuple)
+            if aval_of(item).dtype == dtypes.bool_:
+                x, positions = _positions_of_mask(x, item, dim)
+                result += positions
+                dim += len(positions)
+                continue
+        if isinstance(item, np.integer):
+            item = int(item)
+        result.append(item)
+        dim += item is not None and item is not Ellipsis
+    places = [i for i, item in enumerate(result) if _has_value(item)]
+    adjacent = not places or places[-1] - places[0] + 1 == len(places)
+    if any(not isinstance(result[i], int) and aval_of(result[i]).ndim for i in places):
+        # Beside arrays, integers are arrays too.
+        result = [_int32(item) if type(item) is int else item for item in result]
+    return result, x, adjacent
+
+
+def _has_value(item: Any) -> bool:
     return item is not None and item is not Ellipsis and not isinstance(item, slice)
 
 
-def _rank(item: Any) -> int:
-    return 0 if isinstance(item, int) else int(aval_of(item).ndim)
-
-
-def _without_masks(items: list[Any], x: Any) -> tuple[list[Any], Any]:
-    """Replaces masks by the positions where they are true, and checks the kinds of items."""
-    result: list[Any] = []
-    dim = 0
-    for item in items:
-        if type(item) is int or item is None or item is Ellipsis or isinstance(item, slice):
-            result.append(item)
-            dim += item is not None
-            if item is Ellipsis:
-                rest = sum(_consumed(i) for i in items[len(result) :])
-                dim = aval_of(x).ndim - rest
-            continue
-        _check_item(item)
-        if aval_of(item).dtype != dtypes.bool_:
-            result.append(item)
-            dim += 1
-        elif aval_of(item).ndim == 0:
-            # A scalar mask adds a dimension, of which it keeps all or nothing.
-            result.append(np.zeros(int(_known_mask(item)), np.int32))
-            x = shape.expand_dims(x, (dim,))
-            dim += 1
-        else:
-            mask = _known_mask(item)
-            _check_mask(mask, aval_of(x), dim)
-            result += [positions.astype(np.int32) for positions in np.nonzero(mask)]
-            dim += mask.ndim
-    return result, x
-
-
 def _consumed(item: Any) -> int:
+    """How many dimensions of the array an item is for."""
     if item is None:
         return 0
-    if not has_value(item) or isinstance(item, int) and not isinstance(item, bool):
-        return 1
-    aval = aval_of(item)
-    return int(aval.ndim) if aval.dtype == dtypes.bool_ else 1
+    if has_aval(item) and aval_of(item).dtype == dtypes.bool_:
+        return int(aval_of(item).ndim)
+    return 1
 
 
-def _known_mask(mask: Any) -> np.ndarray[Any, Any]:
-    if isinstance(mask, Tracer):
-        value = mask.concrete()
-        if value is None:
-            raise NonConcreteBooleanIndexError(
-                message(
-                    "indexing",
-                    "a traced boolean mask selects an unknown number of elements.",
-                    got=str(mask.aval),
-                    fix="minijax.numpy.where(mask, x, y), or nonzero and unique with size=",
-                )
-            )
-        mask = value
-    return np.asarray(mask)
-
-
-def _check_mask(mask: np.ndarray[Any, Any], aval: Any, dim: int) -> None:
-    expected = aval.shape[dim : dim + mask.ndim]
-    if mask.shape != expected:
-        raise IndexError(
-            message(
-                "indexing",
-                "a boolean mask does not have the shape of what it masks.",
-                got=f"a mask of shape {mask.shape} for dimensions from {dim} of {aval}",
-                expected=f"shape {expected}",
-            )
-        )
-
-
-def _check_item(item: Any) -> None:
-    if isinstance(item, str):
-        raise TypeError(message("indexing", "strings are no indices.", got=repr(item)))
+def _checked(item: Any, inside_tuple: bool) -> Any:
+    """An item that is a number or an array; lists inside a tuple become arrays."""
+    if isinstance(item, (list, tuple)) and inside_tuple:
+        item = np.asarray(item) if len(item) else np.zeros(0, np.int32)
     if isinstance(item, (list, tuple)):
         raise TypeError(
             message(
                 "indexing",
-                "a list or a nested tuple is no index.",
+                "a list is no index.",
                 got=repr(item),
                 fix="x[numpy.array(index)] for an array of positions, x[tuple(index)] for one "
                 "index a dimension",
             )
         )
+    if isinstance(item, str):
+        raise TypeError(message("indexing", "strings are no indices.", got=repr(item)))
     if not has_aval(item):
-        raise TypeError(
+        raise IndexError(
             message(
                 "indexing",
                 "not an index.",
@@ -274,123 +338,125 @@ def _check_item(item: Any) -> None:
                 fix="index.astype(int)",
             )
         )
+    return item
 
 
-def _parse_item(
-    item: Any, size: int, dynamic: bool, advanced: bool
-) -> tuple[Entry, list[Any]]:
-    if isinstance(item, slice):
-        return _parse_slice(item, size, dynamic)
-    if isinstance(item, (int, np.integer)):
-        position = int(item) + size if item < 0 else int(item)
-        position = min(max(position, 0), max(size - 1, 0))
-        if advanced:
-            return Picked(), [np.int32(position)]
-        if dynamic and size:
-            return At(checked=True), [position]
-        return Fixed(position), []
-    if advanced:
-        return Picked(), [item]
-    return At(checked=False), [item]
+def _positions_of_mask(x: Any, mask: Any, dim: int) -> tuple[Any, list[Any]]:
+    """The positions where a mask over dimensions from `dim` is true, one array for each."""
+    known = mask.concrete() if isinstance(mask, Tracer) else mask
+    if known is None:
+        raise NonConcreteBooleanIndexError(
+            message(
+                "indexing",
+                "a traced boolean mask selects an unknown number of elements.",
+                got=str(mask.aval),
+                fix="minijax.numpy.where(mask, x, y), or nonzero and unique with size=",
+            )
+        )
+    host = np.asarray(known)
+    if host.ndim == 0:
+        # A scalar mask adds a dimension, of which it keeps all or nothing.
+        return shape.expand_dims(x, (dim,)), [np.zeros(int(host), np.int32)]
+    check_mask(host.shape, aval_of(x), dim)
+    return x, [positions.astype(np.int32) for positions in np.nonzero(host)]
 
 
-def _parse_slice(item: slice, size: int, dynamic: bool) -> tuple[Entry, list[Any]]:
-    try:
-        start, stop, step = slice(
-            *(None if v is None else operator.index(v) for v in (item.start, item.stop, item.step))
-        ).indices(size)
-    except TypeError as error:
-        if isinstance(error, TypeError) and type(error) is not TypeError:
-            raise IndexError(
-                message(
-                    "indexing",
-                    "the bounds of a slice must be known.",
-                    got=str(item),
-                    fix="lax.dynamic_slice(x, starts, sizes) takes traced starts",
-                )
-            ) from None
-        raise TypeError(
-            message("indexing", "the bounds of a slice must be integers.", got=str(item))
-        ) from None
-    length = len(range(start, stop, step))
-    if dynamic and step == 1 and 0 < length < size:
-        return From(length), [start]
-    return Range(start if length else 0, length, step), []
+def check_mask(dims: Shape, aval: Any, dim: int = 0) -> None:
+    """Refuses a mask of shape `dims` that does not fit the dimensions from `dim` of what it masks.
+
+    Raises:
+        IndexError: it does not.
+    """
+    expected = aval.shape[dim : dim + len(dims)]
+    if dims != expected:
+        raise IndexError(
+            message(
+                "indexing",
+                "a boolean mask does not have the shape of what it masks.",
+                got=f"a mask of shape {dims} for dimensions from {dim} of {aval}",
+                expected=f"shape {expected}",
+            )
+        )
 
 
-def _slice(x: Any, template: Template, operands: Sequence[Any]) -> Any:
-    """An index without arrays: slices, reversals, and dimensions dropped and made."""
+def _box(x: Any, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
+    """An index without arrays: a box, in which some dimensions are reversed, dropped or made."""
+    own = [entry for entry in entries if type(entry) is not New]
+    x = _dynamic_box(x, own, operands) if operands else _static_box(x, own)
+    flipped = [d for d, e in enumerate(own) if type(e) is Range and e.step < 0]
+    x = shape.rev(x, flipped) if flipped else x
+    dropped = [d for d, e in enumerate(own) if type(e) in _SINGLE]
+    x = shape.squeeze(x, dropped) if dropped else x
+    if len(own) == len(entries):
+        return x
+    kept = [e for e in entries if type(e) not in _SINGLE]
+    return shape.expand_dims(x, [d for d, e in enumerate(kept) if type(e) is New])
+
+
+def _static_box(x: Any, entries: Sequence[Entry]) -> Any:
+    """The slice that holds the selected positions, one entry for each dimension."""
     dims = aval_of(x).shape
-    entries = [entry for entry in template if type(entry) is not New]
-    if any(type(entry) in (At, From) for entry in entries):
-        x = _dynamic_slice(x, entries, operands)
-    x = _static_slice(x, entries, dims)
-    dropped = [i for i, entry in enumerate(entries) if type(entry) in (At, Fixed)]
-    if dropped:
-        x = shape.squeeze(x, tuple(dropped))
-    made = [
-        i
-        for i, entry in enumerate(e for e in template if type(e) not in (At, Fixed))
-        if type(entry) is New
-    ]
-    return shape.expand_dims(x, tuple(made)) if made else x
-
-
-def _dynamic_slice(x: Any, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
-    given = iter(operands)
-    starts, sizes = [], []
-    for entry, n in zip(entries, aval_of(x).shape, strict=True):
-        if type(entry) is At:
-            start = next(given)
-            starts.append(start if entry.checked else wrapped(start, n))
-            sizes.append(1)
-        elif type(entry) is From:
-            starts.append(next(given))
-            sizes.append(entry.size)
-        else:
-            starts.append(0)
-            sizes.append(n)
-    return slicing.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
-
-
-def _static_slice(x: Any, entries: Sequence[Entry], dims: Sequence[int]) -> Any:
-    starts, limits, steps, reversed_dims = [], [], [], []
-    now = aval_of(x).shape
-    for i, (entry, n) in enumerate(zip(entries, dims, strict=True)):
-        start, limit, step = 0, now[i], 1
+    starts, limits, steps = [0] * len(dims), list(dims), [1] * len(dims)
+    for d, entry in enumerate(entries):
         if type(entry) is Fixed:
-            start, limit = entry.position, entry.position + 1
+            starts[d], limits[d] = entry.position, entry.position + 1
         elif type(entry) is Range:
-            start, step = entry.start, abs(entry.step)
-            last = entry.start + (entry.size - 1) * entry.step
-            limit = max(entry.start, last) + 1 if entry.size else 0
-            if entry.step < 0:
-                start = last if entry.size else 0
-                reversed_dims.append(i)
-            if entry.size == n and step == 1:
-                start, limit = 0, n
-        starts.append(start)
-        limits.append(limit)
-        steps.append(step)
-    if (starts, tuple(limits)) != ([0] * len(now), tuple(now)) or any(s != 1 for s in steps):
-        strides = steps if any(s != 1 for s in steps) else None
-        x = slicing.slice(x, starts, limits, strides)
-    return shape.rev(x, tuple(reversed_dims)) if reversed_dims else x
+            start, size, step, _ = entry
+            if step > 0:
+                starts[d], limits[d], steps[d] = start, min(start + size * step, dims[d]), step
+            else:
+                starts[d], limits[d], steps[d] = start + (size - 1) * step, start + 1, -step
+    strides = None if steps.count(1) == len(steps) else steps
+    return slicing.slice(x, starts, limits, strides)
 
 
-def wrapped(position: Any, size: int) -> Any:
-    """Positions counted from the end where negative."""
-    if isinstance(position, (np.ndarray, np.generic)):
-        return np.where(position < 0, position + size, position).astype(position.dtype)
-    if dtypes.issubdtype(aval_of(position).dtype, np.unsignedinteger):
-        return position
-    aval = aval_of(position)
-    if aval.weak_type:
-        position = convert.convert_element_type(position, aval.dtype)
-    zero, length = np.zeros((), aval.dtype)[()], np.asarray(size).astype(aval.dtype)[()]
-    return choice.select_n(
-        binary.lt(position, zero), position, binary.add(position, length)
-    )
+def _dynamic_box(x: Any, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
+    """As `_static_box`, where some positions are operands."""
+    dims = aval_of(x).shape
+    given = iter(operands)
+    starts: list[Any] = [0] * len(dims)
+    sizes = list(dims)
+    strided: list[Entry] = [WHOLE] * len(dims)
+    for d, entry in enumerate(entries):
+        if type(entry) is Picked:
+            starts[d], sizes[d] = wrapped(next(given), dims[d]), 1
+        elif type(entry) is At:
+            starts[d], sizes[d] = next(given), 1
+        elif type(entry) is From:
+            starts[d], sizes[d] = next(given), entry.size
+        elif type(entry) is Fixed:
+            starts[d], sizes[d] = entry.position, 1
+        elif type(entry) is Range and entry.step == 1:
+            starts[d], sizes[d] = entry.start, entry.size
+        else:
+            strided[d] = entry
+    x = slicing.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+    return _static_box(x, strided)
+
+
+def wrapped(positions: Any, size: int) -> Any:
+    """Positions of int32, or int64 if they are so wide, counted from the end where negative."""
+    if isinstance(positions, (np.ndarray, np.generic)):
+        host = positions.astype(np.int64)
+        host = np.where(host < 0, host + size, host)
+        return host.astype(positions_dtype(positions))[()]
+    unsigned = dtypes.issubdtype(aval_of(positions).dtype, np.unsignedinteger)
+    positions = as_positions(positions)
+    if unsigned:
+        return positions
+    kind = aval_of(positions).dtype.type
+    negative = binary.lt(positions, kind(0))
+    return choice.select_n(negative, positions, binary.add(positions, kind(size)))
+
+
+def positions_dtype(positions: Any) -> np.dtype[Any]:
+    """The dtype in which positions are computed with."""
+    return np.dtype(np.int64) if aval_of(positions).dtype.itemsize == 8 else _INT32
+
+
+def as_positions(positions: Any) -> Any:
+    """Positions as they are, in a dtype wide enough for any dimension."""
+    return convert.convert_element_type(positions, positions_dtype(positions))
 
 
 class Layout(NamedTuple):
@@ -398,134 +464,176 @@ class Layout(NamedTuple):
 
     Attributes:
         block: the common shape of the index arrays.
-        picked: dimensions of the operand that arrays index.
-        front: how many slice dimensions stand before the block in the result.
+        front: how many dimensions of the array stand before the block in the selection.
+        made: where the new dimensions stand in the selection.
     """
 
-    block: tuple[int, ...]
-    picked: tuple[int, ...]
+    block: Shape
     front: int
+    made: Shape
 
 
 def layout_of(template: Template, operands: Sequence[Any]) -> Layout:
-    """The layout of an index with arrays.
-
-    Arrays next to each other put their block where they stand; others put it first.
+    """The layout of the selection of a parsed index.
 
     Raises:
-        IndexError: the index arrays have no common shape.
+        ValueError: the index arrays have no common shape.
     """
-    shapes = [aval_of(v).shape for e, v in _with_operands(template, operands) if type(e) is Picked]
+    pairs = with_operands(template, operands)
+    shapes = [aval_of(value).shape for entry, value in pairs if type(entry) is Picked]
     try:
         block = np.broadcast_shapes(*shapes)
     except ValueError:
-        raise IndexError(
+        raise ValueError(
             message(
                 "indexing",
                 "the index arrays have no common shape.",
                 got=", ".join(map(str, shapes)),
             )
         ) from None
-    entries = [e for e in template if type(e) is not New]
-    picked = tuple(i for i, e in enumerate(entries) if type(e) is Picked)
-    places = [i for i, e in enumerate(template) if type(e) is Picked]
-    adjacent = places[-1] - places[0] + 1 == len(places)
-    return Layout(block, picked, picked[0] if adjacent else 0)
+    order = [] if template.adjacent else ["block"] * len(block)
+    for entry in template.entries:
+        if type(entry) not in _SINGLE:
+            order.append(entry.kind)
+        elif type(entry) is Picked and "block" not in order:
+            order += ["block"] * len(block)
+    made = tuple(d for d, kind in enumerate(order) if kind == "new")
+    own = [kind for kind in order if kind != "new"]
+    return Layout(block, own.index("block") if block else 0, made)
 
 
-def _with_operands(template: Template, operands: Sequence[Any]) -> list[tuple[Entry, Any]]:
+def with_operands(template: Template, operands: Sequence[Any]) -> list[tuple[Entry, Any]]:
+    """Each entry with its operand, or None."""
     given = iter(operands)
-    return [(e, next(given) if type(e) in (At, From, Picked) else None) for e in template]
+    return [(e, next(given) if type(e) in _WITH_OPERAND else None) for e in template.entries]
 
 
-def _gather(
+class Windows(NamedTuple):
+    """What a gather reads and a scatter writes: a window of an array for each vector of starts.
+
+    Attributes:
+        starts: int[*lead, n].
+        indexed: the n dimensions of the array that the starts have components for.
+        collapsed: the dimensions of which each window holds one position.
+        sizes: the window's size in each dimension of the array.
+        offsets: the dimensions of the selection that run over windows; the others are the lead.
+        shape: of the selection, without new dimensions.
+        made: where the new dimensions stand.
+    """
+
+    starts: Any
+    indexed: Shape
+    collapsed: Shape
+    sizes: Shape
+    offsets: Shape
+    shape: Shape
+    made: Shape
+
+
+def windows_of(
+    dims: Shape, template: Template, operands: Sequence[Any], *, wrap: bool = True
+) -> Windows:
+    """The windows that a parsed index selects from an array of shape `dims`."""
+    own = [pair for pair in with_operands(template, operands) if type(pair[0]) is not New]
+    block, front, made = layout_of(template, operands)
+    sizes = tuple(_window_size(entry, n) for (entry, _), n in zip(own, dims, strict=True))
+    kept = [d for d, (entry, _) in enumerate(own) if type(entry) not in _SINGLE]
+    # Dimensions of the selection: those of the array by number, those of the block as ~number.
+    order = [*kept[:front], *(~i for i in range(len(block))), *kept[front:]]
+    lead = [o for o in order if o < 0 or _is_strided(own[o][0])]
+    lead_sizes = tuple(block[~o] if o < 0 else own[o][0].size for o in lead)
+    columns = []
+    for d, (entry, value) in enumerate(own):
+        if type(entry) is Picked:
+            value = wrapped(value, dims[d]) if wrap else as_positions(value)
+            rank = aval_of(value).ndim
+            places = [lead.index(~i) for i in range(len(block) - rank, len(block))]
+        else:
+            places = [lead.index(d)] if _is_strided(entry) else []
+            value = _start(entry, value)
+        if value is not None:
+            columns.append((d, value, places))
+    return Windows(
+        starts=_stacked([(value, places) for _, value, places in columns], lead_sizes),
+        indexed=tuple(d for d, _, _ in columns),
+        collapsed=tuple(d for d, (e, _) in enumerate(own) if type(e) in _SINGLE or _is_strided(e)),
+        sizes=sizes,
+        offsets=tuple(i for i, o in enumerate(order) if o not in lead),
+        shape=tuple(
+            block[~o] if o < 0 else own[o][0].size if _is_strided(own[o][0]) else sizes[o]
+            for o in order
+        ),
+        made=made,
+    )
+
+
+def _is_strided(entry: Entry) -> bool:
+    return type(entry) is Range and entry.step != 1
+
+
+def _window_size(entry: Entry, size: int) -> int:
+    if type(entry) is From or (type(entry) is Range and entry.step == 1):
+        return entry.size
+    return size if type(entry) is Whole else 1
+
+
+def _start(entry: Entry, operand: Any) -> Any:
+    """Where the window of an entry other than `Picked` starts; None for a whole dimension."""
+    if type(entry) is Fixed:
+        return np.int32(entry.position)
+    if type(entry) is Range:
+        if entry.step == 1:
+            return np.int32(entry.start)
+        return (entry.start + entry.step * np.arange(entry.size)).astype(np.int32)
+    return None if operand is None else as_positions(operand)
+
+
+def _stacked(columns: Sequence[tuple[Any, Sequence[int]]], lead: Shape) -> Any:
+    """Positions as the components of vectors int[*lead, n]; each runs along some of the lead."""
+    dtype = np.result_type(_INT32, *(positions_dtype(value) for value, _ in columns))
+    known = all(isinstance(value, (np.ndarray, np.generic)) for value, _ in columns)
+    parts = []
+    for value, places in columns:
+        if known:
+            spread = np.expand_dims(value, [d for d in range(len(lead) + 1) if d not in places])
+            parts.append(np.broadcast_to(spread, (*lead, 1)).astype(dtype))
+        else:
+            value = convert.convert_element_type(value, dtype)
+            parts.append(shape.broadcast_in_dim(value, (*lead, 1), places))
+    if known:
+        return np.concatenate([np.zeros((*lead, 0), dtype), *parts], -1)
+    return parts[0] if len(parts) == 1 else shape.concatenate(parts, len(lead))
+
+
+def gather(
     x: Any,
     template: Template,
     operands: Sequence[Any],
     *,
     mode: Any = "promise_in_bounds",
     fill_value: Any = None,
+    wrap: bool = True,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Any:
-    """An index with arrays: slices first, then one gather, then new dimensions."""
-    pairs = _with_operands(template, operands)
-    entries = [(e, v) for e, v in pairs if type(e) is not New]
-    sliced: list[Entry] = [
-        Range(0, n, 1) if type(e) is Picked else e
-        for (e, _), n in zip(entries, aval_of(x).shape, strict=True)
-    ]
-    x = _slice(x, tuple(sliced), [v for e, v in entries if type(e) in (At, From)])
-    layout = layout_of(template, operands)
-    dims = aval_of(x).shape
-    block = len(layout.block)
-    index = stacked_positions(
-        [v for e, v in entries if type(e) is Picked], layout, [dims[d] for d in layout.picked]
-    )
-    window = [d for d in range(len(dims)) if d not in layout.picked]
-    rank = block + len(window)
-    offsets = [d for d in range(rank) if not layout.front <= d < layout.front + block]
-    x = gathering.gather(
-        x,
-        index,
-        gathering.GatherDimensionNumbers(
-            offset_dims=tuple(offsets),
-            collapsed_slice_dims=layout.picked,
-            start_index_map=layout.picked,
-        ),
-        tuple(1 if d in layout.picked else n for d, n in enumerate(dims)),
-        mode=mode,
-        fill_value=fill_value,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-    )
-    made = new_dimensions(template, layout)
-    return shape.expand_dims(x, made) if made else x
-
-
-def new_dimensions(template: Template, layout: Layout) -> tuple[int, ...]:
-    """Positions of the new dimensions in the result of an index with arrays."""
-    places = [i for i, e in enumerate(template) if type(e) is Picked]
-    adjacent = places[-1] - places[0] + 1 == len(places)
-    made = []
-    position = 0 if adjacent else len(layout.block)
-    for i, entry in enumerate(template):
-        if type(entry) is Picked:
-            if adjacent and i == places[0]:
-                position += len(layout.block)
-        else:
-            if type(entry) is New:
-                made.append(position)
-            position += 1
-    return tuple(made)
-
-
-def stacked_positions(
-    arrays: Sequence[Any], layout: Layout, sizes: Sequence[int]
-) -> Any:
-    """Index arrays, counted from the front, as one array (*block, number of arrays)."""
-    columns = []
-    dtype = np.result_type(
-        np.int32, *(aval_of(a).dtype for a in arrays if aval_of(a).dtype.itemsize > 4)
-    )
-    for array, size in zip(arrays, sizes, strict=True):
-        column = array
-        if aval_of(column).dtype.itemsize < 4:
-            column = convert.convert_element_type(column, np.dtype(np.int32))
-        column = wrapped(column, size)
-        if len(arrays) > 1 and aval_of(column).dtype != dtype:
-            column = convert.convert_element_type(column, dtype)
-        own = aval_of(column).shape
-        lead = len(layout.block) - len(own)
-        column = shape.broadcast_in_dim(
-            column, (*layout.block, 1), tuple(range(lead, len(layout.block)))
+    """The elements that a parsed index selects, by one gather."""
+    windows = windows_of(aval_of(x).shape, template, operands, wrap=wrap)
+    if 0 in windows.shape:
+        x = creation.full(windows.shape, 0, aval_of(x).dtype)
+    else:
+        numbers = gathering.GatherDimensionNumbers(
+            offset_dims=windows.offsets,
+            collapsed_slice_dims=windows.collapsed,
+            start_index_map=windows.indexed,
         )
-        columns.append(column)
-    if all(isinstance(c, np.ndarray) for c in columns):
-        return np.concatenate(columns, -1)
-    return columns[0] if len(columns) == 1 else shape.concatenate(columns, len(layout.block))
-
-
-def values_of(x: Any) -> np.ndarray[Any, Any]:
-    """A concrete array as a NumPy array."""
-    return to_numpy(x.buffer) if type(x) is Array else np.asarray(x)
+        x = gathering.gather(
+            x,
+            windows.starts,
+            numbers,
+            windows.sizes,
+            mode=mode,
+            fill_value=fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
+    return shape.expand_dims(x, windows.made) if windows.made else x

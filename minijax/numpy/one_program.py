@@ -55,7 +55,13 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        native = native_program(function, static)
+        def first_call(*args: Any, **kwargs: Any) -> Any:
+            # Made on demand: an import declares hundreds of functions and calls few.
+            nonlocal native
+            native = native_program(function, static)
+            return native(*args, **kwargs)
+
+        native: Callable[..., Any] = first_call
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:

@@ -1,26 +1,27 @@
 """`x.at[index].set(y)` and its like: arrays with some elements replaced.
 
-Input: an array, an index, values.  Output: a new array.  Regions that are known to be in range
-and have no steps are written by `dynamic_update_slice`; all others are scattered.
+Input: an array, an index, values.  Output: a new array.  A region that is known to be in range
+and has no steps is written by `dynamic_update_slice`; all others are scattered.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import aval_of
+from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
-from minijax.lax import binary, convert, creation, scattering, choice, shape, slicing
-from minijax.numpy import indexing
-from minijax.numpy.indexing import At, Fixed, From, New, Picked, Range, Template
+from minijax.lax import binary, choice, scattering, shape, slicing
+from minijax.numpy import arithmetic, creation, indexing, promotion
+from minijax.numpy.indexing import At, Fixed, New, Picked, Range, Template, Whole
 from minijax.numpy.one_program import native_program
+from minijax.runtime.array import Array
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "set": lambda old, new: new,
@@ -40,8 +41,18 @@ _SCATTER: dict[str, Callable[..., Any]] = {
 }
 
 
+class Options(NamedTuple):
+    """What the methods of `x.at[index]` take besides values."""
+
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+    mode: Any = None
+    out_sharding: Any = None
+    wrap_negative_indices: bool = True
+
+
 class IndexUpdateHelper:
-    """`x.at`: index it to get the methods that update.  Mirrors jax.numpy.ndarray.at (0.10)."""
+    """`x.at`: index it to get the methods that update.  Mirrors jax.Array.at (0.10)."""
 
     __slots__ = ("array",)
 
@@ -52,15 +63,36 @@ class IndexUpdateHelper:
         return IndexUpdateRef(self.array, index)
 
     def __repr__(self) -> str:
-        return f"IndexUpdateHelper({self.array!r})"
+        return f"{type(self).__name__}({self.array!r})"
+
+
+def _method(kind: str, doc: str) -> Callable[..., Any]:
+    def method(
+        self: IndexUpdateRef,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        options = Options(
+            indices_are_sorted, unique_indices, mode, out_sharding, wrap_negative_indices
+        )
+        return _update(self.array, self.index, values, kind, options)
+
+    method.__name__ = kind
+    method.__qualname__ = f"IndexUpdateRef.{kind}"
+    method.__doc__ = doc
+    return method
 
 
 class IndexUpdateRef:
     """`x.at[index]`: each method returns a new array; `x` does not change.
 
-    Keyword arguments of the methods: `indices_are_sorted` and `unique_indices`, promises that
-    may speed a scatter; `mode`, what happens out of range: `"drop"` (the default), `"clip"`,
-    `"promise_in_bounds"`; `wrap_negative_indices`, whether negative ones count from the end.
+    Updates out of range are dropped.  All methods take `mode` ("drop", "clip",
+    "promise_in_bounds"), `indices_are_sorted`, `unique_indices` and `wrap_negative_indices`.
     """
 
     __slots__ = ("array", "index")
@@ -69,46 +101,30 @@ class IndexUpdateRef:
         self.array = array
         self.index = index
 
-    def set(self, values: Any, **options: Any) -> Any:
-        """`x` with `x[index] = values`."""
-        return _update(self.array, self.index, values, "set", options)
-
-    def add(self, values: Any, **options: Any) -> Any:
-        """`x` with `x[index] += values`; repeated positions add up."""
-        return _update(self.array, self.index, values, "add", options)
-
-    def subtract(self, values: Any, **options: Any) -> Any:
-        """`x` with `x[index] -= values`; repeated positions add up."""
-        return _update(self.array, self.index, values, "subtract", options)
-
-    def multiply(self, values: Any, **options: Any) -> Any:
-        """`x` with `x[index] *= values`; repeated positions multiply."""
-        return _update(self.array, self.index, values, "multiply", options)
-
+    set = _method("set", "`x` with `x[index] = values`.")
+    add = _method("add", "`x` with `x[index] += values`; repeated positions add up.")
+    subtract = _method("subtract", "`x` with `x[index] -= values`; repeated positions add up.")
+    multiply = _method("multiply", "`x` with `x[index] *= values`; repeated positions multiply.")
     mul = multiply
+    min = _method("min", "`x` with `x[index]` replaced where `values` are smaller.")
+    max = _method("max", "`x` with `x[index]` replaced where `values` are larger.")
 
     def divide(self, values: Any, **options: Any) -> Any:
         """`x` with `x[index] /= values`."""
-        ones = creation.full_like(self.array, 1)
-        divisor = _update(ones, self.index, values, "multiply", options)
-        return binary.div(self.array, divisor)
+        return arithmetic.divide(self.array, self._factors(values, options))
 
     def power(self, values: Any, **options: Any) -> Any:
         """`x` with `x[index] **= values`."""
-        ones = creation.full_like(self.array, 1)
-        return binary.pow(self.array, _update(ones, self.index, values, "multiply", options))
+        return arithmetic.power(self.array, self._factors(values, options))
 
-    def min(self, values: Any, **options: Any) -> Any:
-        """`x` with `x[index]` replaced where `values` are smaller."""
-        return _update(self.array, self.index, values, "min", options)
-
-    def max(self, values: Any, **options: Any) -> Any:
-        """`x` with `x[index]` replaced where `values` are larger."""
-        return _update(self.array, self.index, values, "max", options)
+    def _factors(self, values: Any, options: dict[str, Any]) -> Any:
+        """Ones, but `values` at the index."""
+        ones = creation.ones_like(self.array)
+        return IndexUpdateRef(ones, self.index).multiply(values, **options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
-        """`x` with `func` applied to `x[index]`."""
-        return _update(self.array, self.index, func(self.get(mode="clip")), "set", options)
+        """`x` with `func` applied to `x[index]`, once wherever a position is repeated."""
+        return self.set(func(self.get(mode="clip")), **options)
 
     def get(
         self,
@@ -117,28 +133,36 @@ class IndexUpdateRef:
         unique_indices: bool = False,
         mode: Any = None,
         fill_value: Any = None,
-        wrap_negative_indices: bool = True,
         out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
-        """`x[index]`, with a choice of what happens out of range: `mode="fill"`, `"clip"`, …"""
-        if mode is None and fill_value is None:
+        """`x[index]`, with a choice of what happens out of range.
+
+        Args:
+            indices_are_sorted: a promise.
+            unique_indices: a promise.
+            mode: "clip", "promise_in_bounds", or "fill", which reads `fill_value` there.
+            fill_value: NaN, or the lowest or highest integer, unless given.
+            out_sharding: of the result.
+            wrap_negative_indices: whether negative positions count from the end.
+        """
+        if mode is None and wrap_negative_indices:
             return indexing.getitem(self.array, self.index)
-        x, template, operands = indexing.parse(self.array, self.index, dynamic=False)
-        if not any(type(e) in (Picked, At) for e in template):
-            return indexing.take_template(x, template, operands)
-        template, operands = _all_picked(template, operands)
-        return indexing._gather(
-            x,
-            template,
-            operands,
-            mode=mode or "fill",
-            fill_value=fill_value,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
+        options = Options(
+            indices_are_sorted,
+            unique_indices,
+            mode or "promise_in_bounds",
+            out_sharding,
+            wrap_negative_indices,
         )
+        x, template, operands = indexing.parse(
+            self.array, self.index, dynamic=indexing.is_eager()
+        )
+        run = _read_program if current.value is eager.EAGER else _read
+        return run(x, *operands, template=template, options=options, fill_value=fill_value)
 
     def __repr__(self) -> str:
-        return f"IndexUpdateRef({self.array!r}, {self.index!r})"
+        return f"{type(self).__name__}({self.array!r}, {self.index!r})"
 
 
 def at(x: Any) -> IndexUpdateHelper:
@@ -146,208 +170,159 @@ def at(x: Any) -> IndexUpdateHelper:
     return IndexUpdateHelper(x)
 
 
-def _all_picked(template: Template, operands: Sequence[Any]) -> tuple[Template, list[Any]]:
-    """The same index with every single position as an array of rank 0."""
-    out: list[Any] = []
-    values: list[Any] = []
-    for entry, value in indexing._with_operands(template, operands):
-        if type(entry) is Fixed:
-            out.append(Picked())
-            values.append(np.int32(entry.position))
-        elif type(entry) is At:
-            out.append(Picked())
-            values.append(value)
-        else:
-            out.append(entry)
-            values += [value] if value is not None else []
-    return tuple(out), values
+def _read(x: Any, *operands: Any, template: Template, options: Options, fill_value: Any) -> Any:
+    if not any(type(entry) is Picked for entry in template.entries):
+        return indexing.select(x, *operands, template=template)
+    return indexing.gather(
+        x,
+        template,
+        operands,
+        mode=options.mode,
+        fill_value=fill_value,
+        wrap=options.wrap_negative_indices,
+        indices_are_sorted=options.indices_are_sorted,
+        unique_indices=options.unique_indices,
+    )
 
 
-def _update(x: Any, index: Any, values: Any, kind: str, options: dict[str, Any]) -> Any:
-    _check_options(kind, options)
+_read_program = native_program(_read, ("template", "options", "fill_value"))
+
+
+def _update(x: Any, index: Any, values: Any, kind: str, options: Options) -> Any:
     if isinstance(values, (list, tuple)):
-        values = np.asarray(values)
-    masked = _masked(x, index, values, kind)
-    if masked is not None:
-        return masked
+        values = creation.asarray(values)
+    _check_lossless(x, values, kind)
+    if _is_mask_of_equals(x, index, values):
+        run = _masked_program if current.value is eager.EAGER else _masked
+        return run(x, index, values, kind=kind)
+    dims = aval_of(x).shape
     x, template, operands = indexing.parse(x, index, dynamic=indexing.is_eager())
-    if _out_of_range(aval_of(x).shape, index):
-        options = {**options, "mode": options.get("mode")}
-        if options["mode"] in (None, "drop", "fill"):
-            return shape.copy(x) if isinstance(x, Tracer) else x
-    settings = tuple(sorted(options.items()))
-    if current.value is eager.EAGER:
-        return _update_program(
-            x, values, *operands, template=template, kind=kind, settings=settings
-        )
-    return _apply(x, values, *operands, template=template, kind=kind, settings=settings)
+    run = _update_program if current.value is eager.EAGER else _updated
+    out = run(x, values, *operands, template=template, kind=kind, options=options)
+    return out if aval_of(out).shape == dims else shape.reshape(out, dims)
 
 
-def _out_of_range(dims: Sequence[int], index: Any) -> bool:
-    """Whether a known position of the index is out of range: then updates are dropped."""
-    items = index if type(index) is tuple else (index,)
-    if any(item is Ellipsis or item is None or not indexing.has_value(item) for item in items):
-        items = tuple(i for i in items if indexing.has_value(i)) if len(items) == 1 else items
-    position = 0
-    for item in items:
-        if item is Ellipsis:
-            return False
-        if isinstance(item, (int, np.integer)) and not isinstance(item, (bool, np.bool_)):
-            if not -dims[position] <= item < dims[position]:
-                return True
-        position += item is not None
-    return False
+def _check_lossless(x: Any, values: Any, kind: str) -> None:
+    """Warns where the values lose something by becoming of the array's dtype."""
+    own, given = aval_of(x), aval_of(values)
+    if own.dtype == given.dtype or dtypes.lattice_result_type(own, given)[0] == own.dtype:
+        return
+    warnings.warn(
+        message(
+            f"at[...].{kind}",
+            "the values are converted to the array's dtype, which loses something.",
+            got={"array": own, "values": given},
+            fix="convert them with astype",
+        ),
+        FutureWarning,
+        stacklevel=4,
+    )
 
 
-def _masked(x: Any, index: Any, values: Any, kind: str) -> Any:
-    """The update under a traced mask of the array's shape and a value that broadcasts to it."""
-    if not isinstance(index, Tracer) or index.dtype != dtypes.bool_ or index.concrete() is not None:
-        return None
-    if index.shape != aval_of(x).shape or aval_of(values).ndim:
-        return None
-    value = _as_dtype_of(values, x, kind)
-    new = _COMBINE[kind](x, value)
-    if aval_of(new).shape != aval_of(x).shape:
-        new = shape.broadcast_in_dim(new, aval_of(x).shape, ())
-    return choice.select_n(index, x, new)
+def _as_dtype_of(values: Any, x: Any) -> Any:
+    return promotion.convert(values, aval_of(x).dtype, weak=False)
 
 
-def _check_options(kind: str, options: dict[str, Any]) -> None:
-    known = {
-        "indices_are_sorted",
-        "unique_indices",
-        "mode",
-        "fill_value",
-        "wrap_negative_indices",
-        "out_sharding",
-    }
-    unknown = sorted(set(options) - known)
-    if unknown:
-        raise TypeError(
-            message(
-                f"at[...].{kind}",
-                f"unknown keyword arguments {unknown}.",
-                expected=f"some of {sorted(known)}",
-            )
-        )
+def _is_mask_of_equals(x: Any, index: Any, values: Any) -> bool:
+    """Whether the index is a mask, and every place where it is true gets the same values."""
+    if not isinstance(index, (Array, Tracer, np.ndarray)) or index.dtype != dtypes.bool_:
+        return False
+    if not index.ndim or aval_of(values).ndim > aval_of(x).ndim - index.ndim:
+        return False
+    indexing.check_mask(index.shape, aval_of(x))
+    return True
 
 
-def _as_dtype_of(values: Any, x: Any, kind: str) -> Any:
-    """Values in the dtype of the array; a warning where that loses what they are."""
-    dtype = aval_of(x).dtype
-    given = aval_of(values)
-    if given.dtype == dtype:
-        return convert.convert_element_type(values, dtype) if given.weak_type else values
-    if not given.weak_type or dtypes.lattice_result_type(x, values)[0] != dtype:
-        joined = dtypes.lattice_result_type(x, values)[0]
-        if joined != dtype:
-            warnings.warn(
-                message(
-                    f"at[...].{kind}",
-                    "the values are converted to the array's dtype, which loses something.",
-                    got={"array": aval_of(x), "values": given},
-                    fix="convert them with astype",
-                ),
-                FutureWarning,
-                stacklevel=4,
-            )
-    return convert.convert_element_type(values, dtype)
+def _masked(x: Any, mask: Any, values: Any, *, kind: str) -> Any:
+    """`x` updated where a mask over its leading dimensions holds."""
+    dims = aval_of(x).shape
+    rank = aval_of(mask).ndim
+    values = _fitted(_as_dtype_of(values, x), dims[rank:], (), dims, range(rank, len(dims)))
+    mask = shape.broadcast_in_dim(mask, dims, range(rank))
+    return choice.select_n(mask, x, _COMBINE[kind](x, values))
 
 
-def _apply(
-    x: Any, values: Any, *operands: Any, template: Template, kind: str, settings: Any
+_masked_program = native_program(_masked, ("kind",))
+
+
+def _updated(
+    x: Any, values: Any, *operands: Any, template: Template, kind: str, options: Options
 ) -> Any:
     """`x` updated at a parsed index."""
-    options = dict(settings)
-    values = _as_dtype_of(values, x, kind)
-    entries = [e for e in template if type(e) is not New]
-    in_range = all(
-        type(e) in (Fixed, From)
-        or (type(e) is Range and e.step == 1)
-        or (type(e) is At and e.checked)
-        for e in entries
-    )
-    values = _fit(x, values, template, operands)
-    if in_range:
-        return _write_region(x, values, template, entries, operands, kind)
+    values = _as_dtype_of(values, x)
+    if all(
+        type(entry) is not Picked and (type(entry) is not Range or entry.step == 1)
+        for entry in template.entries
+    ):
+        return _write_box(x, values, template, operands, kind)
     return _scatter(x, values, template, operands, kind, options)
 
 
-_update_program = native_program(_apply, ("template", "kind", "settings"))
+_update_program = native_program(_updated, ("template", "kind", "options"))
 
 
-def _fit(x: Any, values: Any, template: Template, operands: Sequence[Any]) -> Any:
-    """Values repeated to the shape of the selection, and without its new dimensions."""
-    selected = selected_shape(x, template, operands)
+def _fitted(
+    values: Any, selected: Shape, made: Shape, target: Shape, places: Sequence[int]
+) -> Any:
+    """Values for a selection, repeated to another shape.
+
+    Args:
+        values: an array that broadcasts to the selection.
+        selected: the shape of the selection without its new dimensions.
+        made: where the new dimensions stand.
+        target: the shape of the result.
+        places: the dimension of the result for each dimension of `selected`.
+
+    Raises:
+        ValueError: the values do not broadcast to the selection.
+    """
+    whole = list(selected)
+    for d in made:
+        whole.insert(d, 1)
     given = aval_of(values).shape
-    while len(given) > len(selected) and given[0] == 1:
-        values = shape.squeeze(values, (0,))
-        given = given[1:]
-    lead = len(selected) - len(given)
-    fits = lead >= 0 and all(
-        a in (1, b) for a, b in zip(given, selected[lead:], strict=True)
-    )
-    if not fits:
+    lead = len(whole) - len(given)
+    if lead < 0 or any(m not in (1, n) for m, n in zip(given, whole[lead:], strict=True)):
         raise ValueError(
             message(
                 "at[...]",
                 "the values do not fit the selection.",
-                got={"values": aval_of(values), "selection": selected},
+                got={"values": aval_of(values), "selection": tuple(whole)},
                 expected="values that broadcast to the shape of x[index]",
             )
         )
-    if given != selected:
-        values = shape.broadcast_in_dim(
-            values, selected, tuple(range(lead, len(selected)))
-        )
-    made = _made(template, operands)
-    return shape.squeeze(values, made) if made else values
+    dropped = [d - lead for d in made if d >= lead]
+    values = shape.squeeze(values, dropped) if dropped else values
+    missing = len(selected) - aval_of(values).ndim
+    return shape.broadcast_in_dim(values, target, places[missing:])
 
 
-def _made(template: Template, operands: Sequence[Any]) -> tuple[int, ...]:
-    if any(type(e) is Picked for e in template):
-        return indexing.new_dimensions(template, indexing.layout_of(template, operands))
-    kept = [e for e in template if type(e) not in (At, Fixed)]
-    return tuple(i for i, e in enumerate(kept) if type(e) is New)
-
-
-def selected_shape(x: Any, template: Template, operands: Sequence[Any]) -> tuple[int, ...]:
-    """The shape of `x[index]` for a parsed index."""
-    sizes = [e.size for e in template if type(e) in (Range, From)]  # type: ignore[union-attr]
-    if any(type(e) is Picked for e in template):
-        layout = indexing.layout_of(template, operands)
-        sizes[layout.front : layout.front] = layout.block
-    for position in _made(template, operands):
-        sizes.insert(position, 1)
-    return tuple(sizes)
-
-
-def _write_region(
-    x: Any,
-    values: Any,
-    template: Template,
-    entries: Sequence[Any],
-    operands: Sequence[Any],
-    kind: str,
+def _write_box(
+    x: Any, values: Any, template: Template, operands: Sequence[Any], kind: str
 ) -> Any:
     """Writes a box that is known to be in range."""
-    dims = aval_of(x).shape
-    given = iter(operands)
-    starts, sizes = [], []
-    for entry, n in zip(entries, dims, strict=True):
-        if type(entry) in (At, From):
-            starts.append(next(given))
-            sizes.append(getattr(entry, "size", 1))
-        elif type(entry) is Fixed:
-            starts.append(entry.position)
-            sizes.append(1 if n else 0)
+    starts: list[Any] = []
+    sizes: list[int] = []
+    kept: list[int] = []
+    dims = iter(aval_of(x).shape)
+    for entry, operand in indexing.with_operands(template, operands):
+        if type(entry) is New:
+            continue
+        size = next(dims)
+        if type(entry) in (Fixed, At):
+            starts.append(entry.position if type(entry) is Fixed else operand)
+            sizes.append(1)
+            continue
+        kept.append(len(starts))
+        if type(entry) is Whole:
+            starts.append(0)
+            sizes.append(size)
         else:
-            starts.append(entry.start)
+            starts.append(entry.start if type(entry) is Range else operand)
             sizes.append(entry.size)
+    made = indexing.layout_of(template, operands).made
+    values = _fitted(values, tuple(sizes[d] for d in kept), made, tuple(sizes), kept)
     if 0 in sizes:
         return x
-    if aval_of(values).shape != tuple(sizes):
-        values = shape.reshape(values, tuple(sizes))
     if kind != "set":
         old = slicing.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
         values = _COMBINE[kind](old, values)
@@ -355,91 +330,33 @@ def _write_region(
 
 
 def _scatter(
-    x: Any,
-    values: Any,
-    template: Template,
-    operands: Sequence[Any],
-    kind: str,
-    options: dict[str, Any],
+    x: Any, values: Any, template: Template, operands: Sequence[Any], kind: str, options: Options
 ) -> Any:
-    """Scatters values: every dimension that is not whole is indexed by an array."""
+    """Scatters values over windows of `x`."""
     dims = aval_of(x).shape
-    pairs = [(e, v) for e, v in indexing._with_operands(template, operands) if type(e) is not New]
-    picked = any(type(e) is Picked for e, _ in pairs)
-    layout = indexing.layout_of(template, operands) if picked else indexing.Layout((), (), 0)
-    block = len(layout.block)
-    columns, indexed, window = [], [], []
-    ranges = [
-        (d, e, v) for d, (e, v) in enumerate(pairs) if _is_partial(e, dims[d])
-    ]
-    lead = (*layout.block, *(e.size for _, e, _ in ranges))
-    for d, (entry, value) in enumerate(pairs):
-        if type(entry) in (Picked, At, Fixed):
-            single = np.int32(entry.position) if type(entry) is Fixed else value
-            own = aval_of(single).ndim
-            column = _column(single, dims[d], lead, range(block - own, block))
-        elif _is_partial(entry, dims[d]):
-            axis = block + [r[0] for r in ranges].index(d)
-            column = _column(_positions(entry, value), dims[d], lead, [axis])
-        else:
-            window.append(d)
-            continue
-        indexed.append(d)
-        columns.append(column)
-    index = columns[0] if len(columns) == 1 else shape.concatenate(columns, len(lead))
-    values = _arrange(values, pairs, layout, [r[0] for r in ranges], window)
-    numbers = scattering.ScatterDimensionNumbers(
-        update_window_dims=tuple(range(len(lead), len(lead) + len(window))),
-        inserted_window_dims=tuple(indexed),
-        scatter_dims_to_operand_dims=tuple(indexed),
+    windows = indexing.windows_of(
+        dims, template, operands, wrap=options.wrap_negative_indices
+    )
+    rank = len(windows.shape)
+    values = _fitted(values, windows.shape, windows.made, windows.shape, range(rank))
+    mode = scattering.GatherScatterMode.from_any(options.mode)
+    if 0 in windows.shape or 0 in dims:
+        return x
+    # Single positions and rising ranges come in order, and only once.
+    ordered = not any(
+        aval_of(v).ndim if type(e) is Picked else type(e) is Range and e.step < 0
+        for e, v in indexing.with_operands(template, operands)
     )
     return _SCATTER[kind](
         x,
-        index,
+        windows.starts,
         values,
-        numbers,
-        indices_are_sorted=bool(options.get("indices_are_sorted", False)),
-        unique_indices=bool(options.get("unique_indices", False)),
-        mode=options.get("mode"),
+        scattering.ScatterDimensionNumbers(
+            update_window_dims=windows.offsets,
+            inserted_window_dims=windows.collapsed,
+            scatter_dims_to_operand_dims=windows.indexed,
+        ),
+        indices_are_sorted=options.indices_are_sorted or ordered,
+        unique_indices=options.unique_indices or ordered,
+        mode=mode,
     )
-
-
-def _is_partial(entry: Any, size: int) -> bool:
-    return type(entry) is From or (
-        type(entry) is Range and (entry.size, entry.step) != (size, 1)
-    )
-
-
-def _positions(entry: Any, start: Any) -> Any:
-    if type(entry) is From:
-        offsets = np.arange(entry.size, dtype=np.int32)
-        return binary.add(convert.convert_element_type(start, np.dtype(np.int32)), offsets)
-    return (entry.start + entry.step * np.arange(entry.size)).astype(np.int32)
-
-
-def _column(positions: Any, size: int, lead: tuple[int, ...], dims: Any) -> Any:
-    """Positions as an array (*lead, 1), running along `dims` of it."""
-    if aval_of(positions).dtype != np.int32:
-        positions = convert.convert_element_type(positions, np.dtype(np.int32))
-    positions = indexing.wrapped(positions, size)
-    return shape.broadcast_in_dim(positions, (*lead, 1), tuple(dims))
-
-
-def _arrange(
-    values: Any, pairs: Any, layout: Any, ranges: Sequence[int], window: Sequence[int]
-) -> Any:
-    """Values of a selection with the block first, then partial, then whole dimensions."""
-    block = len(layout.block)
-    place: dict[int, int] = {}
-    position = 0 if layout.front or not block else block
-    for d, (entry, _) in enumerate(pairs):
-        if block and layout.front and position == layout.front:
-            position += block
-        if type(entry) in (Range, From):
-            place[d] = position
-            position += 1
-    first = [d for d in range(aval_of(values).ndim) if d not in place.values()]
-    order = [*first, *(place[d] for d in ranges), *(place[d] for d in window)]
-    return shape.transpose(values, order)
-
-

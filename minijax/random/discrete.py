@@ -151,13 +151,17 @@ def randint(
 def _integer_bound(bound: Any) -> Any:
     """A bound as a value of an integer dtype."""
     if isinstance(bound, int):
-        default = dtypes.default_int_dtype()
-        limits = dtypes.iinfo(default)
-        if not limits.min <= bound <= limits.max:
+        limit = 1 << (8 * dtypes.default_int_dtype().itemsize - 1)
+        if not -limit <= bound < limit:
             raise OverflowError(
-                message("random.randint", "a bound is too large.", got=f"{bound} for {default}")
+                message(
+                    "random.randint",
+                    "a bound does not fit the default integer dtype.",
+                    got=str(bound),
+                    fix="a bound of another dtype, such as numpy.uint32(bound)",
+                )
             )
-        return scalar(int(bound), default)
+        return int(bound)
     if dtypes.issubdtype(aval_of(bound).dtype, np.integer):
         return bound
     return convert.convert_element_type(bound, dtypes.default_int_dtype())
@@ -303,13 +307,8 @@ def _categorical(
         noisy = binary.add(noise, lax_shape.broadcast_to_rank(logits, len(noise_dims)))
         return reduction.argmax(noisy, lead + axis, dtypes.default_int_dtype())
     noisy = binary.add(gumbel_samples(key, aval.shape, aval.dtype, mode), logits)
-    chosen = _largest(shaping.moveaxis(noisy, axis, -1), math.prod(dims[:lead]))
+    _, chosen = sorting.top_k(shaping.moveaxis(noisy, axis, -1), math.prod(dims[:lead]))
     return lax_shape.reshape(shaping.moveaxis(chosen, -1, 0), dims)
-
-
-def _largest(x: Any, count: int) -> Any:
-    """The positions of the largest elements along the last dimension."""
-    return convert.convert_element_type(sorting.top_k(x, count)[1], dtypes.default_int_dtype())
 
 
 @sampler("permutation")
@@ -444,10 +443,7 @@ def _choice(
         picked = slicing.slice_in_dim(mixed, 0, count, axis=axis)
         own = aval_of(mixed).shape
         return lax_shape.reshape(picked, (*own[:axis], *dims, *own[axis + 1 :]))
-    if p is None:
-        index = randint(key, dims, 0, size)
-    else:
-        index = _weighted(key, p, dims, replace, mode)
+    index = randint(key, dims, 0, size) if p is None else _weighted(key, p, dims, replace, mode)
     if a is None:
         return index
     if not size:
@@ -466,8 +462,9 @@ def _weighted(key: Any, p: Any, dims: Shape, replace: bool, mode: str) -> Any:
         level = binary.mul(last, binary.sub(scalar(1, dtype), u))
         return selection.searchsorted(total, level)
     noise = gumbel_samples(key, (size,), dtype, mode)
-    chosen = _largest(binary.add(noise, unary.log(p)), math.prod(dims))
-    return lax_shape.reshape(chosen, dims)
+    _, chosen = sorting.top_k(binary.add(noise, unary.log(p)), math.prod(dims))
+    index = convert.convert_element_type(chosen, dtypes.default_int_dtype())
+    return lax_shape.reshape(index, dims)
 
 
 @sampler("geometric")

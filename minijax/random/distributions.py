@@ -48,10 +48,13 @@ def check_shape(name: str, given: Any, *params: Any) -> Shape:
     Raises:
         ValueError: the parameters do not fit the shape.
     """
-    needed = lax_shape.broadcast_shapes(*(aval_of(p).shape for p in params))
+    shapes = [aval_of(param).shape for param in params]
+    needed = lax_shape.broadcast_shapes(*shapes) if any(shapes) else ()
     if given is None:
         return needed
     dims = canonicalize_shape(given, f"random.{name} shape")
+    if not needed:
+        return dims
     lead = len(dims) - len(needed)
     if lead < 0 or any(n not in (1, d) for n, d in zip(needed, dims[lead:], strict=True)):
         raise ValueError(
@@ -107,9 +110,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     Raises:
         ValueError: the dtype is no unsigned integer.
     """
-    wanted = check_kind(
-        "bits", dtype, np.unsignedinteger, "an unsigned integer", np.dtype(np.uint32)
-    )
+    default = dtypes.default_uint_dtype()
+    wanted = check_kind("bits", dtype, np.unsignedinteger, "an unsigned integer", default)
     return _bits(key, canonicalize_shape(shape, "random.bits shape"), wanted)
 
 
@@ -311,7 +313,8 @@ def gumbel_samples(key: Any, dims: Shape, dtype: Any, mode: str) -> Any:
         return unary.neg(unary.log(unary.neg(unary.log(u))))
     coarse, fine = two_uniforms(key, dims, dtype)
     # Where the sample is small enough to hold them, the second draw gives it more bits.
-    finer = binary.add(binary.add(coarse, binary.mul(scalar(dtypes.finfo(dtype).eps, dtype), fine)), tiny)
+    step = scalar(dtypes.finfo(dtype).eps, dtype)
+    finer = binary.add(binary.add(coarse, binary.mul(step, fine)), tiny)
     u = select(binary.ge(coarse, scalar(0.5, dtype)), coarse, finer)
     return unary.neg(unary.log(unary.neg(unary.log1p(unary.neg(u)))))
 

@@ -335,8 +335,8 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Implementation:
 
 
 def _make(seed: Any, impl: Any, name: str, dtype: Any = None) -> Any:
-    if isinstance(seed, (int, np.integer)):
-        seed = _known_seed(int(seed), name)
+    if isinstance(seed, (int, np.int64, np.uint64)):
+        seed = _known_seed(seed, name)
     aval = aval_of(seed)
     if dtypes.is_extended(aval.dtype):
         raise TypeError(message(name, "a key was given in place of a seed.", got=str(aval)))
@@ -349,10 +349,10 @@ def _make(seed: Any, impl: Any, name: str, dtype: Any = None) -> Any:
     return random_seed_p.bind(seed, impl=resolve_impl(impl, name, dtype))
 
 
-def _known_seed(seed: int, name: str) -> Any:
-    if not -(2**63) <= seed < 2**64:
+def _known_seed(seed: int | np.integer[Any], name: str) -> Any:
+    if isinstance(seed, int) and not -(2**63) <= seed < 2**63:
         raise OverflowError(message(name, "the seed does not fit 64 bits.", got=str(seed)))
-    wide = np.array(seed & (2**64 - 1), np.uint64)
+    wide = np.array(int(seed) & (2**64 - 1), np.uint64)
     if config.enable_x64.value:
         return wide.view(np.int64)[()]
     return wide.astype(np.uint32).view(np.int32)[()]
@@ -385,10 +385,17 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802  mirrors jax.r
 def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
     """Keys of the new style, and whether they were given in the old style.
 
+    Args:
+        name: the public function that the user called.
+        keys: what the user gave.
+        single: whether it must be one key.
+
     Raises:
         TypeError: `keys` are no random keys.
         ValueError: there are several where one is needed.
     """
+    if type(keys) is ExtendedArray and len(keys.buffer.aval.shape) == 1:
+        return keys, False
     aval = aval_of(keys)
     if dtypes.issubdtype(aval.dtype, dtypes.prng_key):
         wrapped, old = keys, False

@@ -242,15 +242,16 @@ def double_sided_maxwell(
 ) -> Any:
     """Samples of the Maxwell distribution with a random sign, scaled and moved.
 
-    Shapes: key[], float[s], float[s] -> float[*shape, *s].
+    Shapes: key[], float[s], float[s] -> float[*shape, *s], where `shape` is s by default.
     Source: mirrors jax.random.double_sided_maxwell (0.10).
 
     Raises:
         ValueError: the dtype is no float, or the parameters do not fit each other.
     """
     wanted = check_float("double_sided_maxwell", dtype)
-    dims = canonicalize_shape(shape, "random.double_sided_maxwell shape")
-    dims += check_shape("double_sided_maxwell", None, loc, scale)
+    each = check_shape("double_sided_maxwell", None, loc, scale)
+    dims = canonicalize_shape(shape, "random.double_sided_maxwell shape") or each
+    dims += each
     return _double_sided_maxwell(key, loc, scale, dims, wanted)
 
 

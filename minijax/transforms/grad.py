@@ -19,7 +19,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import DebugInfo, Jaxpr
 from minijax.core.trace import Tracer
 from minijax.interpreters import eager, evaluation, partial_eval, staging, transpose
-from minijax.interpreters import jvp as forward
+from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.structural import instantiate, zeros
 from minijax.interpreters.tangents import Zero
 from minijax.transforms import flattening
@@ -112,7 +112,7 @@ def jvp(
         )
     names = tree.argument_paths(flat.in_tree, flattening.parameter_names(fun))
     dots = [_checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)]
-    outs, out_dots = forward.jvp_flat(flat, leaves, dots, f"jvp of {name}")
+    outs, out_dots = jvp_flat(flat, leaves, dots, f"jvp of {name}")
     if has_aux:
         value_tree, count, aux = _split_aux(flat.out_tree, outs)
         made = list(map(instantiate, out_dots[:count]))
@@ -354,13 +354,13 @@ def value_and_grad(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         positions, single = flattening.normalize_argnums(_name, argnums, len(args))
         chosen = [args[i] for i in positions]
-        held = _with_held_arguments(fun, args, kwargs, positions)
+        held = with_held_arguments(fun, args, kwargs, positions)
         leaves, flat = _flat(_Aux(_name, held) if has_aux else held, chosen)
         avals = flattening.avals_of(leaves, lambda: _paths(fun, flat.in_tree, positions), _name)
         for i, aval in enumerate(avals):
             if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
                 place = _paths(fun, flat.in_tree, positions)[i]
-                _check_input(_name, place, aval, holomorphic, allow_int)
+                check_input(_name, place, aval, holomorphic, allow_int)
         nonzero = [dtypes.issubdtype(aval.dtype, np.inexact) for aval in avals]
         lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(_name, fun))
         out_tree, count, aux = flat.out_tree, len(lin.outs), None
@@ -389,7 +389,7 @@ def _paths(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
     return flattening.debug_info("grad", fun, in_tree, positions).arg_names or ()
 
 
-def _with_held_arguments(
+def with_held_arguments(
     fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int]
 ) -> Callable[..., Any]:
     """`fun` of the arguments at `positions` alone."""
@@ -404,7 +404,12 @@ def _with_held_arguments(
     return held
 
 
-def _check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: bool) -> None:
+def check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: bool) -> None:
+    """Refuses an argument of `grad` or `jacrev` whose dtype cannot be differentiated.
+
+    Raises:
+        TypeError: it cannot.
+    """
     dtype = aval.dtype
     if dtypes.is_extended(dtype):
         if not allow_int:

@@ -43,7 +43,7 @@ def jacfwd(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         positions, single = flattening.normalize_argnums("jacfwd", argnums, len(args))
         chosen = tuple(args[i] for i in positions)
-        held = grad._with_held_arguments(fun, args, kwargs, positions)
+        held = grad.with_held_arguments(fun, args, kwargs, positions)
         for x in tree.leaves(chosen):
             _check_dtype("jacfwd", aval_of(x), holomorphic, real_only=True)
 
@@ -86,8 +86,8 @@ def jacrev(
         for place, x in zip(_names(chosen), tree.leaves(chosen), strict=True):
             aval = aval_of(x)
             if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
-                grad._check_input("jacrev", place, aval, holomorphic, allow_int)
-        held = grad._with_held_arguments(fun, args, kwargs, positions)
+                grad.check_input("jacrev", place, aval, holomorphic, allow_int)
+        held = grad.with_held_arguments(fun, args, kwargs, positions)
         results = grad.vjp(held, *chosen, has_aux=has_aux)
         out, pull = results[0], results[1]
         for y in tree.leaves(out):

@@ -180,7 +180,7 @@ class JitFunction:
         info = self.debug_info(in_tree, positions)
         function = self.function
         if statics:
-            function = _with_statics(function, statics, positions or ())
+            function = with_statics(function, statics, positions or ())
         flat = flattening.FlatFunction(function, in_tree, self.name)
         with statistics.timed("trace", "tracing", self.name):
             jaxpr, consts = staging.stage(flat, avals, info)
@@ -261,7 +261,7 @@ def _any_finished(values: Sequence[Any]) -> bool:
     return any(isinstance(x, Tracer) and x.trace.finished for x in values)
 
 
-def _with_statics(
+def with_statics(
     function: Callable[..., Any], statics: Any, positions: Sequence[int]
 ) -> Callable[..., Any]:
     """`function` of its dynamic arguments alone."""

@@ -43,7 +43,7 @@ def make_jaxpr(
         fixed = {i % len(args) for i in static} if args else set()
         positions = [i for i in range(len(args)) if i not in fixed]
         statics = tuple((i, type(args[i]), args[i]) for i in sorted(fixed))
-        function = jit._with_statics(fun, statics, positions) if statics else fun
+        function = jit.with_statics(fun, statics, positions) if statics else fun
         dynamic = tuple(args[i] for i in positions)
         leaves, in_tree = tree.flatten((dynamic, kwargs))
         info = flattening.debug_info("make_jaxpr", fun, in_tree, positions)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
@@ -61,10 +61,63 @@ def vmap(
         )
     _check_axis_leaves("in_axes", in_axes)
     _check_axis_leaves("out_axes", out_axes)
-    name = flattening.function_name(fun)
+    mapped = _Mapped(fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name)
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return mapped.call(args, kwargs)
+
+    return call
+
+
+class _Mapped(NamedTuple):
+    """A function to map, and how."""
+
+    function: Callable[..., Any]
+    in_axes: Any
+    out_axes: Any
+    axis_name: Any
+    axis_size: int | None
+    spmd_axis_name: Any
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs the function once on whole batches."""
+        fun = self.function
+        leaves, in_tree = tree.flatten((args, kwargs))
+        axes = self._axes_of(args, kwargs, in_tree, len(leaves))
+        avals = flattening.avals_of(leaves, lambda: _paths(fun, in_tree), "vmap")
+        dims = [
+            _canonical(fun, in_tree, i, axis, aval)
+            for i, (axis, aval) in enumerate(zip(axes, avals, strict=True))
+        ]
+        size = _batch_size(fun, in_tree, avals, dims, self.axis_size)
+        name = flattening.function_name(fun)
+        flat = flattening.FlatFunction(fun, in_tree, name)
+        outs, out_dims = batching.batch_flat(
+            flat,
+            size,
+            leaves,
+            dims,
+            axis_name=self.axis_name,
+            spmd_axis_name=self.spmd_axis_name,
+            function_name=f"vmap of {name}",
+        )
+        wanted = (
+            [self.out_axes] * len(outs)
+            if type(self.out_axes) is int
+            else tree.flatten_axes("vmap out_axes", flat.out_tree, self.out_axes)
+        )
+        placed = [
+            _place(fun, flat.out_tree, i, out, dim, axis, size)
+            for i, (out, dim, axis) in enumerate(zip(outs, out_dims, wanted, strict=True))
+        ]
+        return tree.unflatten(flat.out_tree, placed)
+
+    def _axes_of(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], in_tree: Any, count: int
+    ) -> Sequence[int | None]:
+        """The axis of each leaf, from the prefix that the user gave."""
+        in_axes = self.in_axes
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 message(
@@ -74,41 +127,12 @@ def vmap(
                     fix="keyword arguments are always mapped over dimension 0",
                 )
             )
-        leaves, in_tree = tree.flatten((args, kwargs))
-        axes_tree = (in_axes, 0)
-        axes = (
-            [in_axes] * len(leaves)
-            if type(in_axes) is int and not kwargs
-            else tree.flatten_axes("vmap in_axes", in_tree, axes_tree, tupled_args=True)
+        if type(in_axes) is int and not kwargs:
+            return [in_axes] * count
+        axes: Sequence[int | None] = tree.flatten_axes(
+            "vmap in_axes", in_tree, (in_axes, 0), tupled_args=True
         )
-        avals = flattening.avals_of(leaves, lambda: _paths(fun, in_tree), "vmap")
-        dims = [
-            _canonical(fun, in_tree, i, a, x)
-            for i, (a, x) in enumerate(zip(axes, avals, strict=True))
-        ]
-        size = _batch_size(fun, in_tree, avals, dims, axis_size)
-        flat = flattening.FlatFunction(fun, in_tree, name)
-        outs, out_dims = batching.batch_flat(
-            flat,
-            size,
-            leaves,
-            dims,
-            axis_name=axis_name,
-            spmd_axis_name=spmd_axis_name,
-            function_name=f"vmap of {name}",
-        )
-        wanted = (
-            [out_axes] * len(outs)
-            if type(out_axes) is int
-            else tree.flatten_axes("vmap out_axes", flat.out_tree, out_axes)
-        )
-        placed = [
-            _place(fun, flat.out_tree, i, out, dim, axis, size)
-            for i, (out, dim, axis) in enumerate(zip(outs, out_dims, wanted, strict=True))
-        ]
-        return tree.unflatten(flat.out_tree, placed)
-
-    return mapped
+        return axes
 
 
 def _check_axis_leaves(name: str, axes: Any) -> None:

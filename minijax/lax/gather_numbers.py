@@ -1,0 +1,210 @@
+"""How gathers and scatters find their windows: dimension numbers, modes, and checks of both.
+
+A gather's numbers and a scatter's say the same in the same order, hence
+`ScatterDimensionNumbers(*numbers)` is the scatter that writes what a gather reads.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import Shape, ShapedArray
+from minijax.core.errors import message
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to indices out of range.  Mirrors jax.lax.GatherScatterMode (0.10).
+
+    CLIP moves the window to the nearest place inside; FILL_OR_DROP reads a fill value and drops
+    updates; PROMISE_IN_BOUNDS says that there are none; ONE_HOT is FILL_OR_DROP here.
+    """
+
+    CLIP = 1
+    FILL_OR_DROP = 2
+    PROMISE_IN_BOUNDS = 3
+    ONE_HOT = 4
+
+    @staticmethod
+    def from_any(mode: Any) -> GatherScatterMode:
+        """The mode that a string names; FILL_OR_DROP for None.
+
+        Raises:
+            ValueError: there is no such mode.
+        """
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        if mode not in _MODES:
+            raise ValueError(
+                message(
+                    "lax.GatherScatterMode",
+                    f"unknown mode {mode!r}.",
+                    expected="'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'",
+                )
+            )
+        return _MODES[mode]
+
+
+_MODES = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How dimensions of a gather's operand, indices and result belong together.
+
+    Mirrors jax.lax.GatherDimensionNumbers (0.10).
+
+    Attributes:
+        offset_dims: dimensions of the result that run over the window.
+        collapsed_slice_dims: dimensions of the operand that the window does not keep; size 1.
+        start_index_map: the operand's dimension that each component of an index is for.
+        operand_batching_dims: dimensions of the operand that run along with the indices.
+        start_indices_batching_dims: dimensions of the indices that they run along with.
+    """
+
+    offset_dims: Shape
+    collapsed_slice_dims: Shape
+    start_index_map: Shape
+    operand_batching_dims: Shape = ()
+    start_indices_batching_dims: Shape = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How dimensions of a scatter's operand, indices and updates belong together.
+
+    Mirrors jax.lax.ScatterDimensionNumbers (0.10).
+
+    Attributes:
+        update_window_dims: dimensions of the updates that run over the window.
+        inserted_window_dims: dimensions of the operand in which the window has size 1.
+        scatter_dims_to_operand_dims: the operand's dimension of each component of an index.
+        operand_batching_dims: dimensions of the operand that run along with the indices.
+        scatter_indices_batching_dims: dimensions of the indices that they run along with.
+    """
+
+    update_window_dims: Shape
+    inserted_window_dims: Shape
+    scatter_dims_to_operand_dims: Shape
+    operand_batching_dims: Shape = ()
+    scatter_indices_batching_dims: Shape = ()
+
+
+Numbers = GatherDimensionNumbers | ScatterDimensionNumbers
+
+
+def shifted(dims: Sequence[int], by: int = 1) -> Shape:
+    """Dimension numbers moved by a new leading dimension."""
+    return tuple(d + by for d in dims)
+
+
+def window_sizes(x: ShapedArray, updates: ShapedArray, n: ScatterDimensionNumbers) -> Shape:
+    """The window's size in each dimension of the operand."""
+    single = (*n.inserted_window_dims, *n.operand_batching_dims)
+    window = iter(updates.shape[d] for d in n.update_window_dims)
+    return tuple(1 if d in single else next(window) for d in range(x.ndim))
+
+
+def gathered_type(
+    x: ShapedArray, indices: ShapedArray, n: GatherDimensionNumbers, slice_sizes: Shape
+) -> ShapedArray:
+    """The type of a gather's result.
+
+    Raises:
+        ValueError: the indices are no integers.
+        TypeError: shapes and dimension numbers do not fit.
+    """
+    facts = {"operand": x, "indices": indices, "slice_sizes": slice_sizes, "numbers": n}
+    _check_indices("lax.gather", indices)
+    problem = _problem_of_numbers(x, indices, n)
+    gone = (*n.collapsed_slice_dims, *n.operand_batching_dims)
+    if problem is None and len(slice_sizes) != x.ndim:
+        problem = "slice_sizes must have one entry for each dimension of the operand."
+    if problem is None and any(not 0 <= m <= k for m, k in zip(slice_sizes, x.shape, strict=True)):
+        problem = "the window must fit into the operand."
+    if problem is None and any(slice_sizes[d] > 1 for d in gone):
+        problem = "collapsed and batching dimensions must have slice size 1."
+    if problem is not None:
+        raise TypeError(message("lax.gather", problem, got=facts))
+    window = iter(m for d, m in enumerate(slice_sizes) if d not in gone)
+    batch = iter(indices.shape[:-1])
+    rank = indices.ndim - 1 + len(n.offset_dims)
+    return x.with_shape(
+        tuple(next(window) if d in n.offset_dims else next(batch) for d in range(rank))
+    )
+
+
+def check_scatter(
+    name: str,
+    x: ShapedArray,
+    indices: ShapedArray,
+    updates: ShapedArray,
+    n: ScatterDimensionNumbers,
+) -> None:
+    """Refuses operands of a scatter that do not fit together.
+
+    Raises:
+        ValueError: the indices are no integers.
+        TypeError: dtypes, shapes and dimension numbers do not fit.
+    """
+    facts = {"operand": x, "indices": indices, "updates": updates, "numbers": n}
+    _check_indices(name, indices)
+    if x.dtype != updates.dtype:
+        raise TypeError(message(name, "operand and updates have different dtypes.", got=facts))
+    problem = _problem_of_numbers(x, indices, n)
+    if problem is None and updates.ndim != indices.ndim - 1 + len(n.update_window_dims):
+        problem = "the rank of the updates must be that of the indices but one, plus the window's."
+    if problem is None:
+        rest = tuple(m for d, m in enumerate(updates.shape) if d not in n.update_window_dims)
+        if rest != indices.shape[:-1]:
+            problem = "the updates must have the indices' leading dimensions."
+        elif any(m > k for m, k in zip(window_sizes(x, updates, n), x.shape, strict=True)):
+            problem = "the window of the updates must fit into the operand."
+    if problem is not None:
+        raise TypeError(message(name, problem, got=facts))
+
+
+def _check_indices(name: str, indices: ShapedArray) -> None:
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError(message(name, "indices must be integers.", got={"indices": indices}))
+
+
+def _problem_of_numbers(x: ShapedArray, indices: ShapedArray, n: Numbers) -> str | None:
+    """What is wrong with dimension numbers for an operand and indices of these types, if any."""
+    window, single, index_map, batching, index_batching = n
+    fields = n._fields
+    if not indices.ndim or indices.shape[-1] != len(index_map):
+        return (
+            "the last dimension of the indices must have one component for each entry of "
+            f"{fields[2]}."
+        )
+    leading = indices.ndim - 1
+    bounds = (leading + len(window), x.ndim, x.ndim, x.ndim, leading)
+    ascending = (True, True, False, True, False)
+    for field, dims, bound, ordered in zip(fields, n, bounds, ascending, strict=True):
+        expected = sorted(set(dims)) if ordered else dims
+        if (
+            any(not 0 <= d < bound for d in dims)
+            or list(dims) != list(expected)
+            or len(set(dims)) != len(dims)
+        ):
+            kind = "ascending" if ordered else "distinct"
+            return f"{field} must hold {kind} dimensions from 0 to {bound - 1}."
+    for field, dims in ((fields[1], single), (fields[2], index_map)):
+        if not set(dims).isdisjoint(batching):
+            return f"{field} and {fields[3]} must have no dimension in common."
+    if len(window) + len(single) + len(batching) != x.ndim:
+        return f"{fields[0]}, {fields[1]} and {fields[3]} must make up the operand's dimensions."
+    sizes = [x.shape[d] for d in batching]
+    if sizes != [indices.shape[d] for d in index_batching]:
+        return f"{fields[3]} and {fields[4]} must pair up dimensions of equal sizes."
+    return None

@@ -1,0 +1,270 @@
+"""Functions of functions: what works on vectors or numbers, applied to whole arrays."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import tree
+from minijax.core.errors import message
+from minijax.lax.shape import squeeze
+from minijax.numpy.creation import asarray
+from minijax.numpy.promotion import check_array
+from minijax.numpy.selection import where
+from minijax.numpy.shaping import canonical_axes, expand_dims
+from minijax.transforms.vmap import vmap
+
+_CoreDims = tuple[tuple[str, ...], ...]
+_LIST = r"\((?:[A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)?\)"
+_SIGNATURE = re.compile(rf"{_LIST}(?:,{_LIST})*->{_LIST}(?:,{_LIST})*")
+
+
+def _parse_signature(signature: str) -> tuple[_CoreDims, _CoreDims]:
+    """The names of the core dimensions of arguments and of results."""
+    text = signature.replace(" ", "")
+    if _SIGNATURE.fullmatch(text) is None:
+        raise ValueError(
+            message(
+                "numpy.vectorize",
+                "the signature is not understood.",
+                got=repr(signature),
+                expected="core dimensions of arguments and results, such as '(n,m),(m)->(n)'",
+            )
+        )
+    sides = [
+        tuple(
+            tuple(name for name in found[1:-1].split(",") if name)
+            for found in re.findall(_LIST, side)
+        )
+        for side in text.split("->")
+    ]
+    return sides[0], sides[1]
+
+
+def _check_core_dims(
+    dims: tuple[str, ...], shape: tuple[int, ...], sizes: dict[str, int], what: str
+) -> None:
+    """Checks the core dimensions of an argument or result, and remembers their sizes."""
+    fits = len(shape) == len(dims)
+    for name, size in zip(dims, shape, strict=False):
+        fits = fits and sizes.setdefault(name, size) == size
+    if not fits:
+        raise ValueError(
+            message(
+                "numpy.vectorize",
+                f"{what} does not fit the signature.",
+                got={"core shape": shape, "signature": f"({','.join(dims)})", "sizes": sizes},
+            )
+        )
+
+
+def vectorize(
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """A function that maps `pyfunc` over whole arrays, which are broadcast together.
+
+    Args:
+        pyfunc: a function of numbers, or of arrays with the signature's core dimensions.
+        excluded: positions and names of arguments that are passed as they are.
+        signature: the core dimensions of arguments and results, such as "(n,m),(m)->(n)"; all
+            scalars by default.
+
+    Source:     mirrors jax.numpy.vectorize.
+
+    Raises:
+        ValueError: the signature is not understood; when called, arguments or results do not fit.
+    """
+    places = {i for i in excluded if isinstance(i, int)}
+    if any(isinstance(i, int) and i < 0 for i in places):
+        raise ValueError(
+            message("numpy.vectorize", "excluded positions count from 0.", got=repr(excluded))
+        )
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        mapped = [i for i, x in enumerate(args) if i not in places and x is not None]
+        by_name = [key for key in kwargs if key not in excluded]
+
+        def call(*arrays: Any) -> Any:
+            given = list(args)
+            for i, x in zip(mapped, arrays, strict=False):
+                given[i] = x
+            named = dict(zip(by_name, arrays[len(mapped) :], strict=True))
+            return pyfunc(*given, **{**kwargs, **named})
+
+        arrays = [args[i] for i in mapped] + [kwargs[key] for key in by_name]
+        return _map_over(call, arrays, signature)
+
+    return vectorized
+
+
+def _map_over(function: Callable[..., Any], args: Sequence[Any], signature: str | None) -> Any:
+    arrays = [asarray(check_array("vectorize", x)) for x in args]
+    inputs: _CoreDims = ((),) * len(arrays)
+    outputs: _CoreDims | None = None
+    if signature is not None:
+        inputs, outputs = _parse_signature(signature)
+    if len(inputs) != len(arrays):
+        raise TypeError(
+            message(
+                "numpy.vectorize",
+                "the number of arguments does not fit the signature.",
+                got=f"{len(arrays)} arguments for {signature}",
+            )
+        )
+    sizes: dict[str, int] = {}
+    loops = []
+    for i, (x, dims) in enumerate(zip(arrays, inputs, strict=True)):
+        split = x.ndim - len(dims)
+        _check_core_dims(dims, x.shape[max(split, 0) :], sizes, f"argument {i}")
+        loops.append(x.shape[:split])
+    if outputs is not None:
+        function = _checked(function, outputs, sizes)
+    loop = np.broadcast_shapes(*loops)
+    for place in reversed(range(len(loop))):
+        # Counted from the core, so that arguments of lower rank line up at the end.
+        depth = len(loop) - place
+        axes = tuple(0 if len(own) >= depth and own[-depth] != 1 else None for own in loops)
+        size = loop[place]
+        if any(axis is not None for axis in axes):
+            function = vmap(function, in_axes=axes)
+        else:
+            function = _repeated(function, size)
+    return function(*(_without_ones(x, own) for x, own in zip(arrays, loops, strict=True)))
+
+
+def _without_ones(x: Any, loop: tuple[int, ...]) -> Any:
+    """Dimensions of size 1 are not mapped over: each call takes the whole."""
+    return squeeze(x, [d for d, n in enumerate(loop) if n == 1])
+
+
+def _repeated(function: Callable[..., Any], size: int) -> Callable[..., Any]:
+    """Results with a new leading dimension that nothing is mapped over."""
+
+    def call(*args: Any) -> Any:
+        return tree.map(lambda x: expand_dims(x, 0), function(*args))
+
+    return call if size == 1 else vmap(function, in_axes=None, axis_size=size)
+
+
+def _checked(
+    function: Callable[..., Any], outputs: _CoreDims, sizes: dict[str, int]
+) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        out = function(*args)
+        results = out if isinstance(out, (tuple, list)) else (out,)
+        if len(results) != len(outputs) or (len(outputs) > 1) != isinstance(out, (tuple, list)):
+            raise TypeError(
+                message(
+                    "numpy.vectorize",
+                    "the number of results does not fit the signature.",
+                    got=f"{len(results)} results",
+                    expected=f"{len(outputs)}",
+                )
+            )
+        known = dict(sizes)
+        for i, (x, dims) in enumerate(zip(results, outputs, strict=True)):
+            _check_core_dims(dims, np.shape(x), known, f"result {i}")
+        return out
+
+    return call
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """A function of vectors, applied to all vectors along `axis`; results stand in its place.
+
+    Shapes:     arr: T[.., n, ..] -> U[.., *t, ..], where func1d maps T[n] to U[t].
+    Source:     mirrors jax.numpy.apply_along_axis.
+
+    Raises:
+        ValueError: the axis is out of range.
+    """
+    arr = asarray(check_array("apply_along_axis", arr))
+    (axis,) = canonical_axes("apply_along_axis", axis, arr.ndim)
+    function: Callable[..., Any] = functools.partial(_call_first, func1d, args, kwargs)
+    # From the inside out: dimensions behind the axis come after the results' own ones.
+    for i in range(1, arr.ndim - axis):
+        function = vmap(function, in_axes=i, out_axes=-1)
+    for _ in range(axis):
+        function = vmap(function, in_axes=0, out_axes=0)
+    return function(arr)
+
+
+def _call_first(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], x: Any
+) -> Any:
+    return function(x, *args, **kwargs)
+
+
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+    """A reducing function, applied over one axis after another; reduced ones stay, with size 1.
+
+    Source:     mirrors jax.numpy.apply_over_axes.
+
+    Raises:
+        ValueError: the function changes the number of dimensions by more than the reduced one.
+    """
+    a = asarray(check_array("apply_over_axes", a))
+    for axis in canonical_axes("apply_over_axes", axes, a.ndim):
+        found = func(a, axis)
+        if found.ndim == a.ndim - 1:
+            found = expand_dims(found, axis)
+        if found.ndim != a.ndim:
+            raise ValueError(
+                message(
+                    "numpy.apply_over_axes",
+                    "the function must keep all dimensions, or drop the one it reduces.",
+                    got=f"{a.ndim} dimensions before, {found.ndim} after",
+                )
+            )
+        a = found
+    return a
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """Values by case: of the last function whose condition holds, or of one more function, or 0.
+
+    Args:
+        x: the argument.
+        condlist: the conditions, arrays of the shape of `x`.
+        funclist: functions or numbers, one for each condition, and perhaps one for the rest.
+        args: more arguments for the functions.
+        kw: keyword arguments for the functions.
+
+    Shapes:     x: T[s] -> T[s].
+    Source:     mirrors jax.numpy.piecewise.
+
+    Raises:
+        ValueError: the numbers of conditions and functions do not fit.
+    """
+    x = asarray(check_array("piecewise", x))
+    conditions = [asarray(c).astype(bool) for c in condlist]
+    functions = list(funclist)
+    if len(functions) == len(conditions):
+        functions.append(0)
+    if len(functions) != len(conditions) + 1:
+        raise ValueError(
+            message(
+                "numpy.piecewise",
+                "there must be a function for each condition, and at most one more.",
+                got=f"{len(conditions)} conditions, {len(funclist)} functions",
+            )
+        )
+
+    def values(function: Any) -> Any:
+        found = function(x, *args, **kw) if callable(function) else function
+        return asarray(found).astype(x.dtype)
+
+    result = values(functions[-1])
+    for condition, function in zip(conditions, functions, strict=False):
+        result = where(condition, values(function), result)
+    return result

@@ -1,0 +1,36 @@
+"""The figures of `recorded.json`, and how ours are compared with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+FIGURES: dict[str, Any] = json.loads(Path(__file__).with_name("recorded.json").read_text())
+
+
+def figure(name: str, *, x64: bool = False) -> np.ndarray:
+    """What JAX answered to a call."""
+    entry = FIGURES["x64" if x64 else "x32"][name]
+    dtype = getattr(ml_dtypes, entry["dtype"], None) or entry["dtype"]
+    return np.frombuffer(bytes.fromhex(entry["bytes"]), dtype).reshape(entry["shape"])
+
+
+def ulps_apart(x: np.ndarray, y: np.ndarray) -> int:
+    """The largest distance of two arrays, counted in floats between; equal bits are 0 apart."""
+    if np.iscomplexobj(x):
+        return max(ulps_apart(x.real.copy(), y.real.copy()), ulps_apart(x.imag.copy(), y.imag.copy()))
+    ranks = [_rank(array) for array in (x, y)]
+    return max((abs(int(a) - int(b)) for a, b in zip(*ranks, strict=True)), default=0)
+
+
+def _rank(x: np.ndarray) -> np.ndarray:
+    """The place of each float among all floats; of each integer, itself."""
+    if x.dtype.kind in "biu":
+        return x.ravel()
+    signed = x.ravel().view(f"int{8 * x.dtype.itemsize}").astype(object)
+    lowest = 1 << (8 * x.dtype.itemsize - 1)
+    return np.array([s if s >= 0 else -(s + lowest) for s in signed], object)

@@ -1,0 +1,229 @@
+"""What `tests/random/recorded.json` records of JAX: calls by name, on any library of its API.
+
+A call takes the module `random` of the library and a key.  `record.py` runs all of them on JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+Call = Callable[[Any, Any], Any]
+
+FLOATS = ("float16", "bfloat16", "float32")
+INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
+SEED = 42
+
+SEEDS: dict[str, Any] = {
+    "0": 0,
+    "1": 1,
+    "-1": -1,
+    "2**31-1": 2**31 - 1,
+    "2**31": 2**31,
+    "2**32-1": 2**32 - 1,
+    "2**32": 2**32,
+    "2**40+5": 2**40 + 5,
+    "-2**31": -(2**31),
+    "-2**40": -(2**40),
+    "2**63-1": 2**63 - 1,
+    "-2**63": -(2**63),
+    "True": True,
+    "int8 -3": np.int8(-3),
+    "uint8 200": np.uint8(200),
+    "int64 2**40+5": np.int64(2**40 + 5),
+    "uint64 2**63": np.uint64(2**63),
+}
+
+# Of a shape and a dtype alone.
+PLAIN = (
+    "uniform",
+    "normal",
+    "gumbel",
+    "exponential",
+    "laplace",
+    "logistic",
+    "cauchy",
+    "maxwell",
+    "rademacher",
+)
+
+
+def _plain(name: str, shape: tuple[int, ...], dtype: str) -> Call:
+    return lambda random, key: getattr(random, name)(key, shape, dtype)
+
+
+def _calls_of_plain() -> dict[str, Call]:
+    shapes = ((), (5,), (2, 3), (0, 2))
+    return {f"{name} {dims}": _plain(name, dims, "float32") for name in PLAIN for dims in shapes}
+
+
+def _calls_of_dtypes(
+    floats: Sequence[str], complexes: Sequence[str], integers: Sequence[str]
+) -> dict[str, Call]:
+    calls = {f"{name} {dtype}": _plain(name, (7,), dtype) for name in PLAIN for dtype in floats}
+    calls |= {f"normal {dtype}": _plain("normal", (5,), dtype) for dtype in complexes}
+    for dtype in integers:
+        calls[f"rademacher {dtype}"] = _plain("rademacher", (7,), dtype)
+        if dtype.startswith("u"):
+            calls[f"bits {dtype}"] = _plain("bits", (2, 3), dtype)
+        info = np.iinfo(dtype)
+        # Bounds are given in the default integer dtype.
+        largest = min(int(info.max), 2 ** (max(info.bits, 32) - 1) - 1)
+        calls[f"randint {dtype} small"] = _randint(3, 17, dtype)
+        calls[f"randint {dtype} whole"] = _randint(int(info.min), largest, dtype)
+    for name, call in PARAMETRIC.items():
+        # NumPy itself cannot make an array of bfloat16 by name.
+        of_array = "array" in name
+        calls |= {
+            f"{name} {d}": _of_dtype(call, d) for d in floats if not (of_array and d == "bfloat16")
+        }
+    return calls
+
+
+def _randint(low: Any, high: Any, dtype: str) -> Call:
+    return lambda random, key: random.randint(key, (2, 3), low, high, dtype)
+
+
+def _calls_of_randint() -> dict[str, Call]:
+    calls = {}
+    for dtype in ("int8", "uint8", "int16", "uint16"):
+        calls[f"randint {dtype} beyond"] = _randint(-(10**6), 10**6, dtype)
+    rows = np.array([[0], [10]], np.int32), np.array([2, 30, 1000], np.int32)
+    calls["randint arrays"] = _randint(*rows, "int32")
+    calls["randint empty interval"] = _randint(5, 5, "int32")
+    calls["randint int8 bounds"] = _randint(np.int8(-128), np.int8(127), "int32")
+    calls["randint float bounds"] = _randint(0.0, 10.5, "int32")
+    return calls
+
+
+_ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
+_WEIGHTS = np.array([0.1, 0, 0.4, 0.2, 0.3], np.float32)
+_HALVES = np.array([0.5, 0.25], np.float16)
+
+DISCRETE: dict[str, Call] = {
+    "bernoulli": lambda random, key: random.bernoulli(key, 0.3, (7,)),
+    "bernoulli default": lambda random, key: random.bernoulli(key),
+    "bernoulli of array": lambda random, key: random.bernoulli(key, _WEIGHTS),
+    "bernoulli of broadcast array": lambda random, key: random.bernoulli(key, _WEIGHTS, (3, 5)),
+    "bernoulli of float16": lambda random, key: random.bernoulli(key, _HALVES, (5, 2)),
+    "bernoulli high": lambda random, key: random.bernoulli(key, 0.3, (7,), mode="high"),
+    "categorical": lambda random, key: random.categorical(key, np.log(_ROWS + 1)),
+    "categorical of axis": lambda random, key: random.categorical(key, _ROWS, axis=0),
+    "categorical of shape": lambda random, key: random.categorical(key, _ROWS, shape=(4, 2)),
+    "categorical of many": lambda random, key: random.categorical(key, _ROWS, 0, (2, 2, 3)),
+    "categorical once each": lambda random, key: random.categorical(
+        key, _ROWS, shape=(3, 2), replace=False
+    ),
+    "categorical high": lambda random, key: random.categorical(key, _ROWS, mode="high"),
+    "categorical float16": lambda random, key: random.categorical(key, _HALVES, shape=(6,)),
+    "permutation of range": lambda random, key: random.permutation(key, 9),
+    "permutation of nothing": lambda random, key: random.permutation(key, 0),
+    "permutation of vector": lambda random, key: random.permutation(key, _WEIGHTS),
+    "permutation of rows": lambda random, key: random.permutation(key, _ROWS),
+    "permutation of columns": lambda random, key: random.permutation(key, _ROWS, -1),
+    "permutation in rows": lambda random, key: random.permutation(key, _ROWS, 1, True),
+    "permutation of 3000": lambda random, key: random.permutation(key, 3000)[:20],
+    "choice": lambda random, key: random.choice(key, 9, (2, 3)),
+    "choice of array": lambda random, key: random.choice(key, _WEIGHTS, (4,)),
+    "choice of columns": lambda random, key: random.choice(key, _ROWS, (2, 2), axis=1),
+    "choice once each": lambda random, key: random.choice(key, 9, (2, 3), replace=False),
+    "choice of columns once each": lambda random, key: random.choice(
+        key, _ROWS, (3, 1), False, axis=1
+    ),
+    "choice weighted": lambda random, key: random.choice(key, 5, (3, 4), p=_WEIGHTS),
+    "choice weighted once each": lambda random, key: random.choice(
+        key, 5, (4,), False, _WEIGHTS
+    ),
+    "choice weighted high": lambda random, key: random.choice(
+        key, 5, (4,), False, _WEIGHTS, mode="high"
+    ),
+    "choice of nothing": lambda random, key: random.choice(key, _WEIGHTS[:0], (0, 2)),
+    "geometric": lambda random, key: random.geometric(key, 0.3, (7,)),
+    "geometric of array": lambda random, key: random.geometric(key, _HALVES, (3, 2)),
+    "geometric int8": lambda random, key: random.geometric(key, 0.1, (5,), "int8"),
+    "gumbel high": lambda random, key: random.gumbel(key, (7,), mode="high"),
+    "gumbel high float16": lambda random, key: random.gumbel(key, (7,), "float16", mode="high"),
+}
+
+PARAMETRIC: dict[str, Callable[[Any, Any, str], Any]] = {
+    "uniform bounds": lambda random, key, d: random.uniform(key, (7,), d, -2, 3.5),
+    "uniform array": lambda random, key, d: random.uniform(
+        key, (3, 2), d, np.array([0, 1], d), np.array([[1], [5], [9]], d)
+    ),
+    "truncated_normal": lambda random, key, d: random.truncated_normal(key, -1.5, 2, (7,), d),
+    "truncated_normal array": lambda random, key, d: random.truncated_normal(
+        key, np.array([-9, 1.5], d), np.array([-1, 1.625], d), (3, 2), d
+    ),
+    "rayleigh": lambda random, key, d: random.rayleigh(key, 2, (7,), d),
+    "rayleigh array": lambda random, key, d: random.rayleigh(key, np.array([1, 2], d), (3, 2), d),
+    "pareto": lambda random, key, d: random.pareto(key, 1.5, (7,), d),
+    "lognormal": lambda random, key, d: random.lognormal(key, 0.5, (7,), d),
+    "triangular": lambda random, key, d: random.triangular(key, -1, 0.5, 2, (7,), d),
+    "triangular array": lambda random, key, d: random.triangular(
+        key, np.array([-1, 0], d), 0.5, 2, (3, 2), d
+    ),
+    "wald": lambda random, key, d: random.wald(key, 1.5, (7,), d),
+    "weibull_min": lambda random, key, d: random.weibull_min(key, 2, 1.5, (7,), d),
+    "double_sided_maxwell": lambda random, key, d: random.double_sided_maxwell(
+        key, 1, 2.0, (7,), d
+    ),
+    "double_sided_maxwell array": lambda random, key, d: random.double_sided_maxwell(
+        key, np.array([1, 2], d), 2.0, (3,), d
+    ),
+}
+
+KEYS: dict[str, Call] = {
+    "split": lambda random, key: random.key_data(random.split(key)),
+    "split 5": lambda random, key: random.key_data(random.split(key, 5)),
+    "split 0": lambda random, key: random.key_data(random.split(key, 0)),
+    "split (2, 3)": lambda random, key: random.key_data(random.split(key, (2, 3))),
+    "split of split": lambda random, key: random.key_data(
+        random.split(random.split(key, 3)[1], 2)
+    ),
+    "fold_in 0": lambda random, key: random.key_data(random.fold_in(key, 0)),
+    "fold_in 7": lambda random, key: random.key_data(random.fold_in(key, 7)),
+    "fold_in 2**32-1": lambda random, key: random.key_data(random.fold_in(key, 2**32 - 1)),
+    "fold_in int64": lambda random, key: random.key_data(random.fold_in(key, np.int64(-1))),
+    "fold_in of fold_in": lambda random, key: random.key_data(
+        random.fold_in(random.fold_in(key, 1), 2)
+    ),
+    "normal of fold_in of split": lambda random, key: random.normal(
+        random.fold_in(random.split(key)[0], 3), (4,)
+    ),
+    "bits over 2**16": lambda random, key: random.bits(key, (70000,))[65530:65550],
+}
+
+
+def _of_dtype(call: Callable[[Any, Any, str], Any], dtype: str) -> Call:
+    return lambda random, key: call(random, key, dtype)
+
+
+def _of_seed(seed: Any, style: str) -> Call:
+    return lambda random, key: random.key_data(getattr(random, style)(seed))
+
+
+_OF_SEEDS = {
+    f"{style} {name}": _of_seed(seed, style)
+    for name, seed in SEEDS.items()
+    for style in ("key", "PRNGKey")
+}
+
+CALLS: dict[str, Call] = {
+    **_calls_of_plain(),
+    **_calls_of_dtypes(FLOATS, ("complex64",), INTEGERS),
+    **_calls_of_randint(),
+    **DISCRETE,
+    **KEYS,
+    **_OF_SEEDS,
+}
+
+CALLS_X64: dict[str, Call] = {
+    **_calls_of_dtypes(("float64",), ("complex128",), ("int64", "uint64")),
+    **{name: call for name, call in _calls_of_randint().items() if "bounds" not in name},
+    **DISCRETE,
+    **KEYS,
+    **_OF_SEEDS,
+}
+"""Calls for programs with 64-bit types."""
