@@ -68,7 +68,7 @@ class Primitive:
         """The parameters that jaxprs print, as they print them."""
         return {
             k: v
-            for k, v in params.items()
+            for k, v in sorted(params.items())
             if k not in self.hidden_params and (v != () or k not in self.hidden_when_empty)
         }
 

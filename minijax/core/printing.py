@@ -1,7 +1,8 @@
 """The text of jaxprs, in JAX's notation.
 
 Input: a jaxpr.  Output: `{ lambda consts ; inputs. let equations in (outputs,) }`.
-Variables are named a, b, … in order of appearance; a variable that nobody reads is `_`.
+Variables are named a, b, … in order of appearance; a variable that nobody reads is `_`.  A jaxpr
+that several equations hold is written once, in front: `let name = {…} in`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from minijax.core import source
 
@@ -35,21 +38,23 @@ class _Names:
             self._names[key] = next(self._fresh)
         return self._names[key]
 
+    def of_atom(self, atom: Any) -> str:
+        """A variable's name, or a literal's value and type."""
+        if hasattr(atom, "value"):
+            return f"{literal_text(atom.value)}:{atom.aval.str_short()}"
+        return self.of(atom)
 
-def _atom(atom: Any, names: _Names) -> str:
-    if hasattr(atom, "value"):
-        return f"{_literal(atom.value)}:{atom.aval.str_short()}"
-    return names.of(atom)
+    def of_binder(self, var: Any, used: set[int] | None = None) -> str:
+        """A variable's name and type where it is bound; an underscore if nobody reads it."""
+        name = "_" if used is not None and id(var) not in used else self.of(var)
+        return f"{name}:{var.aval.str_short()}"
 
 
-def _literal(value: Any) -> str:
-    item = value.item() if hasattr(value, "item") else value
-    return str(item)
-
-
-def _binder(var: Any, names: _Names, used: set[int] | None = None) -> str:
-    name = "_" if used is not None and id(var) not in used else names.of(var)
-    return f"{name}:{var.aval.str_short()}"
+def literal_text(value: Any) -> str:
+    """A scalar, as briefly as its dtype allows."""
+    if isinstance(value, (np.floating, np.complexfloating)):
+        return str(value)
+    return str(value.item() if hasattr(value, "item") else value)
 
 
 def _used(jaxpr: Any) -> set[int]:
@@ -63,55 +68,106 @@ def _indent(text: str, by: int) -> str:
     return text.replace("\n", "\n" + " " * by)
 
 
-def param_text(value: Any) -> str:
-    """The text of one parameter of an equation."""
+def _as_jaxpr(value: Any) -> Any:
+    """The open jaxpr that a parameter is or holds, else None."""
     jaxpr = getattr(value, "jaxpr", value)
-    if hasattr(jaxpr, "eqns") and hasattr(jaxpr, "invars"):
-        return jaxpr_text(jaxpr)
-    if isinstance(value, tuple) and any(hasattr(getattr(v, "jaxpr", v), "eqns") for v in value):
-        return "(\n" + "\n".join(f"  {_indent(param_text(v), 2)}" for v in value) + "\n)"
-    if type(value).__module__ == "numpy" and hasattr(value, "name"):
-        return str(value.name)
-    if callable(value) and hasattr(value, "__name__"):
-        return str(value.__name__)
-    return str(value)
+    return jaxpr if hasattr(jaxpr, "eqns") and hasattr(jaxpr, "invars") else None
 
 
-def _params(params: dict[str, Any]) -> str:
-    items = [f"{k}={param_text(v)}" for k, v in sorted(params.items())]
-    if not items:
-        return ""
-    flat = f"[{' '.join(items)}]"
-    if "\n" not in flat and len(flat) < _WIDTH // 2 + 15:
-        return flat
-    return "[\n" + "\n".join(f"  {_indent(item, 2)}" for item in items) + "\n]"
+def _inner(jaxpr: Any) -> Iterator[tuple[Any, Any]]:
+    """Each equation that holds a jaxpr, with that jaxpr."""
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            for item in value if isinstance(value, tuple) else (value,):
+                held = _as_jaxpr(item)
+                if held is not None:
+                    yield eqn, held
 
 
-def eqn_text(
-    eqn: Any, names: _Names | None = None, used: set[int] | None = None, source_info: bool = False
-) -> str:
-    """The text of one equation."""
-    names = names or _Names()
-    outs = " ".join(_binder(v, names, used) for v in eqn.outvars)
-    args = " ".join(_atom(v, names) for v in eqn.invars)
-    shown = eqn.primitive.shown_params(eqn.params)
-    call = f"{eqn.primitive.name}{_params(shown)} {args}".rstrip()
-    text = f"{outs} = {call}" if outs else call
-    return f"{text}  # {source.summarize(eqn.source)}" if source_info else text
+class _Printer:
+    """Prints one jaxpr with those inside it."""
+
+    def __init__(self, source_info: bool) -> None:
+        self.source_info = source_info
+        self.shared: dict[int, str] = {}
+
+    def whole(self, jaxpr: Any) -> str:
+        """The jaxpr, after those that it holds several times."""
+        uses: dict[int, int] = {}
+        held: dict[int, tuple[Any, str]] = {}
+
+        def visit(outer: Any) -> None:
+            for eqn, inner in _inner(outer):
+                uses[id(inner)] = uses.get(id(inner), 0) + 1
+                if uses[id(inner)] == 1:
+                    visit(inner)
+                    held[id(inner)] = inner, str(eqn.params.get("name", "jaxpr"))
+
+        visit(jaxpr)
+        definitions = []
+        for key, (inner, name) in held.items():
+            if uses[key] > 1:
+                body = self.jaxpr(inner)
+                taken = self.shared.values()
+                names = itertools.chain([name], (f"{name}{i}" for i in itertools.count(1)))
+                self.shared[key] = next(n for n in names if n not in taken)
+                definitions.append(f"let {self.shared[key]} = {body} in\n")
+        return "".join(definitions) + self.jaxpr(jaxpr)
+
+    def param(self, value: Any) -> str:
+        """The text of one parameter of an equation."""
+        jaxpr = _as_jaxpr(value)
+        if jaxpr is not None:
+            return self.shared.get(id(jaxpr)) or self.jaxpr(jaxpr)
+        if isinstance(value, tuple) and any(_as_jaxpr(v) is not None for v in value):
+            return "(\n" + "\n".join(f"  {_indent(self.param(v), 2)}" for v in value) + "\n)"
+        if type(value).__module__ == "numpy" and hasattr(value, "name"):
+            return str(value.name)
+        if callable(value) and hasattr(value, "__name__"):
+            return str(value.__name__)
+        return str(value)
+
+    def params(self, eqn: Any) -> str:
+        """The parameters of an equation, in brackets."""
+        shown = eqn.primitive.shown_params(eqn.params)
+        items = [f"{key}={self.param(value)}" for key, value in shown.items()]
+        if not items:
+            return ""
+        flat = f"[{' '.join(items)}]"
+        if "\n" not in flat and len(flat) < _WIDTH // 2 + 15:
+            return flat
+        return "[\n" + "\n".join(f"  {_indent(item, 2)}" for item in items) + "\n]"
+
+    def eqn(self, eqn: Any, names: _Names, used: set[int] | None) -> str:
+        """The text of one equation."""
+        outs = " ".join(names.of_binder(v, used) for v in eqn.outvars)
+        args = " ".join(map(names.of_atom, eqn.invars))
+        call = f"{eqn.primitive.name}{self.params(eqn)} {args}".rstrip()
+        text = f"{outs} = {call}" if outs else call
+        return f"{text}  # {source.summarize(eqn.source)}" if self.source_info else text
+
+    def jaxpr(self, jaxpr: Any) -> str:
+        """The text of one jaxpr."""
+        names = _Names()
+        used = _used(jaxpr)
+        consts = " ".join(map(names.of_binder, jaxpr.constvars))
+        inputs = " ".join(map(names.of_binder, jaxpr.invars))
+        eqns = [self.eqn(eqn, names, used) for eqn in jaxpr.eqns]
+        outs = ", ".join(map(names.of_atom, jaxpr.outvars))
+        outs = f"({outs},)" if len(jaxpr.outvars) == 1 else f"({outs})"
+        head = f"{{ lambda {consts}; {inputs}. let" if consts else f"{{ lambda ; {inputs}. let"
+        flat = " ; ".join(eqns)
+        if "\n" not in flat and len(eqns) <= 1 and len(head) + len(flat) + len(outs) < _WIDTH:
+            return f"{head} {flat} in {outs} }}" if flat else f"{head} in {outs} }}"
+        body = "\n".join(f"    {_indent(text, 4)}" for text in eqns)
+        return f"{head}\n{body}\n  in {outs} }}"
+
+
+def eqn_text(eqn: Any) -> str:
+    """The text of one equation by itself."""
+    return _Printer(source_info=False).eqn(eqn, _Names(), None)
 
 
 def jaxpr_text(jaxpr: Any, *, source_info: bool = False, **_: Any) -> str:
     """The text of a jaxpr; with `source_info`, each equation shows the user's line."""
-    names = _Names()
-    used = _used(jaxpr)
-    consts = " ".join(_binder(v, names) for v in jaxpr.constvars)
-    inputs = " ".join(_binder(v, names, None) for v in jaxpr.invars)
-    eqns = [eqn_text(eqn, names, used, source_info) for eqn in jaxpr.eqns]
-    outs = ", ".join(_atom(v, names) for v in jaxpr.outvars)
-    outs = f"({outs},)" if len(jaxpr.outvars) == 1 else f"({outs})"
-    head = f"{{ lambda {consts}; {inputs}. let" if consts else f"{{ lambda ; {inputs}. let"
-    flat = " ; ".join(eqns)
-    if "\n" not in flat and len(eqns) <= 1 and len(head) + len(flat) + len(outs) < _WIDTH:
-        return f"{head} {flat} in {outs} }}" if flat else f"{head} in {outs} }}"
-    body = "\n".join(f"    {_indent(text, 4)}" for text in eqns)
-    return f"{head}\n{body}\n  in {outs} }}"
+    return _Printer(source_info).whole(jaxpr)

@@ -111,7 +111,7 @@ def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
             statistics.eager.hits += 1
         executable = program.executable_for(closed, args, options)
         outs = executable(args)
-        result = tuple(outs) if primitive.multiple_results else outs[0]
+        result = outs if primitive.multiple_results else outs[0]
         return result, fast_path(executable, len(args), result, args), False
 
     def python(*args: Any) -> Any:

@@ -141,7 +141,8 @@ class IntegerPow(Primitive):
         out = self.bind(x, y=y)
         if type(x_dot) is Zero or y == 0:
             return out, Zero.like(out)
-        return out, mul(x_dot, mul(integer_pow(x, y - 1), y))
+        below = x if y == 2 else integer_pow(x, y - 1)
+        return out, mul(x_dot, mul(y, below))
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, y: int

@@ -15,8 +15,18 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, convert, creation, choice, special, trigonometry, unary
-from minijax.lax import reduction
+from minijax.lax import (
+    arguments,
+    binary,
+    choice,
+    convert,
+    creation,
+    power,
+    reduction,
+    special,
+    trigonometry,
+    unary,
+)
 from minijax.numpy import contraction, elementary, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
@@ -232,7 +242,7 @@ def _halves(x: Any, axis: int) -> tuple[Any, Any]:
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x² + b)) / 2.  Mirrors jax.nn.squareplus (0.10)."""
     x = _float("squareplus", x)
-    return (x + unary.sqrt(x * x + b)) / 2
+    return (x + power.sqrt(x * x + b)) / 2
 
 
 @_activation
@@ -395,7 +405,7 @@ def standardize(
             variance = squares - mean * mean
         else:
             variance = reductions.mean((x - mean) ** 2, axis, keepdims=True, where=where)
-    return (x - mean) * unary.rsqrt(variance + epsilon)
+    return (x - mean) * power.rsqrt(variance + epsilon)
 
 
 @one_program(static=("num_classes", "dtype", "axis"))

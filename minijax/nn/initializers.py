@@ -6,25 +6,50 @@ Input: how the parameters shall vary.  Output: `init(key, shape, dtype) -> array
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from minijax import random
 from minijax.core import dtypes
-from minijax.core.aval import canonicalize_shape
+from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import message
 from minijax.lax import binary, creation
+from minijax.numpy.one_program import one_program
+from minijax.random import distributions
+from minijax.random.keys import as_keys
 
-Initializer = Callable[..., Any]
+
+class Initializer(Protocol):
+    """What makes parameters: a function of a key, a shape and a dtype."""
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        """The parameters."""
 
 
 def _dtype(dtype: Any, default: Any) -> np.dtype[Any]:
     chosen = default if dtype is None else dtype
     if chosen is None:
         return dtypes.default_float_dtype()
-    return dtypes.canonicalize_user_dtype(chosen, "nn.initializers")
+    wanted: np.dtype[Any] = dtypes.canonicalize_user_dtype(chosen, "nn.initializers")
+    return wanted
+
+
+@one_program(static=("distribution", "dims", "dtype"))
+def _samples(
+    key: Any, factor: Any, bounds: tuple[Any, ...], distribution: str, dims: Shape, dtype: Any
+) -> Any:
+    """Samples times a factor, which may be of another dtype."""
+    draw = getattr(distributions, f"{distribution}_samples")
+    return binary.mul(draw(key, *bounds, dims, dtype), factor)
+
+
+def _scaled_samples(
+    distribution: str, key: Any, factor: Any, shape: Any, dtype: np.dtype[Any], *bounds: Any
+) -> Any:
+    keys, _ = as_keys(f"nn.initializers.{distribution}", key)
+    dims = canonicalize_shape(shape, "nn.initializers shape")
+    return _samples(keys, np.asarray(factor).astype(dtype)[()], bounds, distribution, dims, dtype)
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
@@ -47,16 +72,12 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     return init
 
 
-def _scaled(samples: Any, factor: Any) -> Any:
-    return binary.mul(samples, np.asarray(factor).astype(samples.dtype)[()])
-
-
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Uniform on [0, scale).  Mirrors jax.nn.initializers.uniform (0.10)."""
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        return _scaled(random.uniform(key, shape, _dtype(dtype, default)), scale)
+        return _scaled_samples("uniform", key, scale, shape, _dtype(dtype, default), 0, 1)
 
     return init
 
@@ -66,7 +87,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        return _scaled(random.normal(key, shape, _dtype(dtype, default)), stddev)
+        return _scaled_samples("normal", key, stddev, shape, _dtype(dtype, default))
 
     return init
 
@@ -85,8 +106,8 @@ def truncated_normal(
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        samples = random.truncated_normal(key, lower, upper, shape, _dtype(dtype, default))
-        return _scaled(samples, stddev)
+        wanted = _dtype(dtype, default)
+        return _scaled_samples("truncated_normal", key, stddev, shape, wanted, lower, upper)
 
     return init
 
@@ -164,11 +185,11 @@ def variance_scaling(
         variance = np.asarray(scale / fans[mode], wanted)
         if distribution == "truncated_normal":
             stddev = np.sqrt(variance) / np.asarray(_TRUNCATED_STDDEV, wanted)
-            return _scaled(random.truncated_normal(key, -2, 2, dims, wanted), stddev)
+            return _scaled_samples("truncated_normal", key, stddev, dims, wanted, -2, 2)
         if distribution == "normal":
-            return _scaled(random.normal(key, dims, wanted), np.sqrt(variance))
+            return _scaled_samples("normal", key, np.sqrt(variance), dims, wanted)
         if distribution == "uniform":
-            return _scaled(random.uniform(key, dims, wanted, -1), np.sqrt(3 * variance))
+            return _scaled_samples("uniform", key, np.sqrt(3 * variance), dims, wanted, -1, 1)
         raise ValueError(
             message(
                 "nn.initializers.variance_scaling",

@@ -17,7 +17,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.logic import not_equal
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, inexact, promote_dtypes, promote_inexact
+from minijax.numpy.promotion import check_array, inexact, promote_dtypes, promote_inexact, strong
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import broadcast_to, flip, moveaxis
 

@@ -22,6 +22,7 @@ from minijax.interpreters import eager, evaluation, partial_eval, staging, trans
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.structural import instantiate, zeros
 from minijax.interpreters.tangents import Zero
+from minijax.lax import convert
 from minijax.transforms import flattening
 
 
@@ -212,6 +213,7 @@ class _PullBack(_Linear):
     def __call__(self, cotangent: Any) -> tuple[Any, ...]:
         call = self.call
         cts = self._check("vjp", cotangent, call.out_tree, call.out_avals)
+        cts = [like_primal(ct, aval) for ct, aval in zip(cts, call.out_avals, strict=True)]
         given = [ct for ct, nz in zip(cts, call.out_nonzero, strict=True) if nz]
         grads = iter(transpose.backward_pass(call.jaxpr, self.residuals, given))
         made = [
@@ -375,7 +377,7 @@ def value_and_grad(
             cts[0] = np.ones((), aval_of(value).dtype)[()]
         given = iter(transpose.backward_pass(lin.jaxpr, lin.residuals, cts))
         grads = [
-            instantiate(next(given)) if nz else zeros(aval.tangent_aval())
+            like_primal(instantiate(next(given)), aval) if nz else zeros(aval.tangent_aval())
             for nz, aval in zip(nonzero, avals, strict=True)
         ]
         result, _ = tree.unflatten(flat.in_tree, grads)
@@ -383,6 +385,14 @@ def value_and_grad(
         return ((value, aux), result) if has_aux else (value, result)
 
     return wrapped
+
+
+def like_primal(gradient: Any, aval: Any) -> Any:
+    """A gradient as weakly typed as the value that it belongs to."""
+    given = aval_of(gradient)
+    if given.weak_type == aval.weak_type:
+        return gradient
+    return convert.convert_to_type(gradient, given.dtype, aval.weak_type)
 
 
 def _paths(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
@@ -434,15 +444,6 @@ def check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: 
                 got={place: aval},
                 fix="pass a float (such as 3.0 in place of 3), differentiate with respect to "
                 "other arguments (argnums), or give allow_int=True",
-            )
-        )
-    if dtypes.issubdtype(dtype, np.complexfloating) and not holomorphic:
-        raise TypeError(
-            message(
-                name,
-                f"needs real inputs, but {place} is complex.",
-                got={place: aval},
-                fix="holomorphic=True for holomorphic functions, else minijax.vjp",
             )
         )
 

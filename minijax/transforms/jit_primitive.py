@@ -5,7 +5,7 @@ Transforming the call transforms the jaxpr, once however often the call is repea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
@@ -34,7 +34,9 @@ class Jit(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
-    hidden_params = frozenset({"donated_invars", "keep_unused", "device"})
+
+    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {"name": params["name"], "jaxpr": params["jaxpr"]}
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         eager.check_no_tracers(args)

@@ -17,8 +17,8 @@ G = np.array([[2.0, 1.0, -0.5], [1.5, 4.0, 2.0]], np.float32)
 I = np.array([[1, -2, 3], [4, 5, -6]], np.int32)  # noqa: E741  integers, beside F and G
 J = np.array([[2, 3, 1], [2, -2, 4]], np.int32)
 
-ON_FLOATS = "add sub mul truediv floordiv mod eq ne lt le gt ge".split()
-ON_INTEGERS = "and_ or_ xor lshift rshift".split()
+ON_FLOATS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "eq", "ne", "lt", "le", "gt", "ge"]
+ON_INTEGERS = ["and_", "or_", "xor", "lshift", "rshift"]
 
 
 @pytest.mark.feature("NP-01")

@@ -56,10 +56,8 @@ def test_sixteen_bits_are_summed_in_float32(name: str) -> None:
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "all", "any"])
 def test_reduction_counts_what_where_selects(name: str) -> None:
     mask = X[0, 0] > 0
-    found = getattr(jnp, name)(X, axis=1, where=mask)
-    with np.errstate(invalid="ignore"):
-        wanted = getattr(np, name)(X, axis=1, where=np.broadcast_to(mask, X.shape))
-    assert_close(found, wanted)
+    found = getattr(jnp, name)(X, axis=2, where=mask)
+    assert_close(found, getattr(np, name)(X, axis=2, where=np.broadcast_to(mask, X.shape)))
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
@@ -110,7 +108,7 @@ def test_sum_takes_a_dtype() -> None:
     assert jnp.sum(X, dtype="int32") == X.astype(np.int32).sum()
 
 
-@pytest.mark.parametrize("options", [{"ddof": 1}, {"correction": 1}, {"ddof": 2, "axis": 1}])
+@pytest.mark.parametrize("options", [{"ddof": 1}, {"correction": 1}, {"ddof": 2, "axis": 2}])
 def test_variance_takes_off_degrees_of_freedom(options: dict[str, int]) -> None:
     assert_close(jnp.var(X, **options), np.var(X, **options))
 
@@ -255,7 +253,13 @@ def test_reduction_gives_the_same_within_jit(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "gradient"),
-    [("sum", [1, 1]), ("mean", [0.5, 0.5]), ("prod", [3, 2]), ("max", [0, 1]), ("var", [-0.5, 0.5])],
+    [
+        ("sum", [1, 1]),
+        ("mean", [0.5, 0.5]),
+        ("prod", [3, 2]),
+        ("max", [0, 1]),
+        ("var", [-0.5, 0.5]),
+    ],
 )
 def test_gradient_of_reduction(name: str, gradient: list[float]) -> None:
     found = minijax.grad(getattr(jnp, name))(jnp.array([2.0, 3.0]))

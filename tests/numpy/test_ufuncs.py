@@ -292,7 +292,7 @@ def test_derivative_at_a_delicate_point(function: Any, point: float, slope: floa
 @pytest.mark.parametrize(
     ("function", "point", "curvature"),
     [
-        (jnp.sinc, 0.0, -np.pi**2 / 3),
+        (jnp.sinc, 0.0, -(np.pi**2) / 3),
         (jnp.i0, 0.0, 0.5),
         (lambda x: jnp.logaddexp(x, 1.0), 1.0, 0.25),
     ],

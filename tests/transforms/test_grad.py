@@ -131,9 +131,21 @@ def test_grad_argnums_out_of_range():
         jax.grad(lambda x: x, argnums=2)(1.0)
 
 
-def test_grad_of_complex_input_needs_holomorphic():
-    with pytest.raises(TypeError, match="complex"):
-        jax.grad(lambda z: jnp.real(z * z))(1.0 + 1j)
+def test_grad_of_complex_input_with_a_real_result():
+    z = jnp.complex64(3.0 + 4.0j)
+    np.testing.assert_allclose(jax.grad(lambda z: jnp.abs(z) ** 2)(z), 2 * np.conj(z), rtol=1e-6)
+    with pytest.raises(TypeError, match="real scalar"):
+        jax.grad(lambda z: z * z)(z)
+
+
+def test_grad_of_python_scalars_stays_weak():
+    assert jax.grad(lambda x: x**3)(2.0).weak_type
+    assert not jax.grad(lambda x: x**3)(jnp.float32(2.0)).weak_type
+
+
+@pytest.mark.parametrize("x", [0.0, 2.0, -30.0])
+def test_grad_of_softplus_is_the_sigmoid(x):
+    np.testing.assert_allclose(jax.grad(jax.nn.softplus)(x), 1 / (1 + np.exp(-x)), rtol=1e-5)
 
 
 def test_grad_holomorphic():

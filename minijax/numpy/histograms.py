@@ -1,0 +1,215 @@
+"""Histograms: how many elements, or how much weight of them, fall into each bin.
+
+A bin holds its lower edge; the last one holds its upper edge too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.errors import message
+from minijax.numpy import reductions, shaping
+from minijax.numpy.creation import asarray, ones, zeros
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_array, promote_dtypes, promote_inexact
+from minijax.numpy.ranges import linspace
+from minijax.numpy.selection import searchsorted, where
+
+
+def _is_count(bins: Any) -> bool:
+    return isinstance(bins, (int, np.integer))
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of the bins of a histogram.
+
+    Args:
+        a: the elements.
+        bins: how many bins of equal width; or the edges themselves.
+        range: the lowest and the highest edge; the extremes of the elements by default.
+        weights: have no influence.
+
+    Shapes:     a: T[s] -> T[bins + 1].
+    Dtypes:     inexact; integers become floats.
+    Source:     mirrors jax.numpy.histogram_bin_edges.
+
+    Raises:
+        NotImplementedError: `bins` is the name of a rule.
+        ValueError: `range` does not have two elements.
+    """
+    if isinstance(bins, str):
+        raise NotImplementedError(
+            message("numpy.histogram_bin_edges", "bins are counted, or given.", got=repr(bins))
+        )
+    if range is not None:
+        if np.shape(range) != (2,):
+            raise ValueError(
+                message("numpy.histogram_bin_edges", "a range has two ends.", got=repr(range))
+            )
+        range = tuple(range)
+    return _edges(
+        a, int(bins) if _is_count(bins) else None, None if _is_count(bins) else bins, range
+    )
+
+
+@one_program(static=("count",))
+def _edges(a: Any, count: int | None, edges: Any, limits: Any) -> Any:
+    a = asarray(check_array("histogram_bin_edges", a, "a"))
+    dtype = dtypes.to_inexact_dtype(a.dtype)
+    if count is None:
+        return asarray(edges).astype(dtype)
+    if limits is None:
+        limits = (a.min(), a.max()) if a.size else (0, 1)
+    low, high = (asarray(x).astype(dtype) for x in limits)
+    # A single value lies in the middle of a range of width 1.
+    flat = low == high
+    low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
+    return linspace(low, high, count + 1, dtype=dtype)
+
+
+def histogram(
+    a: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, Any]:
+    """How many elements fall into each bin, and the edges of the bins.
+
+    Args:
+        a: the elements.
+        bins: how many bins of equal width; or the edges.
+        range: the lowest and the highest edge; the extremes of the elements by default.
+        weights: what each element counts.
+        density: whether the result is a density, whose integral is 1.
+
+    Shapes:     a: T[s] -> T[bins], T[bins + 1].
+    Dtypes:     inexact; integers become floats.
+    Source:     mirrors jax.numpy.histogram.
+
+    Raises:
+        ValueError: the shape of the weights is not that of `a`.
+    """
+    check_array("histogram", a, "a")
+    if weights is not None and np.shape(weights) != np.shape(a):
+        raise ValueError(
+            message(
+                "numpy.histogram",
+                "there must be one weight for each element.",
+                got={"a": np.shape(a), "weights": np.shape(weights)},
+            )
+        )
+    edges = histogram_bin_edges(a, bins, range, weights)
+    return _counted(a, edges, weights, bool(density)), edges
+
+
+@one_program(static=("density",))
+def _counted(a: Any, edges: Any, weights: Any, density: bool) -> Any:
+    a, edges = (asarray(x) for x in promote_dtypes("histogram", a, edges, 1.0)[:2])
+    weights = ones(a.shape, a.dtype) if weights is None else asarray(weights)
+    counts = _sums_by_bin([shaping.ravel(a)], [edges], shaping.ravel(weights))
+    counts = counts.astype(dtypes.to_inexact_dtype(counts.dtype))
+    return counts / (edges[1:] - edges[:-1]) / counts.sum() if density else counts
+
+
+def _sums_by_bin(columns: Sequence[Any], edges: Sequence[Any], weights: Any) -> Any:
+    """The sums of weights over the bins into which points, given by coordinates, fall."""
+    sums = zeros(tuple(e.size - 1 for e in edges), weights.dtype)
+    places = []
+    for x, e in zip(columns, edges, strict=True):
+        inside = (x >= e[0]) & (x <= e[-1])
+        weights = where(inside, weights, 0)
+        places.append((searchsorted(e, x, side="right") - 1).clip(0, e.size - 2))
+    return sums.at[tuple(places)].add(weights)
+
+
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, Any, Any]:
+    """How many points of the plane fall into each bin, and the edges along both axes.
+
+    Shapes:     x: T[n], y: T[n] -> T[a, b], T[a + 1], T[b + 1].
+    Source:     mirrors jax.numpy.histogram2d.
+
+    Raises:
+        ValueError: the bins, ranges or weights do not fit the points.
+    """
+    if not _is_count(bins) and np.ndim(bins) == 1 and len(bins) not in {1, 2}:
+        bins = [bins, bins]
+    x, y = promote_inexact("histogram2d", x, y)
+    sample = shaping.moveaxis(asarray([x, y]), 0, 1)
+    counts, (x_edges, y_edges) = histogramdd(sample, bins, range, weights, density)
+    return counts, x_edges, y_edges
+
+
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, list[Any]]:
+    """How many points of a space fall into each bin, and the edges along all axes.
+
+    Args:
+        sample: a point in each row.
+        bins: how many bins along all axes; or for each axis a number, or its edges.
+        range: for each axis None, or the lowest and the highest edge.
+        weights: what each point counts.
+        density: whether the result is a density, whose integral is 1.
+
+    Shapes:     sample: T[n, d] -> T[b_1, .., b_d], T[b_i + 1] for each axis.
+    Dtypes:     int32 without weights and density.
+    Source:     mirrors jax.numpy.histogramdd.
+
+    Raises:
+        ValueError: the bins, ranges or weights do not fit the points.
+    """
+    sample = asarray(check_array("histogramdd", sample, "sample"))
+    if sample.ndim != 2:
+        raise ValueError(
+            message("numpy.histogramdd", "points are rows of a matrix.", got=str(sample.aval))
+        )
+    count, rank = sample.shape
+    per_axis = [bins] * rank if _is_count(bins) else list(bins)
+    limits = [None] * rank if range is None else list(range)
+    fits = len(per_axis) == rank and len(limits) == rank
+    if not fits or (weights is not None and np.shape(weights) != (count,)):
+        raise ValueError(
+            message(
+                "numpy.histogramdd",
+                "bins, ranges and weights must fit the points.",
+                got={"points": count, "axes": rank, "bins": len(per_axis), "ranges": len(limits)},
+            )
+        )
+    columns = [sample[:, d] for d in np.arange(rank)]
+    edges = [
+        histogram_bin_edges(x, b, r) for x, b, r in zip(columns, per_axis, limits, strict=True)
+    ]
+    return _counted_points(sample, edges, weights, bool(density)), edges
+
+
+@one_program(static=("density",))
+def _counted_points(sample: Any, edges: Any, weights: Any, density: bool) -> Any:
+    rank = len(edges)
+    weights = ones(sample.shape[0], dtypes.int32) if weights is None else asarray(weights)
+    columns = list(shaping.moveaxis(sample, 1, 0))
+    counts = _sums_by_bin(columns, edges, weights)
+    if not density:
+        return counts
+    counts = counts / reductions.sum(counts)
+    for d, e in enumerate(edges):
+        widths = e[1:] - e[:-1]
+        counts = counts / shaping.expand_dims(
+            widths, tuple(axis for axis in np.arange(rank) if axis != d)
+        )
+    return counts
