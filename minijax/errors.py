@@ -2,6 +2,7 @@
 
 from minijax.core.errors import (
     ConcretizationTypeError,
+    IncompatibleShapesError,
     InternalError,
     KeyReuseError,
     MissingRule,
@@ -16,6 +17,7 @@ from minijax.core.errors import (
 
 __all__ = [
     "ConcretizationTypeError",
+    "IncompatibleShapesError",
     "InternalError",
     "KeyReuseError",
     "MissingRule",

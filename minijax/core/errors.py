@@ -50,6 +50,13 @@ class MissingRule(NotImplementedError):
     """A primitive has no rule for what a transformation asks of it."""
 
 
+class IncompatibleShapesError(TypeError, ValueError):
+    """Operands' shapes do not broadcast together.
+
+    JAX raises `TypeError` for this from `lax` and `ValueError` from `numpy`; both catch this one.
+    """
+
+
 class ConcretizationTypeError(TypeError):
     """A traced value was used where a concrete value is needed.  Mirrors jax.errors."""
 

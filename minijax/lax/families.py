@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import IncompatibleShapesError, message
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import (
     add_tangents,
@@ -275,13 +275,13 @@ def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
     """The common shape of elementwise operands.
 
     Raises:
-        TypeError: ranks differ (and none is 0), or dimensions differ (and none is 1).
+        IncompatibleShapesError: ranks differ (and none is 0), or dimensions differ (and none is 1).
     """
     shapes = [aval.shape for aval in operands.values() if aval.shape]
     if not shapes:
         return ()
     if len({len(shape) for shape in shapes}) > 1:
-        raise TypeError(
+        raise IncompatibleShapesError(
             message(
                 f"lax.{name}",
                 "operand ranks differ.",
@@ -294,7 +294,7 @@ def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
     for sizes in zip(*shapes, strict=True):
         distinct = set(sizes) - {1}
         if len(distinct) > 1:
-            raise TypeError(
+            raise IncompatibleShapesError(
                 message(
                     f"lax.{name}",
                     "operand shapes do not fit together.",

@@ -17,8 +17,8 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
-from minijax.lax import arguments, binary, convert, gathering, scattering, choice, shape
-
+from minijax.lax import arguments, binary, choice, convert, gather_scatter, shape
+from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 
 
 class Slice(Primitive):
@@ -30,36 +30,18 @@ class Slice(Primitive):
     name = "slice"
     jvp = jvp_of_unary_linear
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: dict[Any, ShapedArray] = {}
+
     def abstract_eval(
         self, x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None
     ) -> ShapedArray:
-        steps = strides or (1,) * x.ndim
-        if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
-            raise TypeError(
-                message(
-                    "lax.slice",
-                    "needs a start, a limit and a stride for each dimension.",
-                    got={"operand": x, "start": start_indices, "limit": limit_indices},
-                )
-            )
-        sizes = []
-        for n, a, b, step in zip(x.shape, start_indices, limit_indices, steps, strict=True):
-            if not (0 <= a <= b <= n and step > 0):
-                raise TypeError(
-                    message(
-                        "lax.slice",
-                        "the bounds do not lie inside the operand.",
-                        got={
-                            "operand": x,
-                            "start": start_indices,
-                            "limit": limit_indices,
-                            "strides": strides,
-                        },
-                        expected="0 <= start <= limit <= size, and strides of at least 1",
-                    )
-                )
-            sizes.append((b - a + step - 1) // step)
-        return x.with_shape(tuple(sizes))
+        key = (x, start_indices, limit_indices, strides)
+        found = self._results.get(key)
+        if found is None:
+            found = self._results[key] = _sliced_type(*key)
+        return found
 
     def lower(
         self,
@@ -118,6 +100,30 @@ class Slice(Primitive):
         return out, d
 
 
+def _sliced_type(x: ShapedArray, starts: Shape, limits: Shape, strides: Shape | None) -> ShapedArray:
+    facts = {"operand": x, "start": starts, "limit": limits, "strides": strides}
+    steps = strides or (1,) * x.ndim
+    if not len(starts) == len(limits) == len(steps) == x.ndim:
+        raise TypeError(
+            message(
+                "lax.slice", "needs a start, a limit and a stride for each dimension.", got=facts
+            )
+        )
+    sizes = []
+    for n, a, b, step in zip(x.shape, starts, limits, steps, strict=True):
+        if not (0 <= a <= b <= n and step > 0):
+            raise TypeError(
+                message(
+                    "lax.slice",
+                    "the bounds do not lie inside the operand.",
+                    got=facts,
+                    expected="0 <= start <= limit <= size, and strides of at least 1",
+                )
+            )
+        sizes.append((b - a + step - 1) // step)
+    return x.with_shape(tuple(sizes))
+
+
 def _inserted(values: Sequence[int], position: int, value: int) -> Shape:
     return (*values[:position], value, *values[position:])
 
@@ -144,10 +150,6 @@ def slice(  # noqa: A001  JAX's name
     starts = arguments.int_tuple(start_indices, "lax.slice", "start_indices")
     limits = arguments.int_tuple(limit_indices, "lax.slice", "limit_indices")
     steps = None if strides is None else arguments.int_tuple(strides, "lax.slice", "strides")
-    aval = aval_of(operand)
-    if limits == aval.shape and not any(starts) and (steps is None or set(steps) <= {1}):
-        if arguments.is_array(operand):
-            return operand
     return slice_p.bind(operand, start_indices=starts, limit_indices=limits, strides=steps)
 
 
@@ -159,22 +161,20 @@ class DynamicSlice(Primitive):
 
     name = "dynamic_slice"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: dict[Any, ShapedArray] = {}
+
     def abstract_eval(
         self, x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape
     ) -> ShapedArray:
-        _check_starts("lax.dynamic_slice", x, starts)
-        if len(slice_sizes) != x.ndim or any(
-            not 0 <= m <= n for m, n in zip(slice_sizes, x.shape, strict=True)
-        ):
-            raise TypeError(
-                message(
-                    "lax.dynamic_slice",
-                    "the slice does not fit into the operand.",
-                    got={"operand": x, "slice_sizes": slice_sizes},
-                    expected="a size for each dimension, at most the operand's",
-                )
-            )
-        return x.with_shape(slice_sizes)
+        key = (x, starts, slice_sizes)
+        found = self._results.get(key)
+        if found is None:
+            _check_starts("lax.dynamic_slice", x, starts)
+            _check_slice_sizes(x, slice_sizes)
+            found = self._results[key] = x.with_shape(slice_sizes)
+        return found
 
     def lower(self, ctx: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
         if not starts:
@@ -209,14 +209,14 @@ class DynamicSlice(Primitive):
         index = _stacked_starts(starts, start_dims, size)
         rank = len(slice_sizes)
         batched = d is not None
-        numbers = gathering.GatherDimensionNumbers(
+        numbers = GatherDimensionNumbers(
             offset_dims=tuple(range(1, rank + 1)),
             collapsed_slice_dims=(),
             start_index_map=tuple(range(batched, rank + batched)),
             operand_batching_dims=(0,) if batched else (),
             start_indices_batching_dims=(0,) if batched else (),
         )
-        out = gathering.gather(
+        out = gather_scatter.gather(
             moveaxis(x, d, 0) if batched else x,
             index,
             numbers,
@@ -230,14 +230,36 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> N
     if len(starts) != x.ndim:
         raise TypeError(
             message(
-                name,
-                "needs one start for each dimension.",
-                got=f"{len(starts)} starts for {x}",
+                name, "needs one start for each dimension.", got=f"{len(starts)} starts for {x}"
             )
         )
-    for start in starts:
-        if start.shape or not dtypes.issubdtype(start.dtype, np.integer):
-            raise TypeError(message(name, "starts must be integer scalars.", got=str(start)))
+    kinds = {start.dtype for start in starts}
+    if (
+        any(start.shape for start in starts)
+        or len(kinds) > 1
+        or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds)
+    ):
+        raise TypeError(
+            message(
+                name,
+                "starts must be integer scalars of one dtype.",
+                got=", ".join(map(str, starts)),
+            )
+        )
+
+
+def _check_slice_sizes(x: ShapedArray, slice_sizes: Shape) -> None:
+    if len(slice_sizes) != x.ndim or any(
+        not 0 <= m <= n for m, n in zip(slice_sizes, x.shape, strict=True)
+    ):
+        raise TypeError(
+            message(
+                "lax.dynamic_slice",
+                "the slice does not fit into the operand.",
+                got={"operand": x, "slice_sizes": slice_sizes},
+                expected="a size for each dimension, at most the operand's",
+            )
+        )
 
 
 def _stacked_starts(starts: Sequence[Any], dims: Sequence[Any], size: int) -> Any:
@@ -279,7 +301,7 @@ class DynamicUpdateSlice(Primitive):
                     got={"operand": x, "update": update},
                 )
             )
-        return x
+        return x.strip_weak_type()
 
     def lower(self, ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
         if not starts:
@@ -296,8 +318,8 @@ class DynamicUpdateSlice(Primitive):
     def transpose(self, ct: Any, x: Any, update: Any, *starts: Any) -> tuple[Any, ...]:
         x_ct = update_ct = None
         if is_linear(x):
-            hole = zeros(ShapedArray(aval_of(update).shape if not is_linear(update) else update.aval.shape, aval_of(ct).dtype))
-            x_ct = self.bind(ct, hole, *starts)
+            window = (update.aval if is_linear(update) else aval_of(update)).shape
+            x_ct = self.bind(ct, zeros(aval_of(ct).with_shape(window)), *starts)
         if is_linear(update):
             update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=update.aval.shape)
         return (x_ct, update_ct, *(None for _ in starts))
@@ -311,7 +333,7 @@ class DynamicUpdateSlice(Primitive):
             zero = np.zeros((), aval_of(starts[0]).dtype if starts else np.int32)[()]
             return self.bind(x, update, zero, *starts), 0
         rank = aval_of(x).ndim
-        numbers = scattering.ScatterDimensionNumbers(
+        numbers = ScatterDimensionNumbers(
             update_window_dims=tuple(range(1, rank)),
             inserted_window_dims=(),
             scatter_dims_to_operand_dims=tuple(range(1, rank)),
@@ -319,7 +341,7 @@ class DynamicUpdateSlice(Primitive):
             scatter_indices_batching_dims=(0,),
         )
         index = _stacked_starts(starts, start_dims, size)
-        out = scattering.scatter(
+        out = gather_scatter.scatter(
             x, index, update, numbers, indices_are_sorted=True, unique_indices=True, mode="clip"
         )
         return out, 0
@@ -332,47 +354,49 @@ dynamic_update_slice_p = DynamicUpdateSlice()
 def _starts(
     name: str, x: Any, start_indices: Any, allow_negative: bool | Sequence[bool]
 ) -> list[Any]:
-    """Starts of one dtype; negative ones count from the end where that is allowed."""
-    if hasattr(start_indices, "ndim") and start_indices.ndim == 1:
-        vector = start_indices
-        start_indices = [
-            vector[i] if isinstance(vector, np.ndarray) else index_in_dim(vector, i, keepdims=False)
-            for i in range(vector.shape[0])
-        ]
+    """Starts as scalars; negative ones count from the end where that is allowed.
+
+    Python integers take the dtype of the other starts.
+    """
     dims = aval_of(x).shape
-    if len(start_indices) != len(dims):
-        raise TypeError(
+    count = len(dims)
+    is_vector = hasattr(start_indices, "ndim")
+    if (start_indices.shape if is_vector else (len(start_indices),)) != (count,):
+        raise ValueError(
             message(
-                name, "needs one start for each dimension.", got=f"{len(start_indices)} starts"
+                name,
+                "needs one start for each dimension.",
+                got={"operand": aval_of(x), "start_indices": start_indices},
             )
         )
-    flags = (
-        [allow_negative] * len(dims) if isinstance(allow_negative, bool) else list(allow_negative)
-    )
+    if is_vector and not isinstance(start_indices, np.ndarray):
+        start_indices = [index_in_dim(start_indices, i, keepdims=False) for i in range(count)]
+    flags = (allow_negative,) * count if isinstance(allow_negative, bool) else allow_negative
     dtype = _start_dtype(start_indices)
-    result = []
-    for start, n, negative in zip(start_indices, dims, flags, strict=True):
-        if isinstance(start, (int, np.integer)):
-            number = int(start) + (n if negative and start < 0 else 0)
-            result.append(np.asarray(number, dtype)[()])
-            continue
-        if aval_of(start).dtype != dtype or aval_of(start).weak_type:
-            start = convert.convert_element_type(start, dtype)
-        if negative and not dtypes.issubdtype(dtype, np.unsignedinteger):
-            zero, length = np.zeros((), dtype)[()], np.asarray(n, dtype)[()]
-            start = choice.select_n(binary.lt(start, zero), start, binary.add(start, length))
-        result.append(start)
-    return result
+    return [
+        _start(start, n, negative, dtype)
+        for start, n, negative in zip(start_indices, dims, flags, strict=True)
+    ]
 
 
 def _start_dtype(starts: Sequence[Any]) -> np.dtype[Any]:
-    """The dtype of starts: that of the first which is not a Python integer, int32 at least."""
-    for start in starts:
-        if not isinstance(start, int) and hasattr(start, "dtype"):
-            dtype = aval_of(start).dtype
-            if dtype.itemsize >= 4 and dtypes.issubdtype(dtype, np.integer):
-                return dtype  # type: ignore[no-any-return]
-    return np.dtype(np.int32)
+    """The dtype of the first start that is no Python integer."""
+    given = (aval_of(start).dtype for start in starts if not isinstance(start, int))
+    return next(given, None) or dtypes.canonicalize_dtype(np.dtype(np.int64))
+
+
+def _start(start: Any, size: int, allow_negative: bool, dtype: np.dtype[Any]) -> Any:
+    """A start that counts from the front."""
+    if isinstance(start, (int, np.integer)):
+        number = int(start) + (size if allow_negative and start < 0 else 0)
+        return (dtype if isinstance(start, int) else aval_of(start).dtype).type(number)
+    aval = aval_of(start)
+    if not allow_negative or not dtypes.issubdtype(aval.dtype, np.signedinteger):
+        return start
+    kind = aval.dtype.type
+    counts_back = binary.lt(start, kind(0))
+    strong = convert.convert_element_type(start, aval.dtype) if aval.weak_type else start
+    return choice.select_n(counts_back, start, binary.add(strong, kind(size)))
 
 
 def dynamic_slice(
@@ -392,6 +416,7 @@ def dynamic_slice(
     Source:     mirrors jax.lax.dynamic_slice (0.10).
 
     Raises:
+        ValueError: the number of starts is not that of dimensions.
         TypeError: starts or sizes do not fit the operand.
     """
     starts = _starts("lax.dynamic_slice", operand, start_indices, allow_negative_indices)
@@ -416,6 +441,7 @@ def dynamic_update_slice(
     Source:     mirrors jax.lax.dynamic_update_slice (0.10).
 
     Raises:
+        ValueError: the number of starts is not that of dimensions.
         TypeError: starts or update do not fit the operand.
     """
     starts = _starts("lax.dynamic_update_slice", operand, start_indices, allow_negative_indices)
@@ -438,7 +464,7 @@ def slice_in_dim(
     starts[axis] = start + n if start < 0 else start
     limits[axis] = limit + n if limit < 0 else limit
     steps[axis] = operator.index(stride)
-    return slice(operand, starts, limits, None if stride == 1 else steps)
+    return slice(operand, starts, limits, steps)
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:

@@ -23,7 +23,8 @@ from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import FLOAT, ORDERED, check_dtype
 from minijax.lax.families import operand as as_operand
-from minijax.lax.gathering import GatherDimensionNumbers, GatherScatterMode, gather
+from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
+from minijax.lax.gather_scatter import gather
 from minijax.lax.shape import expand_dims
 
 

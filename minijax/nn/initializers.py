@@ -1,6 +1,7 @@
 """Initializers of parameters: functions of a key, a shape and a dtype.
 
-Input: how the parameters shall vary.  Output: `init(key, shape, dtype) -> array`.
+Input: how the parameters shall vary.  Output: `init(key, shape, dtype) -> array`, which is one
+compiled program where nothing is traced.
 """
 
 from __future__ import annotations
@@ -14,9 +15,17 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import message
-from minijax.lax import binary, creation
+from minijax.lax import binary, convert, creation, power, unary
+from minijax.numpy import arithmetic, shaping
 from minijax.numpy.one_program import one_program
-from minijax.random import distributions
+from minijax.random.distributions import (
+    check_kind,
+    normal_samples,
+    scalar,
+    split_keys,
+    truncated_normal_samples,
+    uniform_samples,
+)
 from minijax.random.keys import as_keys
 
 
@@ -35,23 +44,6 @@ def _dtype(dtype: Any, default: Any) -> np.dtype[Any]:
     return wanted
 
 
-@one_program(static=("distribution", "dims", "dtype"))
-def _samples(
-    key: Any, factor: Any, bounds: tuple[Any, ...], distribution: str, dims: Shape, dtype: Any
-) -> Any:
-    """Samples times a factor, which may be of another dtype."""
-    draw = getattr(distributions, f"{distribution}_samples")
-    return binary.mul(draw(key, *bounds, dims, dtype), factor)
-
-
-def _scaled_samples(
-    distribution: str, key: Any, factor: Any, shape: Any, dtype: np.dtype[Any], *bounds: Any
-) -> Any:
-    keys, _ = as_keys(f"nn.initializers.{distribution}", key)
-    dims = canonicalize_shape(shape, "nn.initializers shape")
-    return _samples(keys, np.asarray(factor).astype(dtype)[()], bounds, distribution, dims, dtype)
-
-
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """All zeros.  Mirrors jax.nn.initializers.zeros (0.10)."""
     return creation.full(canonicalize_shape(shape), 0, _dtype(dtype, None))
@@ -63,13 +55,77 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """One value everywhere.  Mirrors jax.nn.initializers.constant (0.10)."""
+    """One value everywhere, or an array repeated.  Mirrors jax.nn.initializers.constant (0.10)."""
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        return creation.full(canonicalize_shape(shape), value, _dtype(dtype, default))
+        dims, wanted = canonicalize_shape(shape), _dtype(dtype, default)
+        if np.ndim(value):
+            return shaping.broadcast_to(convert.convert_element_type(value, wanted), dims)
+        return creation.full(dims, value, wanted)
 
     return init
+
+
+def _complex_truncated_samples(key: Any, radius: Any, dims: Shape, dtype: Any) -> Any:
+    """Complex normal samples of absolute value below `radius`."""
+    first, second = split_keys(key)
+    radius = convert.convert_element_type(radius, dtype)
+    one = scalar(1, dtype)
+    mass = binary.sub(one, unary.exp(unary.neg(binary.mul(radius, radius))))
+    below = binary.sub(one, binary.mul(mass, _complex_uniforms(first, dims, dtype)))
+    return binary.mul(power.sqrt(unary.neg(unary.log(below))), _directions(second, dims, dtype))
+
+
+def _complex_disc_samples(key: Any, dims: Shape, dtype: Any) -> Any:
+    """Complex samples, uniform on the disc of radius sqrt(2), whose variance is 1."""
+    first, second = split_keys(key)
+    part = dtypes.real_dtype_of(dtype)
+    uniforms = uniform_samples(first, scalar(0, part), scalar(1, part), dims, part)
+    radii = power.sqrt(binary.mul(scalar(2, part), uniforms))
+    radii = convert.convert_element_type(radii, dtype)
+    return binary.mul(radii, _directions(second, dims, dtype))
+
+
+def _complex_uniforms(key: Any, dims: Shape, dtype: Any) -> Any:
+    part = dtypes.real_dtype_of(dtype)
+    uniforms = uniform_samples(key, scalar(0, part), scalar(1, part), dims, part)
+    return convert.convert_element_type(uniforms, dtype)
+
+
+def _directions(key: Any, dims: Shape, dtype: Any) -> Any:
+    """Complex samples, uniform on the unit circle."""
+    angles = binary.mul(scalar(2 * np.pi, dtype), _complex_uniforms(key, dims, dtype))
+    return unary.exp(binary.mul(scalar(1j, dtype), angles))
+
+
+_DRAWS = {
+    "uniform": uniform_samples,
+    "normal": normal_samples,
+    "truncated_normal": truncated_normal_samples,
+    "complex_truncated_normal": _complex_truncated_samples,
+    "complex_uniform": _complex_disc_samples,
+}
+
+
+def _scaled_samples(
+    draw: str, key: Any, factor: Any, shape: Any, dtype: np.dtype[Any], *bounds: Any
+) -> Any:
+    keys, _ = as_keys(f"nn.initializers.{draw}", key)
+    kind = np.floating if draw in ("uniform", "truncated_normal") else np.inexact
+    check_kind(draw, dtype, kind, "float", dtype)
+    if not hasattr(factor, "aval"):
+        factor = np.asarray(factor).astype(dtype)[()]
+    dims = canonicalize_shape(shape, "nn.initializers shape")
+    return _scaled_program(keys, factor, bounds, draw, dims, dtype)
+
+
+@one_program(static=("draw", "dims", "dtype"))
+def _scaled_program(
+    key: Any, factor: Any, bounds: tuple[Any, ...], draw: str, dims: Shape, dtype: Any
+) -> Any:
+    factor = convert.convert_element_type(factor, dtype)
+    return arithmetic.multiply(_DRAWS[draw](key, *bounds, dims, dtype), factor)
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -92,10 +148,6 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     return init
 
 
-# The standard deviation of the standard normal distribution between -2 and 2.
-_TRUNCATED_STDDEV = 0.87962566103423978
-
-
 def truncated_normal(
     stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
@@ -116,16 +168,16 @@ def _as_axes(axis: int | Sequence[int]) -> tuple[int, ...]:
     return (axis,) if isinstance(axis, int) else tuple(axis)
 
 
-def _fans(
-    shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any
-) -> tuple[float, float]:
-    """How many inputs and outputs each unit has."""
+def _fan(
+    mode: str, shape: Shape, in_axis: Any, out_axis: Any, batch_axis: Any
+) -> float:
+    """How many inputs or outputs each unit has."""
     if len(shape) <= 1:
         raise ValueError(
             message(
                 "nn.initializers.variance_scaling",
                 "needs shapes with at least two dimensions.",
-                got=str(tuple(shape)),
+                got=str(shape),
                 expected="a dimension of inputs and one of outputs",
             )
         )
@@ -134,7 +186,28 @@ def _fans(
         return math.prod(shape[a] for a in _as_axes(axes))
 
     field = math.prod(shape) / size(in_axis) / size(out_axis) / size(batch_axis)
-    return size(in_axis) * field, size(out_axis) * field
+    fan_in, fan_out = size(in_axis) * field, size(out_axis) * field
+    fans = {
+        "fan_in": fan_in,
+        "fan_out": fan_out,
+        "fan_avg": (fan_in + fan_out) / 2,
+        "fan_geo_avg": math.sqrt(fan_in * fan_out),
+    }
+    if mode not in fans:
+        raise ValueError(
+            message(
+                "nn.initializers.variance_scaling",
+                f"unknown mode {mode!r}.",
+                expected="one of " + ", ".join(fans),
+            )
+        )
+    return fans[mode]
+
+
+# Standard deviations of the standard normal distribution between -2 and 2, and of the complex one
+# within the radius 2.
+_TRUNCATED_STDDEV = 0.87962566103423978
+_COMPLEX_TRUNCATED_STDDEV = 0.95311164380491208
 
 
 def variance_scaling(
@@ -155,7 +228,7 @@ def variance_scaling(
         in_axis: dimensions of inputs.
         out_axis: dimensions of outputs.
         batch_axis: dimensions that count for neither.
-        dtype: of the parameters.
+        dtype: of the parameters, float or complex.
 
     Source: mirrors jax.nn.initializers.variance_scaling (0.10).
 
@@ -165,31 +238,22 @@ def variance_scaling(
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        dims = canonicalize_shape(shape)
-        wanted = _dtype(dtype, default)
-        fan_in, fan_out = _fans(dims, in_axis, out_axis, batch_axis)
-        fans = {
-            "fan_in": fan_in,
-            "fan_out": fan_out,
-            "fan_avg": (fan_in + fan_out) / 2,
-            "fan_geo_avg": math.sqrt(fan_in * fan_out),
-        }
-        if mode not in fans:
-            raise ValueError(
-                message(
-                    "nn.initializers.variance_scaling",
-                    f"unknown mode {mode!r}.",
-                    expected="one of " + ", ".join(fans),
-                )
-            )
-        variance = np.asarray(scale / fans[mode], wanted)
+        dims, wanted = canonicalize_shape(shape), _dtype(dtype, default)
+        fan = _fan(mode, dims, in_axis, out_axis, batch_axis)
+        variance = np.asarray(scale / fan, wanted)
+        is_complex = dtypes.issubdtype(wanted, np.complexfloating)
+        if distribution == "normal":
+            return _scaled_samples("normal", key, np.sqrt(variance), dims, wanted)
+        if distribution == "uniform" and is_complex:
+            return _scaled_samples("complex_uniform", key, np.sqrt(variance), dims, wanted)
+        if distribution == "uniform":
+            return _scaled_samples("uniform", key, np.sqrt(3 * variance), dims, wanted, -1, 1)
+        if distribution == "truncated_normal" and is_complex:
+            stddev = np.sqrt(variance) / np.asarray(_COMPLEX_TRUNCATED_STDDEV, wanted)
+            return _scaled_samples("complex_truncated_normal", key, stddev, dims, wanted, 2)
         if distribution == "truncated_normal":
             stddev = np.sqrt(variance) / np.asarray(_TRUNCATED_STDDEV, wanted)
             return _scaled_samples("truncated_normal", key, stddev, dims, wanted, -2, 2)
-        if distribution == "normal":
-            return _scaled_samples("normal", key, np.sqrt(variance), dims, wanted)
-        if distribution == "uniform":
-            return _scaled_samples("uniform", key, np.sqrt(3 * variance), dims, wanted, -1, 1)
         raise ValueError(
             message(
                 "nn.initializers.variance_scaling",

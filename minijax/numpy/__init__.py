@@ -41,6 +41,17 @@ from minijax.numpy.arithmetic import (
     subtract as subtract,
     true_divide as true_divide,
 )
+from minijax.numpy.calculus import (
+    convolve as convolve,
+    correlate as correlate,
+    cross as cross,
+    diff as diff,
+    ediff1d as ediff1d,
+    gradient as gradient,
+    interp as interp,
+    trapezoid as trapezoid,
+    unwrap as unwrap,
+)
 from minijax.numpy.constants import (
     e as e,
     euler_gamma as euler_gamma,
@@ -157,6 +168,19 @@ from minijax.numpy.floats import (
     signbit as signbit,
     spacing as spacing,
 )
+from minijax.numpy.functional import (
+    apply_along_axis as apply_along_axis,
+    apply_over_axes as apply_over_axes,
+    piecewise as piecewise,
+    vectorize as vectorize,
+)
+from minijax.numpy.histograms import (
+    histogram as histogram,
+    histogram2d as histogram2d,
+    histogram_bin_edges as histogram_bin_edges,
+    histogramdd as histogramdd,
+)
+from minijax.numpy.indexing import select as select
 from minijax.numpy.joining import (
     append as append,
     array_split as array_split,
@@ -232,6 +256,16 @@ from minijax.numpy.matrices import (
     triu_indices as triu_indices,
     triu_indices_from as triu_indices_from,
     vander as vander,
+)
+from minijax.numpy.polynomials import (
+    poly as poly,
+    polyadd as polyadd,
+    polyder as polyder,
+    polydiv as polydiv,
+    polyint as polyint,
+    polymul as polymul,
+    polysub as polysub,
+    polyval as polyval,
 )
 from minijax.numpy.ranges import (
     arange as arange,
@@ -334,7 +368,6 @@ from minijax.numpy.selection import (
     partition as partition,
     put_along_axis as put_along_axis,
     searchsorted as searchsorted,
-    select as select,
     sort as sort,
     take as take,
     take_along_axis as take_along_axis,
@@ -387,4 +420,11 @@ from minijax.numpy.statistics import (
     nanvar as nanvar,
     percentile as percentile,
     quantile as quantile,
+)
+from minijax.numpy.windows import (
+    bartlett as bartlett,
+    blackman as blackman,
+    hamming as hamming,
+    hanning as hanning,
+    kaiser as kaiser,
 )

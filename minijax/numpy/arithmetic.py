@@ -11,7 +11,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import binary, families, unary
-from minijax.lax import power as powers
+from minijax.lax.power import cbrt_p, integer_pow, pow_p, sqrt_p, square_p
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     broadcast_to,
@@ -281,7 +281,7 @@ def reciprocal(x: Any, /) -> Any:
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.reciprocal.
     """
-    return powers.reciprocal(inexact("reciprocal", x))
+    return integer_pow(inexact("reciprocal", x), -1)
 
 
 @one_program()
@@ -292,7 +292,7 @@ def square(x: Any, /) -> Any:
     Dtypes:     numeric; booleans become integers.
     Source:     mirrors jax.numpy.square.
     """
-    return powers.square(numeric("square", x))
+    return square_p.bind(numeric("square", x))
 
 
 @one_program()
@@ -303,7 +303,7 @@ def sqrt(x: Any, /) -> Any:
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.sqrt.
     """
-    return powers.sqrt(inexact("sqrt", x))
+    return sqrt_p.bind(inexact("sqrt", x))
 
 
 @one_program()
@@ -314,7 +314,7 @@ def cbrt(x: Any, /) -> Any:
     Dtypes:     real; integers and booleans become floats.
     Source:     mirrors jax.numpy.cbrt.
     """
-    return powers.cbrt(inexact("cbrt", x))
+    return cbrt_p.bind(inexact("cbrt", x))
 
 
 def power(x1: Any, x2: Any, /) -> Any:
@@ -338,7 +338,7 @@ pow = power
 
 
 def _power_of_integer(x1: Any, x2: int) -> Any:
-    return powers.integer_pow(numeric("power", x1), x2)
+    return integer_pow(numeric("power", x1), x2)
 
 
 _integer_power = one_program(static=("x2",))(_power_of_integer)
@@ -351,11 +351,11 @@ def _general_power(x1: Any, x2: Any) -> Any:
         joined, _ = dtypes.lattice_result_type(x1, x2)
         if aval_of(x1).dtype == joined:
             x, y = with_one_rank("power", x1, x2)
-            return powers.pow_p.bind(x, y)
+            return pow_p.bind(x, y)
     x, y = promote_numeric("power", x1, x2)
     if is_kind(x, np.integer):
         return _power_of_integers(x, y)
-    return powers.pow_p.bind(x, y)
+    return pow_p.bind(x, y)
 
 
 # 2 to the power of 64 overflows every integer dtype.
@@ -386,7 +386,7 @@ def float_power(x: Any, y: Any, /) -> Any:
     Dtypes:     all, promoted; integers and booleans become floats.
     Source:     mirrors jax.numpy.float_power.
     """
-    return powers.pow_p.bind(*promote_inexact("float_power", x, y))
+    return pow_p.bind(*promote_inexact("float_power", x, y))
 
 
 @one_program()
@@ -474,7 +474,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     x, y = unary.abs(x), unary.abs(y)
     larger, smaller = binary.max(x, y), binary.min(x, y)
     ratio = binary.div(smaller, pick(binary.eq(larger, 0), 1.0, larger))
-    length = binary.mul(larger, powers.sqrt(binary.add(powers.square(ratio), 1.0)))
+    length = binary.mul(larger, sqrt_p.bind(binary.add(square_p.bind(ratio), 1.0)))
     infinite = binary.bitwise_or(binary.eq(x, np.inf), binary.eq(y, np.inf))
     return pick(infinite, np.inf, pick(binary.eq(larger, 0), larger, length))
 

@@ -19,7 +19,6 @@ from minijax.core.aval import aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import message
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
-from minijax.lax import creation as lax_creation
 from minijax.lax import shape
 from minijax.lax.convert import convert_to_type
 from minijax.numpy.one_program import one_program
@@ -27,8 +26,8 @@ from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
 )
-from minijax.runtime import array as runtime_array
 from minijax.runtime.array import Array, array_from_host
+from minijax.runtime.array import from_dlpack as array_from_dlpack
 from minijax.transforms.placement import device_put
 
 # Copying more elements than this takes longer than filling them on the device.
@@ -63,13 +62,7 @@ def _constant(name: str, dims: Any, value: Any, dtype: Any, device: Any, out_sha
     dims = canonicalize_shape(dims, f"numpy.{name}")
     if made_on_host(math.prod(dims), dtype):
         return on_device(array_from_host(np.full(dims, value, dtype)), device)
-    filled = _filled_program if current.value is eager.EAGER else lax_creation.full
-    return on_device(filled(dims, value, dtype, sharding=out_sharding), device)
-
-
-_filled_program = one_program(static=("shape", "fill_value", "dtype", "sharding"))(
-    lax_creation.full
-)
+    return on_device(_broadcast_program(np.asarray(value, dtype)[()], dims), device)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -465,7 +458,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Raises:
         TypeError: the object does not speak DLPack.
     """
-    return runtime_array.from_dlpack(x, device=device, copy=copy)
+    return array_from_dlpack(x, device=device, copy=copy)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:

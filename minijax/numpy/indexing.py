@@ -21,7 +21,16 @@ from minijax.interpreters import eager
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.jvp import JVPTrace
 from minijax.interpreters.partial_eval import PartialTrace
-from minijax.lax import binary, choice, convert, creation, gathering, shape, slicing
+from minijax.lax import (
+    binary,
+    choice,
+    convert,
+    creation,
+    gather_numbers,
+    gather_scatter,
+    shape,
+    slicing,
+)
 from minijax.numpy.one_program import native_program
 from minijax.runtime.array import Array
 
@@ -406,8 +415,10 @@ def _static_box(x: Any, entries: Sequence[Entry]) -> Any:
                 starts[d], limits[d], steps[d] = start, min(start + size * step, dims[d]), step
             else:
                 starts[d], limits[d], steps[d] = start + (size - 1) * step, start + 1, -step
-    strides = None if steps.count(1) == len(steps) else steps
-    return slicing.slice(x, starts, limits, strides)
+    if steps.count(1) == len(steps):
+        is_whole = tuple(limits) == dims and not any(starts)
+        return x if is_whole else slicing.slice(x, starts, limits)
+    return slicing.slice(x, starts, limits, steps)
 
 
 def _dynamic_box(x: Any, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
@@ -621,12 +632,12 @@ def gather(
     if 0 in windows.shape:
         x = creation.full(windows.shape, 0, aval_of(x).dtype)
     else:
-        numbers = gathering.GatherDimensionNumbers(
+        numbers = gather_numbers.GatherDimensionNumbers(
             offset_dims=windows.offsets,
             collapsed_slice_dims=windows.collapsed,
             start_index_map=windows.indexed,
         )
-        x = gathering.gather(
+        x = gather_scatter.gather(
             x,
             windows.starts,
             numbers,

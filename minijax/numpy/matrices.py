@@ -12,8 +12,8 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, shape, slicing
-from minijax.lax import creation as lax_creation
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import broadcasted_iota, full
 from minijax.numpy import reductions, shaping
 from minijax.numpy.arithmetic import power
 from minijax.numpy.creation import asarray, dtype_argument, made_on_host, on_device, zeros
@@ -71,8 +71,8 @@ def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
 
 def _compared(comparison: Callable[..., Any], dims: tuple[int, ...], k: Any) -> Any:
     """How the row of each place, moved by k, compares with its column."""
-    row = lax_creation.broadcasted_iota(_INDEX, dims, len(dims) - 2)
-    column = lax_creation.broadcasted_iota(_INDEX, dims, len(dims) - 1)
+    row = broadcasted_iota(_INDEX, dims, len(dims) - 2)
+    column = broadcasted_iota(_INDEX, dims, len(dims) - 1)
     if isinstance(k, (int, np.integer)):
         return comparison(binary.add(row, int(k)) if k else row, column)
     return comparison(binary.add(row, convert_element_type(k, _INDEX)), column)
@@ -216,7 +216,7 @@ def mask_indices(
 
     Source:     mirrors jax.numpy.mask_indices.
     """
-    ones = lax_creation.full((n, n), 1, _INDEX)
+    ones = full((n, n), 1, _INDEX)
     return nonzero(mask_func(ones, k), size=size)
 
 
@@ -272,7 +272,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     first = offset if offset >= 0 else -offset * columns
     length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
     if length == 0:
-        return lax_creation.full((*outer, 0), 0, aval_of(a).dtype)
+        return full((*outer, 0), 0, aval_of(a).dtype)
     # In row-major order, neighbours on a diagonal are one row and one column apart.
     flat = shape.reshape(a, (*outer, rows * columns))
     last = first + (length - 1) * (columns + 1)

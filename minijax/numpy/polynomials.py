@@ -45,7 +45,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 def _of_one_length(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
     p, q = (_coefficients(name, a) for a in promote_dtypes(name, a1, a2))
     size = max(p.size, q.size)
-    return tuple(concatenate([zeros(size - a.size, a.dtype), a]) for a in (p, q))  # type: ignore[return-value]
+    p, q = (concatenate([zeros(size - a.size, a.dtype), a]) for a in (p, q))
+    return p, q
 
 
 @one_program()

@@ -30,15 +30,11 @@ _REAL_INEXACT = frozenset(dtypes.FLOATS)
 _NUMERIC = frozenset(dtypes.ALL) - {dtypes.bool_}
 
 # Python scalars that leave a dtype as it is, each with the class that makes the NumPy scalar.
-_ADAPTING: dict[tuple[Any, type], Any] = {
-    (dtype, kind): dtype.type
-    for kind, takers in (
-        (int, _NUMERIC),
-        (float, _INEXACT),
-        (complex, frozenset(dtypes.COMPLEXES)),
-    )
-    for dtype in takers
-}
+_ADAPTING: dict[tuple[np.dtype[Any], type], Callable[[Any], Any]] = (
+    {(dtype, int): dtype.type for dtype in _NUMERIC}
+    | {(dtype, float): dtype.type for dtype in _INEXACT}
+    | {(dtype, complex): dtype.type for dtype in dtypes.COMPLEXES}
+)
 
 
 def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:

@@ -15,8 +15,8 @@ from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
 from minijax.lax import binary, shape
-from minijax.lax import creation as lax_creation
 from minijax.lax.convert import convert_to_type
+from minijax.lax.creation import broadcasted_iota, iota
 from minijax.lax.power import pow_p
 from minijax.lax.unary import exp, floor, log
 from minijax.numpy.arithmetic import is_kind
@@ -94,7 +94,7 @@ def _counted_on_host(start: Any, step: Any, size: int, dtype: Any) -> np.ndarray
 
 
 def _count(start: Any, step: Any, size: int, dtype: Any) -> Any:
-    numbers = lax_creation.iota(dtype, size)
+    numbers = iota(dtype, size)
     if step != 1:
         numbers = binary.mul(numbers, np.asarray(step).astype(dtype)[()])
     return numbers if start == 0 else binary.add(np.asarray(start).astype(dtype)[()], numbers)
@@ -166,7 +166,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     axis = operator.index(axis) % (len(dims) + 1)
     whole = (*dims[:axis], num, *dims[axis:])
     kept = [d for d in range(len(whole)) if d != axis]
-    place = lax_creation.broadcasted_iota(computed, whole, axis)
+    place = broadcasted_iota(computed, whole, axis)
     first, last, step = (shape.broadcast_in_dim(x, whole, kept) for x in (start, stop, distance))
     samples = first if gaps <= 0 else binary.add(first, binary.mul(place, step))
     if endpoint and num > 1:
@@ -248,7 +248,7 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     first, last = (shape.broadcast_in_dim(x, whole, kept) for x in (start, stop))
     samples = binary.mul(first, exp(exponents))
     if endpoint and num > 1:
-        place = lax_creation.broadcasted_iota(dtypes.int32, whole, axis)
+        place = broadcasted_iota(dtypes.int32, whole, axis)
         samples = pick(binary.eq(place, num - 1), last, samples)
     return samples if dtype is None else convert_to_type(samples, dtype, weak_type=False)
 

@@ -17,7 +17,7 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
-from minijax.lax import binary, choice, scattering, shape, slicing
+from minijax.lax import binary, choice, gather_numbers, gather_scatter, shape, slicing
 from minijax.numpy import arithmetic, creation, indexing, promotion
 from minijax.numpy.indexing import At, Fixed, New, Picked, Range, Template, Whole
 from minijax.numpy.one_program import native_program
@@ -32,12 +32,12 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "max": binary.max,
 }
 _SCATTER: dict[str, Callable[..., Any]] = {
-    "set": scattering.scatter,
-    "add": scattering.scatter_add,
-    "subtract": scattering.scatter_sub,
-    "multiply": scattering.scatter_mul,
-    "min": scattering.scatter_min,
-    "max": scattering.scatter_max,
+    "set": gather_scatter.scatter,
+    "add": gather_scatter.scatter_add,
+    "subtract": gather_scatter.scatter_sub,
+    "multiply": gather_scatter.scatter_mul,
+    "min": gather_scatter.scatter_min,
+    "max": gather_scatter.scatter_max,
 }
 
 
@@ -339,7 +339,7 @@ def _scatter(
     )
     rank = len(windows.shape)
     values = _fitted(values, windows.shape, windows.made, windows.shape, range(rank))
-    mode = scattering.GatherScatterMode.from_any(options.mode)
+    mode = gather_numbers.GatherScatterMode.from_any(options.mode)
     if 0 in windows.shape or 0 in dims:
         return x
     # Single positions and rising ranges come in order, and only once.
@@ -351,7 +351,7 @@ def _scatter(
         x,
         windows.starts,
         values,
-        scattering.ScatterDimensionNumbers(
+        gather_numbers.ScatterDimensionNumbers(
             update_window_dims=windows.offsets,
             inserted_window_dims=windows.collapsed,
             scatter_dims_to_operand_dims=windows.indexed,

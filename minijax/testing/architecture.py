@@ -60,7 +60,7 @@ FACADE = Room(9, _NUMPY)
 OUTSIDE_OF_MODULE = {"minijax.sharding.shardy": ("jaxlib.mlir",)}
 """What a single module may import beyond its room."""
 
-DYNAMIC_IMPORTERS = frozenset({"minijax.core.bootstrap", "minijax.runtime.plugins"})
+DYNAMIC_IMPORTERS = frozenset({"minijax", "minijax.core.bootstrap", "minijax.runtime.plugins"})
 """Modules that import within a changed environment, or find at run time what to import."""
 
 ALIASES = frozenset({"np", "hlo"})
@@ -280,8 +280,16 @@ def check_facades(root: Path) -> Iterator[Violation]:
         if not source.is_facade:
             continue
         for node in source.tree.body:
-            if not _is_facade_statement(node):
+            if not (_is_facade_statement(node) or _loads_rooms_on_demand(source, node)):
                 yield source.violation(node, f"a façade holds no {type(node).__name__}")
+
+
+def _loads_rooms_on_demand(source: Source, node: ast.stmt) -> bool:
+    """Whether a statement belongs to the package's own hook for rooms that few programs need."""
+    if source.module != "minijax":
+        return False
+    is_hook = isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+    return is_hook or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
 
 
 def _is_facade_statement(node: ast.stmt) -> bool:
@@ -383,7 +391,15 @@ def check_module_aliases(root: Path) -> Iterator[Violation]:
                 or imported.target in modules
                 or _is_within(imported.target, "jaxlib.mlir")
             )
-            if imported.is_renamed and is_module and imported.bound not in ALIASES:
+            room, _, name = imported.target.removeprefix("minijax.").rpartition(".")
+            # `lax_shape`: a module is told apart from an argument or a function of its name.
+            told_apart = imported.bound == f"{room}_{name}"
+            if (
+                imported.is_renamed
+                and is_module
+                and not told_apart
+                and (imported.bound not in ALIASES)
+            ):
                 problem = f"{imported.target} is renamed to {imported.bound}"
                 yield source.violation(imported.node, problem)
 

@@ -140,11 +140,10 @@ def cases(table: list[tuple[str, tuple[str, ...], tuple[float, float]]]) -> list
 
 def assert_close(found: Any, wanted: Any, dtype: str) -> None:
     found, wanted = (x if isinstance(x, tuple) else (x,) for x in (found, wanted))
+    tolerance = TOLERANCE.get(dtype, 3e-6)
     for a, b in zip(found, wanted, strict=True):
-        tolerance = TOLERANCE.get(dtype, 3e-6)
         wide = np.result_type(np.asarray(b).dtype, np.float32)
-        a, b = np.asarray(a).astype(wide), np.asarray(b).astype(wide)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(np.asarray(a).astype(wide), b, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.feature("NP-01")

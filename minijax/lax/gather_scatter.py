@@ -1,0 +1,724 @@
+"""Gather and scatter: windows of an array, from starts given by an array of indices.
+
+Gather reads windows, scatter combines updates with them; each appears in the other's derivatives.
+What happens out of range is the `mode`.  Dimension numbers are explained in `gather_numbers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes, tree
+from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.primitive import Primitive
+from minijax.interpreters import staging
+from minijax.interpreters.structural import (
+    add_tangents,
+    full,
+    instantiate,
+    moveaxis,
+    to_batch_dim,
+    zeros,
+)
+from minijax.interpreters.tangents import Zero, is_linear
+from minijax.lax import arguments, binary, choice, convert, creation, shape, unary
+from minijax.lax.gather_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    check_scatter,
+    gathered_type,
+    shifted,
+    window_sizes,
+)
+from minijax.lax.reducers import region_of_jaxpr, stage_reducer
+
+
+class Gather(Primitive):
+    """Windows of `x` of sizes `slice_sizes`, from starts in the last dimension of `indices`.
+
+    Shapes: x: T[s], indices: int[b, n] -> T[b with the window's dimensions at offset_dims].
+    Linear in x.
+    """
+
+    name = "gather"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: dict[Any, ShapedArray] = {}
+
+    def abstract_eval(
+        self,
+        x: ShapedArray,
+        indices: ShapedArray,
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        slice_sizes: Shape,
+        **_: Any,
+    ) -> ShapedArray:
+        key = (x, indices, dimension_numbers, slice_sizes)
+        found = self._results.get(key)
+        if found is None:
+            found = self._results[key] = gathered_type(*key)
+        return found
+
+    def lower(
+        self,
+        ctx: Any,
+        x: Any,
+        indices: Any,
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        slice_sizes: Shape,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+        fill_value: Any,
+    ) -> Any:
+        n = dimension_numbers
+        operand, starts = ctx.avals_in
+        text = (
+            f"#stablehlo.gather<offset_dims = {list(n.offset_dims)}, "
+            f"collapsed_slice_dims = {list(n.collapsed_slice_dims)}, "
+            f"operand_batching_dims = {list(n.operand_batching_dims)}, "
+            f"start_indices_batching_dims = {list(n.start_indices_batching_dims)}, "
+            f"start_index_map = {list(n.start_index_map)}, index_vector_dim = {starts.ndim - 1}>"
+        )
+        out = ctx.op(
+            "stablehlo.gather",
+            [x, indices],
+            {
+                "dimension_numbers": ctx.attribute(text),
+                "slice_sizes": ctx.i64_array(slice_sizes),
+                "indices_are_sorted": ctx.boolean(indices_are_sorted),
+            },
+        )
+        if mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
+            return out
+        limits = [operand.shape[d] - slice_sizes[d] for d in n.start_index_map]
+        inside = _indices_inside(ctx, indices, starts, limits)
+        return _fill_outside(ctx, out, inside, n.offset_dims, fill_value)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        x, indices = primals
+        out = self.bind(x, indices, **params)
+        if type(tangents[0]) is Zero:
+            return out, Zero.like(out)
+        return out, self.bind(tangents[0], indices, **{**params, "fill_value": 0})
+
+    def transpose(
+        self,
+        ct: Any,
+        x: Any,
+        indices: Any,
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+        **_: Any,
+    ) -> tuple[Any, None]:
+        # Elements that were read more than once add their cotangents up.
+        out = scatter_add(
+            zeros(x.aval.tangent_aval()),
+            indices,
+            ct,
+            ScatterDimensionNumbers(*dimension_numbers),
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+        )
+        return out, None
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        slice_sizes: Shape,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        **params: Any,
+    ) -> tuple[Any, int]:
+        x, indices = (a if d is None else moveaxis(a, d, 0) for a, d in zip(args, dims, strict=True))
+        n = dimension_numbers
+        x_mapped, indices_mapped = (d is not None for d in dims)
+        if not x_mapped:
+            numbers = n._replace(
+                offset_dims=shifted(n.offset_dims),
+                start_indices_batching_dims=shifted(n.start_indices_batching_dims),
+            )
+        else:
+            numbers = GatherDimensionNumbers(
+                offset_dims=shifted(n.offset_dims),
+                collapsed_slice_dims=shifted(n.collapsed_slice_dims),
+                start_index_map=shifted(n.start_index_map),
+                operand_batching_dims=shifted(n.operand_batching_dims),
+                start_indices_batching_dims=n.start_indices_batching_dims,
+            )
+            if indices_mapped:
+                slice_sizes = (1, *slice_sizes)
+                numbers = numbers._replace(
+                    operand_batching_dims=(0, *numbers.operand_batching_dims),
+                    start_indices_batching_dims=(0, *shifted(n.start_indices_batching_dims)),
+                )
+            else:
+                slice_sizes = (size, *slice_sizes)
+                numbers = numbers._replace(offset_dims=(0, *numbers.offset_dims))
+        out = self.bind(
+            x,
+            indices,
+            dimension_numbers=numbers,
+            slice_sizes=slice_sizes,
+            # What each example promises of its own indices need not hold of all together.
+            indices_are_sorted=indices_are_sorted and not indices_mapped,
+            unique_indices=unique_indices and (x_mapped or not indices_mapped),
+            **params,
+        )
+        return out, 0
+
+
+gather_p = Gather()
+
+
+def _bounds(limits: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+    """The largest starts, as indices of a dtype that may be too narrow for some of them."""
+    top = int(dtypes.iinfo(dtype).max)
+    return np.array([min(limit, top) for limit in limits]).astype(dtype)
+
+
+def _indices_inside(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
+    """StableHLO for: which indices int[b, n] have every component from 0 to its limit; bool[b]."""
+    dtype = aval.dtype
+    high = ctx.constant(_bounds(limits, dtype))
+    wide = ctx.broadcast(high, aval.shape, dtype, [aval.ndim - 1])
+    below = ctx.compare("LE", indices, wide, aval)
+    above = ctx.compare("GE", indices, ctx.full(aval.shape, 0, dtype), aval)
+    mask = ctx.tensor_type(aval.shape, np.bool_)
+    both = ctx.op("stablehlo.and", [below, above], None, mask)
+    scalar = ctx.tensor_type((), np.bool_)
+    return ctx.ops(
+        "stablehlo.reduce",
+        [both, ctx.constant(True, np.bool_)],
+        {"dimensions": ctx.i64_array([aval.ndim - 1])},
+        types=[ctx.tensor_type(aval.shape[:-1], np.bool_)],
+        regions=[
+            ([scalar, scalar], lambda c, a, b: [c.op("stablehlo.and", [a, b], None, scalar)])
+        ],
+    )[0]
+
+
+def _fill_outside(ctx: Any, out: Any, inside: Any, offset_dims: Shape, fill_value: Any) -> Any:
+    aval = ctx.avals_out[0]
+    kept = [d for d in range(aval.ndim) if d not in offset_dims]
+    mask = ctx.broadcast(inside, aval.shape, np.dtype(np.bool_), kept)
+    fill = ctx.full(aval.shape, np.asarray(fill_value).astype(aval.dtype), aval.dtype)
+    return ctx.op("stablehlo.select", [mask, out, fill])
+
+
+def _fill_of(dtype: Any) -> Any:
+    """What is read out of range: NaN, the lowest signed, the highest unsigned integer, True."""
+    if dtypes.issubdtype(dtype, np.inexact):
+        return np.nan
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return int(dtypes.iinfo(dtype).max)
+    if dtypes.issubdtype(dtype, np.signedinteger):
+        return int(dtypes.iinfo(dtype).min)
+    return True
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """Windows of `operand`, from starts in the last dimension of `start_indices`.
+
+    Args:
+        operand: the array.
+        start_indices: integers, one vector for each window.
+        dimension_numbers: how the dimensions belong together.
+        slice_sizes: the window's size in each dimension of the operand.
+        unique_indices: a promise that no window is read twice.
+        indices_are_sorted: a promise that the starts are in ascending order.
+        mode: what happens out of range, see `GatherScatterMode`; None promises that nothing is.
+        fill_value: what is read there in mode "fill"; None is NaN, or an extreme integer.
+
+    Shapes:     operand: T[s], start_indices: int[b, n] -> T[b with the window at offset_dims].
+    Derivative: transposes to scatter_add.
+    Lowers to:  stablehlo.gather.
+    Source:     mirrors jax.lax.gather (0.10).
+
+    Raises:
+        TypeError: shapes and dimension numbers do not fit.
+        ValueError: the mode is not known, or the indices are no integers.
+    """
+    kind = (
+        GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    )
+    if kind in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
+        fill_value = None
+    elif fill_value is None:
+        fill_value = _fill_of(aval_of(operand).dtype)
+    else:
+        fill_value = np.asarray(fill_value).item()
+    return gather_p.bind(
+        operand,
+        start_indices,
+        dimension_numbers=GatherDimensionNumbers(*map(tuple, dimension_numbers)),
+        slice_sizes=arguments.int_tuple(slice_sizes, "lax.gather", "slice_sizes"),
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        mode=kind,
+        fill_value=fill_value,
+    )
+
+
+class Scatter(Primitive):
+    """Combines updates with windows of `x`, whose starts are in the last dimension of `indices`.
+
+    Shapes: x: T[s], indices: int[b, n], updates: T[b with window dimensions] -> T[s].
+
+    Args:
+        name: the primitive's name.
+        combine: the function of `lax` that combines old and new; None overwrites.
+        tangent: the derivative, `(primals, x_dot, updates_dot, out, params) -> tangent`.
+        transposes: for the operand and for the updates, `(ct, x, indices, updates, params) ->
+            cotangent`; None where the operation is not linear.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        combine: Callable[[Any, Any], Any] | None,
+        tangent: Callable[..., Any],
+        transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None),
+    ) -> None:
+        super().__init__(name)
+        self.public_name = "lax." + name.replace("-", "_")
+        self.combine = combine
+        self.tangent = tangent
+        self.transposes = transposes
+        self._update_jaxprs: dict[Any, ClosedJaxpr] = {}
+
+    def update_jaxpr(self, dtype: Any) -> ClosedJaxpr | None:
+        """How old and new elements of a dtype are combined; None: the new one replaces the old.
+
+        Raises:
+            TypeError: the operation does not take the dtype.
+        """
+        combine = self.combine
+        if combine is None:
+            return None
+        found = self._update_jaxprs.get(dtype)
+        if found is None:
+            scalar = shaped_array((), dtype)
+            jaxpr, consts = staging.stage(lambda old, new: [combine(old, new)], [scalar, scalar])
+            found = self._update_jaxprs[dtype] = ClosedJaxpr(jaxpr, consts)
+        return found
+
+    def apply(self, x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
+        """Binds this scatter with the parameters of any other."""
+        combining = {"update_jaxpr": self.update_jaxpr(aval_of(x).dtype), "update_consts": ()}
+        return self.bind(x, indices, updates, **{**params, **combining})
+
+    def abstract_eval(
+        self,
+        x: ShapedArray,
+        indices: ShapedArray,
+        updates: ShapedArray,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        **_: Any,
+    ) -> ShapedArray:
+        check_scatter(self.public_name, x, indices, updates, dimension_numbers)
+        return x
+
+    def lower(
+        self,
+        ctx: Any,
+        x: Any,
+        indices: Any,
+        updates: Any,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+        update_jaxpr: ClosedJaxpr | None,
+        update_consts: tuple[()],
+    ) -> Any:
+        n = dimension_numbers
+        operand, starts, new = ctx.avals_in
+        if mode is GatherScatterMode.CLIP:
+            sizes = window_sizes(operand, new, n)
+            limits = [operand.shape[d] - sizes[d] for d in n.scatter_dims_to_operand_dims]
+            indices = _clamped(ctx, indices, starts, limits)
+        text = (
+            f"#stablehlo.scatter<update_window_dims = {list(n.update_window_dims)}, "
+            f"inserted_window_dims = {list(n.inserted_window_dims)}, "
+            f"input_batching_dims = {list(n.operand_batching_dims)}, "
+            f"scatter_indices_batching_dims = {list(n.scatter_indices_batching_dims)}, "
+            f"scatter_dims_to_operand_dims = {list(n.scatter_dims_to_operand_dims)}, "
+            f"index_vector_dim = {starts.ndim - 1}>"
+        )
+        scalar = ctx.tensor_type((), operand.dtype)
+        region = (
+            ([scalar, scalar], lambda _, old, update: [update])
+            if update_jaxpr is None
+            else region_of_jaxpr(ctx, update_jaxpr)
+        )
+        return ctx.ops(
+            "stablehlo.scatter",
+            [x, indices, updates],
+            {
+                "scatter_dimension_numbers": ctx.attribute(text),
+                "indices_are_sorted": ctx.boolean(indices_are_sorted),
+                "unique_indices": ctx.boolean(unique_indices),
+            },
+            regions=[region],
+        )[0]
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        out = self.bind(*primals, **params)
+        if type(tangents[0]) is type(tangents[2]) is Zero:
+            return out, Zero.like(out)
+        return out, self.tangent(primals, tangents[0], tangents[2], out, params)
+
+    def transpose(
+        self, ct: Any, x: Any, indices: Any, updates: Any, **params: Any
+    ) -> tuple[Any, None, Any]:
+        results: list[Any] = [None, None]
+        for i, (operand, rule) in enumerate(zip((x, updates), self.transposes, strict=True)):
+            if is_linear(operand):
+                if rule is None:
+                    self._missing("transposition: it is not linear (transpose)")
+                results[i] = rule(ct, x, indices, updates, params)
+        return results[0], None, results[1]
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool,
+        **params: Any,
+    ) -> tuple[Any, int]:
+        x, indices, updates = args
+        n = dimension_numbers
+        x, updates = (to_batch_dim(a, d, 0, size) for a, d in ((x, dims[0]), (updates, dims[2])))
+        numbers = ScatterDimensionNumbers(
+            update_window_dims=shifted(n.update_window_dims),
+            inserted_window_dims=shifted(n.inserted_window_dims),
+            scatter_dims_to_operand_dims=shifted(n.scatter_dims_to_operand_dims),
+            operand_batching_dims=shifted(n.operand_batching_dims),
+            scatter_indices_batching_dims=n.scatter_indices_batching_dims,
+        )
+        if dims[1] is None:
+            numbers = numbers._replace(update_window_dims=(0, *numbers.update_window_dims))
+        else:
+            indices = moveaxis(indices, dims[1], 0)
+            numbers = numbers._replace(
+                operand_batching_dims=(0, *numbers.operand_batching_dims),
+                scatter_indices_batching_dims=(0, *shifted(n.scatter_indices_batching_dims)),
+            )
+        out = self.bind(
+            x,
+            indices,
+            updates,
+            dimension_numbers=numbers,
+            indices_are_sorted=indices_are_sorted and dims[1] is None,
+            **params,
+        )
+        return out, 0
+
+
+def _clamped(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
+    high = ctx.constant(_bounds(limits, aval.dtype))
+    high = ctx.broadcast(high, aval.shape, aval.dtype, [aval.ndim - 1])
+    low = ctx.full(aval.shape, 0, aval.dtype)
+    return ctx.op("stablehlo.clamp", [low, indices, high], None, ctx.type_of(aval))
+
+
+def _windows_at(x: Any, indices: Any, update_shape: Shape, params: dict[str, Any]) -> Any:
+    """The windows of `x` that a scatter with these parameters writes; zero where it drops."""
+    aval = aval_of(x)
+    n = params["dimension_numbers"]
+    return gather_p.bind(
+        x,
+        indices,
+        dimension_numbers=GatherDimensionNumbers(*n),
+        slice_sizes=window_sizes(aval, aval.with_shape(update_shape), n),
+        indices_are_sorted=params["indices_are_sorted"],
+        unique_indices=params["unique_indices"],
+        mode=params["mode"],
+        fill_value=0,
+    )
+
+
+def _tangent_of_sum(
+    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
+) -> Any:
+    """The derivative of adding: the same sum of the tangents."""
+    return scatter_add_p.bind(instantiate(x_dot), primals[1], instantiate(updates_dot), **params)
+
+
+def _tangent_of_difference(
+    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
+) -> Any:
+    return scatter_sub_p.bind(instantiate(x_dot), primals[1], instantiate(updates_dot), **params)
+
+
+def _tangent_of_product(
+    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
+) -> Any:
+    """The derivative of multiplying, where no element is written twice."""
+    x, indices, updates = primals
+    total: Any = Zero.like(out)
+    if type(x_dot) is not Zero:
+        total = scatter_mul_p.bind(x_dot, indices, updates, **params)
+    if type(updates_dot) is not Zero:
+        if not params["unique_indices"]:
+            raise NotImplementedError(
+                message(
+                    "lax.scatter_mul",
+                    "the derivative with respect to the updates needs unique indices.",
+                    fix="unique_indices=True, if no element is written twice",
+                )
+            )
+        spread = scatter_add_p.apply(zeros(aval_of(x)), indices, updates_dot, params)
+        total = add_tangents(total, binary.mul(x, spread))
+    return total
+
+
+def _tangent_of_overwriting(
+    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
+) -> Any:
+    """The derivative of overwriting: that of the update that was written last."""
+    x, indices, updates = primals
+    if params["update_jaxpr"] is not None:
+        raise NotImplementedError(
+            message(
+                "lax.scatter_apply",
+                "there is no derivative.",
+                fix="gather the elements, compute, and scatter the results",
+            )
+        )
+    x_dot, updates_dot = instantiate(x_dot), instantiate(updates_dot)
+    if params["unique_indices"]:
+        return scatter_p.bind(x_dot, indices, updates_dot, **params)
+    # Each update carries a number; the numbers that remain tell which updates were last.
+    dims, count = aval_of(updates).shape, aval_of(updates).size
+    dtype = np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
+    one, zero = np.ones((), dtype)[()], np.zeros((), dtype)[()]
+    numbers = shape.reshape(binary.add(creation.iota(dtype, count), one), dims)
+    last = scatter_p.bind(full(aval_of(x).shape, 0, dtype), indices, numbers, **params)
+    written = binary.eq(_windows_at(last, indices, dims, params), numbers)
+    kept = choice.select(written, updates_dot, creation.full_like(updates_dot, 0))
+    blank = creation.full_like(x_dot, 0)
+    untouched = choice.select(binary.eq(last, zero), x_dot, blank)
+    return add_tangents(untouched, scatter_add_p.apply(blank, indices, kept, params))
+
+
+def _tangent_of_extremum(
+    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
+) -> Any:
+    """The derivative of a minimum or maximum: the mean of the tangents of all that attain it."""
+    x, indices, updates = primals
+    x_dot, updates_dot = instantiate(x_dot), instantiate(updates_dot)
+    dtype = aval_of(x_dot).dtype
+    chosen = _windows_at(out, indices, aval_of(updates).shape, params)
+    own = convert.convert_element_type(binary.eq(x, out), dtype)
+    given = convert.convert_element_type(binary.eq(updates, chosen), dtype)
+
+    def sum_over_windows(values: Any) -> Any:
+        blank = full(aval_of(x).shape, 0, dtype)
+        return scatter_add_p.apply(blank, indices, values, params)
+
+    counts = binary.add(own, sum_over_windows(given))
+    moved = sum_over_windows(binary.mul(given, updates_dot))
+    total = add_tangents(binary.mul(own, x_dot), moved)
+    return binary.div(total, binary.max(counts, np.ones((), dtype)[()]))
+
+
+def _cotangent_itself(ct: Any, *_: Any) -> Any:
+    return ct
+
+
+def _cotangent_outside(
+    ct: Any, x: Any, indices: Any, updates: Any, params: dict[str, Any]
+) -> Any:
+    """What was overwritten has no influence."""
+    window = aval_of(ct).with_shape((updates.aval if is_linear(updates) else aval_of(updates)).shape)
+    return scatter_p.bind(ct, indices, zeros(window), **params)
+
+
+def _cotangent_inside(ct: Any, x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
+    return _windows_at(ct, indices, updates.aval.shape, params)
+
+
+def _negated_cotangent_inside(ct: Any, *args: Any) -> Any:
+    return unary.neg(_cotangent_inside(ct, *args))
+
+
+def _scaled_cotangent(ct: Any, x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
+    return scatter_mul_p.bind(ct, indices, updates, **params)
+
+
+scatter_p = Scatter(
+    "scatter", None, _tangent_of_overwriting, (_cotangent_outside, _cotangent_inside)
+)
+scatter_add_p = Scatter(
+    "scatter-add", binary.add, _tangent_of_sum, (_cotangent_itself, _cotangent_inside)
+)
+scatter_sub_p = Scatter(
+    "scatter-sub",
+    binary.sub,
+    _tangent_of_difference,
+    (_cotangent_itself, _negated_cotangent_inside),
+)
+scatter_mul_p = Scatter("scatter-mul", binary.mul, _tangent_of_product, (_scaled_cotangent, None))
+scatter_min_p = Scatter("scatter-min", binary.min, _tangent_of_extremum)
+scatter_max_p = Scatter("scatter-max", binary.max, _tangent_of_extremum)
+
+
+def _public(primitive: Scatter, verb: str, derivative: str) -> Callable[..., Any]:
+    """The public function of a scatter."""
+    name = primitive.name.replace("-", "_")
+
+    def function(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+    ) -> Any:
+        return primitive.bind(
+            operand,
+            scatter_indices,
+            updates,
+            dimension_numbers=ScatterDimensionNumbers(*map(tuple, dimension_numbers)),
+            indices_are_sorted=bool(indices_are_sorted),
+            unique_indices=bool(unique_indices),
+            mode=GatherScatterMode.from_any(mode),
+            update_jaxpr=primitive.update_jaxpr(aval_of(operand).dtype),
+            update_consts=(),
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{verb}, at windows whose starts are in the last dimension of the indices.
+
+    Shapes:     operand: T[s], scatter_indices: int[b, n], updates: T[b with window dims] -> T[s].
+    Derivative: {derivative}
+    Lowers to:  stablehlo.scatter.
+    Source:     mirrors jax.lax.{name} (0.10).
+
+    Raises:
+        TypeError: shapes, dtypes and dimension numbers do not fit.
+        ValueError: the mode is not known, or the indices are no integers.
+    """
+    return function
+
+
+scatter = _public(
+    scatter_p,
+    "Replaces elements of `operand` by `updates`",
+    "follows the update that was written last.",
+)
+scatter_add = _public(scatter_add_p, "Adds `updates` to elements of `operand`", "linear in both.")
+scatter_sub = _public(
+    scatter_sub_p, "Subtracts `updates` from elements of `operand`", "linear in both."
+)
+scatter_mul = _public(
+    scatter_mul_p,
+    "Multiplies elements of `operand` by `updates`",
+    "with respect to the updates for unique indices only.",
+)
+scatter_min = _public(
+    scatter_min_p, "Lowers elements of `operand` to `updates`", "ties share equally."
+)
+scatter_max = _public(
+    scatter_max_p, "Raises elements of `operand` to `updates`", "ties share equally."
+)
+
+_, _LEAF = tree.flatten(0)
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """Applies a function to elements of `operand`, once for each time that they are named.
+
+    Args:
+        operand: the array.
+        scatter_indices: the starts of windows, in the last dimension.
+        func: takes a scalar, and returns one of the same dtype.
+        dimension_numbers: how the dimensions belong together.
+        update_shape: the shape that updates would have.
+        indices_are_sorted: a promise that the starts are in ascending order.
+        unique_indices: a promise that no element is named twice.
+        mode: what happens out of range, see `GatherScatterMode`.
+
+    Shapes:     operand: T[s], scatter_indices: int[b, n] -> T[s].
+    Derivative: none.
+    Lowers to:  stablehlo.scatter.
+    Source:     mirrors jax.lax.scatter_apply (0.10).
+
+    Raises:
+        TypeError: shapes and dimension numbers do not fit, or the function changes the dtype.
+        ValueError: the mode is not known, or the function returns no scalar.
+        NotImplementedError: the function uses values of a surrounding trace.
+    """
+    aval = aval_of(operand)
+    name = "lax.scatter_apply"
+    sizes = arguments.int_tuple(update_shape, name, "update_shape")
+    jaxpr = stage_reducer(name, lambda old, _: func(old), [operand], _LEAF)
+    if jaxpr.out_avals[0].dtype != aval.dtype:
+        raise TypeError(
+            message(
+                name,
+                "the function changes the dtype.",
+                got=f"{jaxpr.out_avals[0]} for {jaxpr.in_avals[0]}",
+            )
+        )
+    return scatter_p.bind(
+        operand,
+        scatter_indices,
+        full(sizes, 0, aval.dtype),
+        dimension_numbers=ScatterDimensionNumbers(*map(tuple, dimension_numbers)),
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        mode=GatherScatterMode.from_any(mode),
+        update_jaxpr=jaxpr,
+        update_consts=(),
+    )

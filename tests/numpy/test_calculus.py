@@ -1,0 +1,148 @@
+"""Differences, integrals, interpolation, convolutions, windows, polynomials, histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+
+V = np.array([1.0, 4.0, 9.0, 7.0], np.float32)
+W = np.array([2.0, -1.0, 0.5], np.float32)
+F = np.array([[1.5, -2.0, 0.5], [3.0, 0.25, -1.0]], np.float32)
+G = np.array([[2.0, 1.0, -0.5], [1.5, 4.0, 2.0]], np.float32)
+POINTS = np.array([1.0, 4.0, 9.0], np.float32)
+WHERE = np.array([0.0, 2.5, 5.0, 9.0, 20.0], np.float32)
+ANGLES = np.array([0.0, 1.0, 5.0, -3.0, 9.0, 12.0], np.float32)
+
+# Calls that NumPy understands too.
+CALLS: list[Callable[[Any], Any]] = [
+    lambda np_: np_.diff(V, n=2),
+    lambda np_: np_.diff(F, axis=0, prepend=0.0),
+    lambda np_: np_.diff(F, prepend=F[:, :1], append=G),
+    lambda np_: np_.diff(np_.asarray([True, False, False, True])),
+    lambda np_: np_.ediff1d(F, to_begin=np_.asarray([0.0], "float32")),
+    lambda np_: np_.gradient(V),
+    lambda np_: np_.gradient(F, 2.0, axis=1),
+    lambda np_: np_.gradient(V, np_.asarray([0.0, 1.0, 3.0, 4.0], "float32")),
+    lambda np_: np_.gradient(F)[0],
+    lambda np_: np_.trapezoid(V),
+    lambda np_: np_.trapezoid(F, np_.asarray([0.0, 1.0, 3.0], "float32"), axis=1),
+    lambda np_: np_.trapezoid(F, dx=2.0, axis=0),
+    lambda np_: np_.interp(WHERE, POINTS, 2 * POINTS),
+    lambda np_: np_.interp(WHERE, POINTS, 2 * POINTS, left=-1.0, right=-2.0),
+    lambda np_: np_.interp(WHERE, POINTS, 2 * POINTS, period=10.0),
+    lambda np_: np_.unwrap(ANGLES),
+    lambda np_: np_.unwrap(np_.asarray([3, 0, 1, 2, 3, 0]), period=4),
+    lambda np_: np_.convolve(V, W),
+    lambda np_: np_.convolve(V, W, mode="same"),
+    lambda np_: np_.convolve(W, V, mode="valid"),
+    lambda np_: np_.correlate(V, W),
+    lambda np_: np_.correlate(V, W[:2], mode="same"),
+    lambda np_: np_.correlate(W, V, mode="full"),
+    lambda np_: np_.cross(F, G),
+    lambda np_: np_.cross(F.T, G.T, axis=0),
+    lambda np_: np_.bartlett(6),
+    lambda np_: np_.blackman(6),
+    lambda np_: np_.hamming(6),
+    lambda np_: np_.hanning(6),
+    lambda np_: np_.hanning(1),
+    lambda np_: np_.kaiser(6, 2.0),
+    lambda np_: np_.polyval(W, F),
+    lambda np_: np_.polyadd(V, W),
+    lambda np_: np_.polysub(W, V),
+    lambda np_: np_.polymul(V, W),
+    lambda np_: np_.polydiv(V, W)[0],
+    lambda np_: np_.polyder(V, 2),
+    lambda np_: np_.polyint(V, 2, k=np_.asarray([1.0, 2.0], "float32")),
+    lambda np_: np_.poly(W),
+    lambda np_: np_.histogram(F, 3)[0],
+    lambda np_: np_.histogram(F, 3)[1],
+    lambda np_: np_.histogram(F, 4, range=(-1, 2), weights=np_.abs(G))[0],
+    lambda np_: np_.histogram(F, np_.asarray([-2.0, 0.0, 3.0], "float32"), density=True)[0],
+    lambda np_: np_.histogram2d(F.ravel(), G.ravel(), [2, 3])[0],
+    lambda np_: np_.histogramdd(F.T, 2, density=True)[0],
+    lambda np_: np_.apply_along_axis(lambda x: x * x.sum(), 0, F),
+    lambda np_: np_.apply_along_axis(np_.sum, 1, F),
+    lambda np_: np_.apply_over_axes(np_.sum, F, [0, 1]),
+    lambda np_: np_.piecewise(V, [V < 2, V > 5], [-1.0, lambda x: 2 * x, 7.0]),
+]
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("call", CALLS)
+def test_function_is_that_of_numpy(call: Callable[[Any], Any]) -> None:
+    np.testing.assert_allclose(call(jnp), call(np), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: jnp.diff(jnp.float32(1)), ValueError),
+        (lambda: jnp.diff(V, n=-1), ValueError),
+        (lambda: jnp.gradient(V, edge_order=2), NotImplementedError),
+        (lambda: jnp.gradient(F, 1.0, 2.0, 3.0), TypeError),
+        (lambda: jnp.gradient(jnp.ones(1)), ValueError),
+        (lambda: jnp.interp(WHERE, POINTS, V), ValueError),
+        (lambda: jnp.interp(WHERE, POINTS, POINTS, left="flat"), ValueError),
+        (lambda: jnp.convolve(V, W, mode="all"), ValueError),
+        (lambda: jnp.convolve(F, W), ValueError),
+        (lambda: jnp.convolve(V, jnp.zeros(0)), ValueError),
+        (lambda: jnp.cross(V, V), ValueError),
+        (lambda: jnp.unwrap(jnp.ones(2) * 1j), ValueError),
+        (lambda: jnp.hanning(-1), ValueError),
+        (lambda: jnp.polyder(V, -1), ValueError),
+        (lambda: jnp.polyint(V, 2, k=jnp.ones(3)), ValueError),
+        (lambda: jnp.histogram(F, "auto"), NotImplementedError),
+        (lambda: jnp.histogram(F, 3, weights=V), ValueError),
+        (lambda: jnp.histogramdd(V, 2), ValueError),
+        (lambda: jnp.piecewise(V, [V < 2], [1, 2, 3]), ValueError),
+        (lambda: jnp.vectorize(abs, signature="foo")(V), ValueError),
+        (lambda: jnp.vectorize(abs, signature="(n),(n)->(n)")(F, V), ValueError),
+        (lambda: jnp.vectorize(abs, signature="(n)->()")(F), ValueError),
+        (lambda: jnp.vectorize(abs, signature="(n)->()")(F, F), TypeError),
+        (lambda: jnp.vectorize(abs, excluded={-1}), ValueError),
+    ],
+)
+def test_impossible_call_is_refused(call: Callable[[], Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call()
+
+
+def test_interp_extrapolates_on_request() -> None:
+    found = jnp.interp(WHERE, POINTS, 2 * POINTS, left="extrapolate", right="extrapolate")
+    np.testing.assert_allclose(found, 2 * WHERE, atol=1e-6)
+
+
+def test_gradient_of_interp_is_the_slope() -> None:
+    slope = minijax.grad(lambda x: jnp.interp(x, POINTS, POINTS**2))(2.0)
+    np.testing.assert_allclose(slope, (16 - 1) / 3)
+
+
+def test_polydiv_inverts_polymul() -> None:
+    quotient, rest = jnp.polydiv(jnp.polymul(V, W), W)
+    np.testing.assert_allclose([*quotient, *rest[-2:]], [*V, 0, 0], atol=1e-4)
+
+
+def test_vectorize_broadcasts_arguments() -> None:
+    found = jnp.vectorize(lambda x, y: x * y)(F, G[:, :1])
+    np.testing.assert_allclose(found, F * G[:, :1])
+
+
+def test_vectorize_maps_over_outer_dimensions() -> None:
+    matrices = np.stack([F, G])
+    found = jnp.vectorize(jnp.dot, signature="(n,m),(m)->(n)")(matrices, W)
+    np.testing.assert_allclose(found, matrices @ W)
+
+
+def test_vectorize_passes_excluded_arguments_as_they_are() -> None:
+    found = jnp.vectorize(lambda x, power: x**power, excluded={"power"})(V, power=2)
+    np.testing.assert_allclose(found, V**2)
+
+
+def test_vectorize_keeps_dimensions_of_size_one() -> None:
+    assert jnp.vectorize(lambda x, y: x + y)(jnp.ones((1, 3)), jnp.ones((1, 1))).shape == (1, 3)
