@@ -58,6 +58,7 @@ class AbstractToken(AbstractValue):
     """The type of tokens, which order side effects."""
 
     __slots__ = ()
+    is_extended = True
 
     def tangent_aval(self) -> AbstractValue:
         return self

@@ -38,6 +38,9 @@ class Primitive:
     hidden_params: ClassVar[frozenset[str]] = frozenset()
     hidden_when_empty: ClassVar[frozenset[str]] = frozenset()
     without: ClassVar[frozenset[str]] = frozenset()
+    # Parameters that name axes which the operation uses, and the one that names an axis it binds.
+    axis_params: ClassVar[tuple[str, ...]] = ()
+    binds_axis: ClassVar[str | None] = None
     # Whether `lower` takes operands of extended dtypes, such as random keys, as they are.
     knows_extended: ClassVar[bool] = False
     # An eager implementation in Python; None means: compile the operation as a program.

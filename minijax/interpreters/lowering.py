@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from minijax.core import config, source
-from minijax.core.aval import AbstractValue
+from minijax.core.aval import AbstractToken, AbstractValue
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.trace import current
@@ -308,6 +308,8 @@ def _donation_attributes(jaxpr: Jaxpr, donated: Sequence[bool]) -> list[dict[str
     attributes: list[dict[str, Any]] = [{} for _ in jaxpr.invars]
     free: dict[Any, list[int]] = {}
     for i, out in enumerate(jaxpr.outvars):
+        if isinstance(out.aval, AbstractToken):
+            continue
         free.setdefault((out.aval.shape, out.aval.dtype), []).append(i)
     for i, (var, given) in enumerate(zip(jaxpr.invars, donated, strict=False)):
         if not given:

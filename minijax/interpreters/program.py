@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import config, statistics
+from minijax.core import config, effects, statistics
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -81,6 +81,8 @@ def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
         statistics.lowering.hits += 1
         return found  # type: ignore[no-any-return]
     statistics.lowering.misses += 1
+    if closed.effects:
+        effects.check_lowerable(options.name, closed.effects)
     with statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name):
         jaxpr, kept_flags = passes.dead_code_elimination(
             closed.jaxpr, keep_inputs=options.keep_unused

@@ -131,11 +131,27 @@ from minijax.lax.families import (
     mul_p,
     neg_p,
 )
-from minijax.lax.gathering import (
+from minijax.lax.gather_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from minijax.lax.gather_scatter import (
     gather,
     gather_p,
+    scatter,
+    scatter_add,
+    scatter_add_p,
+    scatter_apply,
+    scatter_max,
+    scatter_max_p,
+    scatter_min,
+    scatter_min_p,
+    scatter_mul,
+    scatter_mul_p,
+    scatter_p,
+    scatter_sub,
+    scatter_sub_p,
 )
 from minijax.lax.incomplete_gamma import (
     igamma,
@@ -193,21 +209,6 @@ from minijax.lax.reduction import (
     reduce_sum,
     reduce_xor,
     reduce_xor_p,
-)
-from minijax.lax.scattering import (
-    ScatterDimensionNumbers,
-    scatter,
-    scatter_add,
-    scatter_add_p,
-    scatter_max,
-    scatter_max_p,
-    scatter_min,
-    scatter_min_p,
-    scatter_mul,
-    scatter_mul_p,
-    scatter_p,
-    scatter_sub,
-    scatter_sub_p,
 )
 from minijax.lax.shape import (
     broadcast,
@@ -285,6 +286,12 @@ from minijax.lax.stacking import (
     stack_p,
     unstack,
     unstack_p,
+)
+from minijax.lax.tokens import (
+    after_all,
+    after_all_p,
+    create_token,
+    create_token_p,
 )
 from minijax.lax.trigonometry import (
     acos,
@@ -395,6 +402,8 @@ __all__ = [
     "add",
     "add_any_p",
     "add_p",
+    "after_all",
+    "after_all_p",
     "and_p",
     "approx_max_k",
     "approx_min_k",
@@ -464,6 +473,8 @@ __all__ = [
     "cos_p",
     "cosh",
     "cosh_p",
+    "create_token",
+    "create_token_p",
     "cumlogsumexp",
     "cumlogsumexp_p",
     "cummax",
@@ -616,6 +627,7 @@ __all__ = [
     "scatter",
     "scatter_add",
     "scatter_add_p",
+    "scatter_apply",
     "scatter_max",
     "scatter_max_p",
     "scatter_min",

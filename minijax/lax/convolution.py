@@ -19,6 +19,7 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import add_tangents, moveaxis, zeros
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import arguments, shape
+from minijax.lax.convert import convert_element_type
 from minijax.lax.convolution_numbers import (
     ConvDimensionNumbers,
     Padding,
@@ -121,9 +122,13 @@ class ConvGeneralDilated(Primitive):
 
     def transpose(self, ct: Any, lhs: Any, rhs: Any, **params: Any) -> tuple[Any, Any]:
         p = ConvParams(**params)
+        # Where products are added in a wider dtype, cotangents come in it.
+        kind = aval_of(ct).dtype
         if is_linear(lhs):
-            return _transpose_image(ct, lhs.aval, rhs, p), None
-        return None, _transpose_kernel(ct, lhs, rhs.aval, p)
+            grad = _transpose_image(ct, lhs.aval, _converted(rhs, kind), p)
+            return _converted(grad, lhs.aval.dtype), None
+        grad = _transpose_kernel(ct, _converted(lhs, kind), rhs.aval, p)
+        return None, _converted(grad, rhs.aval.dtype)
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
@@ -144,6 +149,10 @@ def _bind(lhs: Any, rhs: Any, p: ConvParams) -> Any:
     return conv_general_dilated_p.bind(lhs, rhs, **p._asdict())
 
 
+def _converted(x: Any, dtype: Any) -> Any:
+    return x if aval_of(x).dtype == dtype else convert_element_type(x, dtype)
+
+
 def _spatial(x: Any, spec: Shape) -> list[int]:
     return [aval_of(x).shape[d] for d in spec[2:]]
 
@@ -157,7 +166,7 @@ def _transpose_image(ct: Any, lhs: ShapedArray, rhs: Any, p: ConvParams) -> Any:
     image_sizes = [lhs.shape[d] for d in n.lhs_spec[2:]]
     groups = max(p.feature_group_count, p.batch_group_count)
     if groups > 1:
-        rhs = merge_axes(n.rhs_spec[0], n.rhs_spec[1], split_axis(n.rhs_spec[0], groups, rhs))
+        rhs = _merge(_split(rhs, n.rhs_spec[0], groups), n.rhs_spec[1])
     turned = shape.rev(rhs, n.rhs_spec[2:])
     kernel_spec = (n.rhs_spec[1], n.rhs_spec[0], *n.rhs_spec[2:])
     out = _bind(
@@ -176,8 +185,7 @@ def _transpose_image(ct: Any, lhs: ShapedArray, rhs: Any, p: ConvParams) -> Any:
         ),
     )
     if p.batch_group_count > 1:
-        parts = split_axis(n.lhs_spec[1], p.batch_group_count, out)
-        out = merge_axes(n.lhs_spec[1], n.lhs_spec[0], parts)
+        out = _merge(_split(out, n.lhs_spec[1], p.batch_group_count), n.lhs_spec[0])
     return out
 
 
@@ -208,36 +216,25 @@ def _transpose_kernel(ct: Any, lhs: Any, rhs: ShapedArray, p: ConvParams) -> Any
     )
 
 
-def split_axis(axis: int, groups: int, x: Any) -> Any:
+def _split(x: Any, axis: int, groups: int) -> Any:
     """`x` with a dimension cut into (groups, rest); the groups become dimension 0."""
     dims = list(aval_of(x).shape)
     dims[axis : axis + 1] = [groups, dims[axis] // groups]
     return moveaxis(shape.reshape(x, tuple(dims)), axis, 0)
 
 
-def merge_axes(source: int, target: int, x: Any) -> Any:
-    """`x` with its dimension 0 merged, as the slower one, into dimension `target` of the rest.
-
-    `source` only documents where dimension 0 came from.
-    """
-    del source
-    dims = list(aval_of(x).shape)
-    moved = moveaxis(x, 0, target)
-    rest = dims[1:]
-    rest[target] *= dims[0]
-    return shape.reshape(moved, tuple(rest))
-
-
-def _merge(x: Any, dim: int, axis: int) -> Any:
-    """A batch merged, as the slower part, into dimension `axis` of one example."""
-    return merge_axes(dim, axis, moveaxis(x, dim, 0))
+def _merge(x: Any, axis: int) -> Any:
+    """`x` with its dimension 0 merged, as the slower one, into dimension `axis` of the rest."""
+    size, *dims = aval_of(x).shape
+    dims[axis] *= size
+    return shape.reshape(moveaxis(x, 0, axis), tuple(dims))
 
 
 def _merge_inside(x: Any, dim: int, axis: int, groups: int) -> Any:
     """A batch merged into a dimension of groups, between group and rest."""
-    if groups == 1:
-        return _merge(x, dim, axis)
     x = moveaxis(x, dim, 0)
+    if groups == 1:
+        return _merge(x, axis)
     size, *dims = aval_of(x).shape
     split = [size, *dims[:axis], groups, dims[axis] // groups, *dims[axis + 1 :]]
     moved = moveaxis(shape.reshape(x, tuple(split)), 0, axis + 1)
@@ -273,12 +270,12 @@ def _batch_both(
 ) -> tuple[Any, int]:
     """A batch of images, each by its own kernel: one group of features, or of images, for each."""
     n = p.dimension_numbers
-    kernels = _merge(rhs, rhs_dim, n.rhs_spec[0])
+    kernels = _merge(moveaxis(rhs, rhs_dim, 0), n.rhs_spec[0])
     if p.batch_group_count > 1:
-        images = _merge(lhs, lhs_dim, n.lhs_spec[0])
+        images = _merge(moveaxis(lhs, lhs_dim, 0), n.lhs_spec[0])
         p = p._replace(batch_group_count=p.batch_group_count * size)
     else:
-        images = _merge(lhs, lhs_dim, n.lhs_spec[1])
+        images = _merge(moveaxis(lhs, lhs_dim, 0), n.lhs_spec[1])
         p = p._replace(feature_group_count=p.feature_group_count * size)
     return _split_inside(_bind(images, kernels, p), n.out_spec[1], size, 1)
 

@@ -12,7 +12,6 @@ from minijax.numpy import operators as operators
 from minijax.numpy.arithmetic import (
     abs as abs,
     absolute as absolute,
-    add as add,
     cbrt as cbrt,
     clip as clip,
     divide as divide,
@@ -25,11 +24,7 @@ from minijax.numpy.arithmetic import (
     fmod as fmod,
     heaviside as heaviside,
     hypot as hypot,
-    maximum as maximum,
-    minimum as minimum,
     mod as mod,
-    multiply as multiply,
-    negative as negative,
     positive as positive,
     pow as pow,
     power as power,
@@ -38,7 +33,6 @@ from minijax.numpy.arithmetic import (
     sign as sign,
     sqrt as sqrt,
     square as square,
-    subtract as subtract,
     true_divide as true_divide,
 )
 from minijax.numpy.calculus import (
@@ -144,8 +138,6 @@ from minijax.numpy.elementary import (
     log10 as log10,
     log1p as log1p,
     log2 as log2,
-    logaddexp as logaddexp,
-    logaddexp2 as logaddexp2,
     rad2deg as rad2deg,
     radians as radians,
     real as real,
@@ -180,7 +172,7 @@ from minijax.numpy.histograms import (
     histogram_bin_edges as histogram_bin_edges,
     histogramdd as histogramdd,
 )
-from minijax.numpy.indexing import select as select
+
 from minijax.numpy.joining import (
     append as append,
     array_split as array_split,
@@ -203,14 +195,11 @@ from minijax.numpy.logic import (
     allclose as allclose,
     array_equal as array_equal,
     array_equiv as array_equiv,
-    bitwise_and as bitwise_and,
     bitwise_count as bitwise_count,
     bitwise_invert as bitwise_invert,
     bitwise_left_shift as bitwise_left_shift,
     bitwise_not as bitwise_not,
-    bitwise_or as bitwise_or,
     bitwise_right_shift as bitwise_right_shift,
-    bitwise_xor as bitwise_xor,
     equal as equal,
     greater as greater,
     greater_equal as greater_equal,
@@ -229,10 +218,7 @@ from minijax.numpy.logic import (
     left_shift as left_shift,
     less as less,
     less_equal as less_equal,
-    logical_and as logical_and,
     logical_not as logical_not,
-    logical_or as logical_or,
-    logical_xor as logical_xor,
     not_equal as not_equal,
     right_shift as right_shift,
 )
@@ -420,6 +406,24 @@ from minijax.numpy.statistics import (
     nanvar as nanvar,
     percentile as percentile,
     quantile as quantile,
+)
+from minijax.numpy.ufuncs import (
+    add as add,
+    bitwise_and as bitwise_and,
+    bitwise_or as bitwise_or,
+    bitwise_xor as bitwise_xor,
+    frompyfunc as frompyfunc,
+    logaddexp as logaddexp,
+    logaddexp2 as logaddexp2,
+    logical_and as logical_and,
+    logical_or as logical_or,
+    logical_xor as logical_xor,
+    maximum as maximum,
+    minimum as minimum,
+    multiply as multiply,
+    negative as negative,
+    subtract as subtract,
+    ufunc as ufunc,
 )
 from minijax.numpy.windows import (
     bartlett as bartlett,

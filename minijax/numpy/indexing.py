@@ -140,10 +140,10 @@ def getitem(x: Any, index: Any) -> Any:
         x, template, operands = parse(x, index, dynamic=True)
         return _item_program(x, *operands, template=template)
     x, template, operands = parse(x, index, dynamic=is_eager())
-    return select(x, *operands, template=template)
+    return read(x, *operands, template=template)
 
 
-def select(x: Any, *operands: Any, template: Template) -> Any:
+def read(x: Any, *operands: Any, template: Template) -> Any:
     """The elements that a parsed index selects."""
     if any(aval_of(v).ndim for v in operands):
         return gather(x, template, operands)
@@ -156,7 +156,7 @@ def _row(x: Any, position: Any) -> Any:
     )
 
 
-_item_program = native_program(select, ("template",))
+_item_program = native_program(read, ("template",))
 _row_program = native_program(_row)
 
 

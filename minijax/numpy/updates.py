@@ -172,7 +172,7 @@ def at(x: Any) -> IndexUpdateHelper:
 
 def _read(x: Any, *operands: Any, template: Template, options: Options, fill_value: Any) -> Any:
     if not any(type(entry) is Picked for entry in template.entries):
-        return indexing.select(x, *operands, template=template)
+        return indexing.read(x, *operands, template=template)
     return indexing.gather(
         x,
         template,

@@ -17,7 +17,7 @@ import numpy as np
 from jaxlib import _jax
 
 from minijax.core import dtypes, operators, tree
-from minijax.core.aval import ShapedArray, aval_handlers, aval_of
+from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.errors import message
 from minijax.core.trace import Tracer
 from minijax.runtime import client, placement
@@ -351,14 +351,35 @@ class Shard:
         )
 
 
-for _class in (Array, ExtendedArray):
+class Token:
+    """A token outside compiled programs: an empty array of booleans stands for it."""
+
+    __slots__ = ("__weakref__", "buffer")
+    aval = abstract_token
+
+    def __init__(self, buffer: Any) -> None:
+        self.buffer = buffer
+
+    def block_until_ready(self) -> Token:
+        """Waits for all that comes before the token."""
+        self.buffer.block_until_ready()
+        return self
+
+    def __repr__(self) -> str:
+        return "Token()"
+
+
+for _class in (Array, ExtendedArray, Token):
     aval_handlers[_class] = lambda x: x.aval
 tree.register_dispatch_only_dataclass(Array, ["buffer"], [])
+tree.register_dispatch_only_dataclass(Token, ["buffer"], [])
 tree.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
 
 
-def wrap(buffer: Any, aval: Any) -> Array:
-    """The array of logical type `aval` around a C++ array."""
+def wrap(buffer: Any, aval: Any) -> Array | Token:
+    """The array, or token, of logical type `aval` around a C++ array."""
+    if aval is abstract_token:
+        return Token(buffer)
     if dtypes.is_extended(aval.dtype):
         return ExtendedArray(buffer, aval.dtype)
     return Array(buffer)
@@ -366,7 +387,9 @@ def wrap(buffer: Any, aval: Any) -> Array:
 
 def physical_aval(aval: Any) -> Any:
     """The type that XLA computes with: that of the buffer behind a value of type `aval`."""
-    if dtypes.is_extended(aval.dtype):
+    if aval is abstract_token:
+        return ShapedArray((0,), np.bool_)
+    if aval.is_extended:
         return ShapedArray((*aval.shape, *aval.dtype.physical_shape), aval.dtype.physical_dtype)
     return aval
 

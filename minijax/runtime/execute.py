@@ -16,7 +16,7 @@ from minijax.core import config, dtypes
 from minijax.core.errors import message
 from minijax.core.trace import Tracer, leaked
 from minijax.runtime import placement
-from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
+from minijax.runtime.array import Array, Token, array_from_host, physical_aval, to_numpy, wrap
 
 
 class FastPathData(NamedTuple):
@@ -84,7 +84,7 @@ class Executable:
             _jax.array_result_handler(physical_aval(aval), sharding, committed, True)
             for aval in out_avals
         ]
-        self.plain_outs = not any(dtypes.is_extended(aval.dtype) for aval in out_avals)
+        self.plain_outs = not any(aval.is_extended for aval in out_avals)
 
     def __call__(self, args: Sequence[Any]) -> list[Array]:
         """Runs the program; `args` are arrays or host values of the types it was made for."""
@@ -132,6 +132,8 @@ def buffer_on(x: Any, aval: Any, device: Any) -> Any:
     """The C++ array behind an argument, on the device where it is needed."""
     if isinstance(x, Tracer):
         raise leaked(x)
+    if isinstance(x, Token):
+        return x.buffer
     if not type.__instancecheck__(Array, x):
         if aval.dtype == dtypes.float0:
             x, aval = np.zeros(aval.shape, np.bool_), aval.update(dtype=np.dtype(np.bool_))
@@ -155,7 +157,7 @@ def check_finite(arrays: Sequence[Array], name: str = "a computation") -> None:
         FloatingPointError: one does.
     """
     for array in arrays:
-        if not dtypes.issubdtype(array.dtype, np.inexact):
+        if isinstance(array, Token) or not dtypes.issubdtype(array.dtype, np.inexact):
             continue
         value = np.asarray(array)
         for flag, test, word in (

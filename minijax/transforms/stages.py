@@ -77,8 +77,10 @@ class ShapeDtypeStruct:
 aval_handlers[ShapeDtypeStruct] = lambda x: x.aval
 
 
-def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
-    """A type as a `ShapeDtypeStruct`."""
+def struct_of(aval: Any) -> Any:
+    """A type as a `ShapeDtypeStruct`; the type of tokens as it is."""
+    if not isinstance(aval, ShapedArray):
+        return aval
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 

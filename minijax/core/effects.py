@@ -1,0 +1,89 @@
+"""Side effects: what an equation does besides computing its results.
+
+Effects are part of a jaxpr's type.  An effect nobody knows how to lower stops the compiler, and
+equations with effects are never dropped as dead code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minijax.core.errors import message
+
+
+class Effect:
+    """Base of all effects; instances are compared by value or identity, as the class decides."""
+
+    __slots__ = ()
+
+
+class NamedAxisEffect(Effect):
+    """An equation refers to the axis `name`; the construct that maps over it discharges this."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedAxisEffect) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash((NamedAxisEffect, self.name))
+
+    def __repr__(self) -> str:
+        return f"NamedAxis({self.name})"
+
+
+class EffectTypes:
+    """A set of classes of effects, open to users."""
+
+    __slots__ = ("_types",)
+
+    def __init__(self) -> None:
+        self._types: set[type] = set()
+
+    def add_type(self, effect_type: type) -> None:
+        """Adds a class of effects, with its subclasses."""
+        self._types.add(effect_type)
+
+    def contains(self, effect: Any) -> bool:
+        """Whether the effect is of one of the classes."""
+        return isinstance(effect, tuple(self._types))
+
+
+ordered_effects = EffectTypes()
+lowerable_effects = EffectTypes()
+control_flow_allowed_effects = EffectTypes()
+
+
+def without_axis(effects: Iterable[Any], name: Any) -> frozenset[Any]:
+    """Effects outside the construct that maps over the axis `name`."""
+    return frozenset(effects) - {NamedAxisEffect(name)}
+
+
+def check_lowerable(name: str, effects: Iterable[Any]) -> None:
+    """Refuses to lower a program whose effects nobody can lower.
+
+    Raises:
+        NameError: an axis is not bound by any mapping construct.
+        NotImplementedError: an effect is not registered as lowerable.
+    """
+    for effect in effects:
+        if isinstance(effect, NamedAxisEffect):
+            raise NameError(
+                message(
+                    name,
+                    f"unbound axis name {effect.name!r}.",
+                    fix=f"call it inside vmap(..., axis_name={effect.name!r})",
+                )
+            )
+        if not lowerable_effects.contains(effect):
+            raise NotImplementedError(
+                message(
+                    name,
+                    f"the effect {effect!r} cannot be lowered.",
+                    fix="register its class: effects.lowerable_effects.add_type(...)",
+                )
+            )

@@ -1,0 +1,229 @@
+"""Universal functions: elementwise functions that can also reduce, accumulate and update arrays.
+
+The functions that JAX makes ufuncs are made so here; their elementwise work is done elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from minijax.core.errors import message
+from minijax.lax import folding
+from minijax.numpy import arithmetic, elementary, logic, reductions
+from minijax.numpy.creation import asarray
+from minijax.numpy.functional import vectorize
+from minijax.numpy.joining import concatenate, stack
+from minijax.numpy.promotion import check_array, check_out
+from minijax.numpy.shaping import expand_dims, moveaxis, ravel
+
+
+class ufunc:  # noqa: N801  NumPy's name
+    """An elementwise function, with NumPy's ways to apply it along axes and at indices.
+
+    Mirrors jax.numpy.ufunc.
+
+    Args:
+        func: the function of scalars or arrays.
+        nin: how many arguments it takes.
+        nout: how many results it gives.
+        name: its name; that of `func` by default.
+        identity: what it leaves other arguments as they are with; None if there is nothing such.
+        associative: whether reductions may combine elements in any grouping.
+        reduce: what reduces arrays in place of repeated application.
+        accumulate: what accumulates arrays in place of repeated application.
+        update: the method of `x.at[indices]` that applies it.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        identity: Any = None,
+        associative: bool = False,
+        reduce: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None,
+        update: str | None = None,
+    ) -> None:
+        functools.update_wrapper(self, func)
+        self.__name__ = name or func.__name__
+        self.nin, self.nout, self.nargs, self.identity = nin, nout, nin + nout, identity
+        self._function = func
+        self._associative = associative
+        self._reduce, self._accumulate, self._update = reduce, accumulate, update
+
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            self._refuse("takes neither `out` nor `where`")
+        return self._function(*args)
+
+    def reduce(
+        self,
+        a: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """The elements along `axis` combined into one.
+
+        Shapes:     a: T[s] -> T[s without axis].
+
+        Raises:
+            ValueError: the function does not combine two arguments into one, or there is nothing
+                to combine.
+            NotImplementedError: `out` is given; or `where` or several axes, for a function whose
+                elements are combined one after the other.
+        """
+        self._check_is_binary("reduce")
+        check_out(self.__name__, out)
+        if self._reduce is not None:
+            options = {"dtype": dtype, "initial": initial, "where": where}
+            given = {key: value for key, value in options.items() if value is not None}
+            return self._reduce(a, axis=axis, keepdims=keepdims, **given)
+        if where is not None or isinstance(axis, (tuple, list)):
+            self._refuse("reduces along one axis, and all of it")
+        a = asarray(check_array(self.__name__, a), dtype)
+        rank = a.ndim
+        rows = ravel(a) if axis is None else moveaxis(a, axis, 0)
+        total = self._folded(rows, initial)
+        if not keepdims:
+            return total
+        return expand_dims(total, tuple(range(rank)) if axis is None else axis)
+
+    def _folded(self, rows: Any, initial: Any) -> Any:
+        if initial is None and not rows.shape[0]:
+            initial = self.identity
+        if initial is None and not rows.shape[0]:
+            raise ValueError(message(f"numpy.{self.__name__}", "there is nothing to reduce."))
+        parts = [] if initial is None else [initial]
+        if self._associative and rows.shape[0]:
+            while rows.shape[0] > 1:
+                half = rows.shape[0] // 2
+                pairs = self._function(rows[0 : 2 * half : 2], rows[1 : 2 * half : 2])
+                odd = rows[2 * half :].astype(pairs.dtype)
+                rows = concatenate([pairs, odd], 0)
+        return functools.reduce(self._function, [*parts, *rows])
+
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """The elements along `axis` combined up to each one.
+
+        Shapes:     a: T[s] -> T[s].
+
+        Raises:
+            ValueError: the function does not combine two arguments into one.
+            NotImplementedError: `out` is given.
+        """
+        self._check_is_binary("accumulate")
+        check_out(self.__name__, out)
+        if self._accumulate is not None:
+            return self._accumulate(a, axis, dtype)
+        a = moveaxis(asarray(check_array(self.__name__, a), dtype), axis, 0)
+        if self._associative:
+            (result,) = folding.scan(lambda x, y: [self._function(x, y)], [a], 0)
+            return moveaxis(result, 0, axis)
+        totals: list[Any] = []
+        for row in a:
+            totals.append(self._function(totals[-1], row) if totals else row)
+        return moveaxis(stack(totals), 0, axis)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+        """A copy of `a` to whose elements at `indices` the function was applied.
+
+        Args:
+            a: the array.
+            indices: what stands in the brackets of an index.
+            b: the second argument, for a function of two.
+            inplace: must be False: arrays do not change.
+
+        Raises:
+            NotImplementedError: `inplace` is True.
+        """
+        if inplace:
+            self._refuse("does not change arrays: pass inplace=False, and use the result")
+        a = asarray(check_array(self.__name__, a))
+        place = a.at[indices]
+        if self.nin == 1:
+            return place.set(self._function(place.get()))
+        if self._update is not None:
+            return getattr(place, self._update)(b)
+        return place.set(self._function(place.get(), b))
+
+    def outer(self, A: Any, B: Any, /) -> Any:  # noqa: N803  NumPy's names
+        """The function of each element of A with each element of B.
+
+        Shapes:     A: T[s], B: U[t] -> V[s + t].
+
+        Raises:
+            ValueError: the function does not take two arguments.
+        """
+        self._check_is_binary("outer")
+        x, y = (asarray(check_array(self.__name__, v)) for v in (A, B))
+        return self._function(expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Any:
+        """Refuses: reductions over slices are `segment_sum` and its like, or a loop."""
+        self._refuse("has no reduceat")
+
+    def _check_is_binary(self, method: str) -> None:
+        if self.nin != 2 or self.nout != 1:
+            raise ValueError(
+                message(
+                    f"numpy.{self.__name__}.{method}",
+                    "needs a function of two arguments with one result.",
+                    got=f"{self.nin} arguments, {self.nout} results",
+                )
+            )
+
+    def _refuse(self, reason: str) -> Any:
+        raise NotImplementedError(message(f"numpy.{self.__name__}", f"{reason}."))
+
+    def __repr__(self) -> str:
+        return f"<minijax.numpy.ufunc {self.__name__!r}>"
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A ufunc that applies a function of scalars to each element.  Mirrors jax.numpy.frompyfunc."""
+    return ufunc(vectorize(func), nin, nout, identity=identity)
+
+
+def _associative(function: Callable[..., Any], identity: Any, **options: Any) -> ufunc:
+    return ufunc(function, 2, 1, identity=identity, associative=True, **options)
+
+
+add = _associative(
+    arithmetic.add,
+    0,
+    reduce=reductions.sum,
+    accumulate=reductions.cumsum,
+    update="add",
+)
+multiply = _associative(
+    arithmetic.multiply,
+    1,
+    reduce=reductions.prod,
+    accumulate=reductions.cumprod,
+    update="multiply",
+)
+subtract = ufunc(arithmetic.subtract, 2, 1, update="subtract")
+negative = ufunc(arithmetic.negative, 1, 1)
+maximum = _associative(arithmetic.maximum, None, reduce=reductions.max, update="max")
+minimum = _associative(arithmetic.minimum, None, reduce=reductions.min, update="min")
+logaddexp = _associative(elementary.logaddexp, -math.inf)
+logaddexp2 = _associative(elementary.logaddexp2, -math.inf)
+logical_and = _associative(logic.logical_and, True, reduce=reductions.all)
+logical_or = _associative(logic.logical_or, False, reduce=reductions.any)
+logical_xor = _associative(logic.logical_xor, False)
+bitwise_and = _associative(logic.bitwise_and, -1)
+bitwise_or = _associative(logic.bitwise_or, 0)
+bitwise_xor = _associative(logic.bitwise_xor, 0)
