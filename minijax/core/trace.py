@@ -7,6 +7,7 @@ before a trace hands work to another one, it makes that one current.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -173,7 +174,7 @@ def _refuse(tracer: Tracer, error: type[Exception], problem: str, fix: str) -> N
     raise error(message(name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix))
 
 
-aval_handlers[Tracer] = lambda x: x.aval
+aval_handlers[Tracer] = operator.attrgetter("aval")
 
 
 def leaked(tracer: Tracer) -> UnexpectedTracerError:

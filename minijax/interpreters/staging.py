@@ -101,19 +101,23 @@ class StagingTrace(Trace):
                 invars.append(atom)
                 avals.append(atom.aval)
         out = primitive.abstract_eval(*avals, **params)
-        outvars = [Var(aval) for aval in out] if primitive.multiple_results else [Var(out)]
         effects = NO_EFFECTS
         if primitive.has_effects:
             effects = primitive.effects(*avals, **params)
             self.effects |= effects
-        self.eqns.append(Eqn(invars, outvars, primitive, params, effects, _capture(), scope.value))
-        tracers = []
-        for var in outvars:
+        if primitive.multiple_results:
+            outvars = list(map(Var, out))
+            tracers = list(map(self.tracer, outvars))
+        else:
+            # Written out: most equations of most programs pass here.
+            var = Var(out)
             tracer = _new_tracer(StagingTracer)
             tracer.trace = self
-            tracer.aval = var.aval
+            tracer.aval = out
             tracer.var = var
-            tracers.append(tracer)
+            outvars = [var]
+            tracers = [tracer]
+        self.eqns.append(Eqn(invars, outvars, primitive, params, effects, _capture(), scope.value))
         return tracers
 
     def finish(

@@ -7,6 +7,7 @@ results by itself; in users' trees it is a leaf.
 
 from __future__ import annotations
 
+import operator
 import sys
 import threading
 import types
@@ -370,7 +371,7 @@ class Token:
 
 
 for _class in (Array, ExtendedArray, Token):
-    aval_handlers[_class] = lambda x: x.aval
+    aval_handlers[_class] = operator.attrgetter("aval")
 tree.register_dispatch_only_dataclass(Array, ["buffer"], [])
 tree.register_dispatch_only_dataclass(Token, ["buffer"], [])
 tree.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
