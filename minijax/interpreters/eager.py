@@ -17,7 +17,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, current, leaked
 from minijax.interpreters import program, staging
-from minijax.runtime import compile
+from minijax.runtime import versions
 from minijax.runtime.array import Array
 
 # jaxlib's call path reads these; JAX sets them too, and then its own states serve as well.
@@ -93,7 +93,7 @@ def _no_fallback(*_: Any) -> Any:
 
 def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
     options = program.Options(
-        primitive.name, compiler_options=tuple(compile.ONE_OP_OPTIONS.items())
+        primitive.name, compiler_options=tuple(versions.ONE_OP_OPTIONS.items())
     )
     programs: dict[Any, ClosedJaxpr] = {}
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from minijax.core.trace import current
 from minijax.interpreters import eager
-from minijax.runtime import compile
+from minijax.runtime import versions
 from minijax.transforms import jit
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,7 +33,7 @@ def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> 
         keep_unused=False,
         inline=False,
         device=None,
-        compiler_options=tuple(compile.ONE_OP_OPTIONS.items()),
+        compiler_options=tuple(versions.ONE_OP_OPTIONS.items()),
     )
     half = jit.JitFunction(function, settings, transparent=True)
     return eager.native_function(

@@ -16,10 +16,6 @@ from minijax.core.errors import message
 
 logger = logging.getLogger("minijax")
 
-# A single operation gains nothing from fusion, and compiles in half the time without it.
-ONE_OP_OPTIONS: Mapping[str, Any] = {"xla_cpu_use_fusion_emitters": False}
-
-
 def compile_module(
     module: Any,
     device: Any,

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib import _jax
 
 from minijax.core import config, dtypes
 from minijax.core.errors import message
 from minijax.core.trace import Tracer, leaked
-from minijax.runtime import placement
+from minijax.runtime import placement, versions
 from minijax.runtime.array import Array, Token, array_from_host, physical_aval, to_numpy, wrap
 
 
@@ -81,7 +80,7 @@ class Executable:
         self.donated = tuple(donated)
         sharding = placement.native_sharding(device)
         self.handlers = [
-            _jax.array_result_handler(physical_aval(aval), sharding, committed, True)
+            versions.result_handler(physical_aval(aval), sharding, committed)
             for aval in out_avals
         ]
         self.plain_outs = not any(aval.is_extended for aval in out_avals)
