@@ -49,24 +49,54 @@ class Literal:
 Atom = Var | Literal
 
 
-class DebugInfo:
-    """Where a jaxpr comes from: the function, its argument names and result paths."""
+Names = tuple[str, ...] | Callable[[], tuple[str, ...]] | None
 
-    __slots__ = ("arg_names", "func_name", "func_src_info", "result_paths", "traced_for")
+
+class DebugInfo:
+    """Where a jaxpr comes from: the function, its argument names and result paths.
+
+    Names may be given as functions, which are called when somebody asks: most never do.
+    """
+
+    __slots__ = ("_arg_names", "_result_paths", "func_name", "func_src_info", "traced_for")
 
     def __init__(
         self,
         traced_for: str,
         func_src_info: str,
-        arg_names: tuple[str, ...] | None = None,
-        result_paths: tuple[str, ...] | None = None,
+        arg_names: Names = None,
+        result_paths: Names = None,
         func_name: str = "",
     ) -> None:
         self.traced_for = traced_for
         self.func_src_info = func_src_info
-        self.arg_names = arg_names
-        self.result_paths = result_paths
-        self.func_name = func_name or func_src_info.split(" ", maxsplit=1)[0]
+        self._arg_names = arg_names
+        self._result_paths = result_paths
+        self.func_name = func_name or func_src_info.split(" ")[0]
+
+    @property
+    def arg_names(self) -> tuple[str, ...] | None:
+        """A name for each argument leaf, such as `params['w']`."""
+        if callable(self._arg_names):
+            self._arg_names = self._arg_names()
+        return self._arg_names
+
+    @property
+    def result_paths(self) -> tuple[str, ...] | None:
+        """A path for each result leaf, such as `result['loss']`."""
+        if callable(self._result_paths):
+            self._result_paths = self._result_paths()
+        return self._result_paths
+
+    def with_result_paths(self, paths: Names) -> None:
+        """Tells the paths of the results, which are known only after tracing."""
+        self._result_paths = paths
+
+    def without_arg_names(self) -> DebugInfo:
+        """The same, for a jaxpr that has got other arguments."""
+        return DebugInfo(
+            self.traced_for, self.func_src_info, None, self._result_paths, self.func_name
+        )
 
     def __repr__(self) -> str:
         return (

@@ -156,11 +156,6 @@ def dense(value: np.ndarray[Any, Any]) -> Any:
     kind = element_type(dtype)
     with context(), ir.Location.unknown():
         tensor = ir.RankedTensorType.get(value.shape, kind)
-        if dtype == np.bool_:
-            packed = np.packbits(value, bitorder="little")
-            if value.size and (value.all() or not value.any()):
-                packed = np.array([0xFF if value.flat[0] else 0], np.uint8)
-            return ir.DenseElementsAttr.get(packed, type=kind, shape=value.shape)
         if dtypes.bit_width(dtype) < 8:
             bits = value.astype(np.uint8 if dtype.name.startswith("uint") else np.int8)
             if dtype == ml_dtypes.float4_e2m1fn:
@@ -214,9 +209,12 @@ class LoweringContext:
         type: Any = None,
     ) -> Any:
         """Builds an operation with one result, of the equation's result type by default."""
+        if type is None:
+            aval = self.avals_out[0]
+            type = _types.get(aval) or type_of(aval)  # noqa: A001
         return _create(
             name,
-            [type_of(self.avals_out[0]) if type is None else type],
+            [type],
             operands,
             attributes,
             loc=self.location,

@@ -28,8 +28,6 @@ class Options(NamedTuple):
     name: str
     keep_unused: bool = True
     donated: tuple[bool, ...] = ()
-    arg_names: tuple[str, ...] | None = None
-    result_names: tuple[str, ...] | None = None
     compiler_options: tuple[tuple[str, Any], ...] = ()
 
 
@@ -92,15 +90,16 @@ def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
         if not all(kept_flags):
             kept = tuple(i for i, keep in enumerate(kept_flags) if keep)
         clean, large = _lift_large_constants(clean)
+        names = closed.jaxpr.debug_info
         module = lowering.lower_to_module(
             clean,
             options.name,
             platform,
             donated=[False] * len(large) + list(_select(options.donated, kept)),
             arg_names=None
-            if options.arg_names is None
-            else ["constant"] * len(large) + list(_select(options.arg_names, kept)),
-            result_names=options.result_names,
+            if names.arg_names is None
+            else ["constant"] * len(large) + list(_select(names.arg_names, kept)),
+            result_names=names.result_paths,
         )
     result = Lowered(module.module, module.host_callbacks, jaxpr, kept, options, large)
     closed.cache[key] = result

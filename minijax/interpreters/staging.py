@@ -51,11 +51,11 @@ class StagingTracer(Tracer):
 class StagingTrace(Trace):
     """Collects equations."""
 
-    __slots__ = ("arg_names", "constants", "effects", "eqns", "invars")
+    __slots__ = ("constants", "debug_info", "effects", "eqns", "invars")
 
-    def __init__(self, function_name: str = "", arg_names: Sequence[str] | None = None) -> None:
+    def __init__(self, function_name: str = "", debug_info: DebugInfo = NO_DEBUG_INFO) -> None:
         super().__init__(function_name)
-        self.arg_names = arg_names
+        self.debug_info = debug_info
         self.invars: list[Var] = []
         self.eqns: list[Eqn] = []
         self.effects = NO_EFFECTS
@@ -134,8 +134,9 @@ class StagingTrace(Trace):
         """Where a variable of this trace comes from, in words."""
         for i, invar in enumerate(self.invars):
             if invar is var:
-                if self.arg_names is not None and i < len(self.arg_names):
-                    return f"the argument {self.arg_names[i]} of {self.function_name}"
+                names = self.debug_info.arg_names
+                if names is not None and i < len(names):
+                    return f"the argument {names[i]} of {self.function_name}"
                 return f"argument {i} of {self.function_name or 'the traced function'}"
         for eqn in self.eqns:
             if any(out is var for out in eqn.outvars):
@@ -153,7 +154,7 @@ def stage(
     Returns:
         The jaxpr, open in its constants, and the constants: arrays, or tracers of outer traces.
     """
-    trace = StagingTrace(debug_info.func_name, debug_info.arg_names)
+    trace = StagingTrace(debug_info.func_name, debug_info)
     previous = current.swap_local(trace)
     try:
         outs = function(*[trace.new_arg(aval) for aval in avals])

@@ -199,7 +199,9 @@ class Binary(Primitive):
         return found
 
     def lower(self, ctx: Any, x: Any, y: Any) -> Any:
-        x, y = broadcast_operands(ctx, (x, y))
+        left, right = ctx.avals_in
+        if not left.shape == right.shape == ctx.avals_out[0].shape:
+            x, y = broadcast_operands(ctx, (x, y))
         if not isinstance(self.op, str):
             return self.op(ctx, x, y)
         return ctx.op(self.op, [x, y], self.attributes(ctx) if self.attributes else None)
@@ -306,16 +308,17 @@ def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
     return tuple(result)
 
 
-def broadcast_operands(ctx: Any, values: Sequence[Any]) -> list[Any]:
+def broadcast_operands(ctx: Any, values: Sequence[Any]) -> Sequence[Any]:
     """StableHLO values of the equation's operands, each repeated to the result's shape."""
     shape = ctx.avals_out[0].shape
-
-    def repeated(value: Any, aval: ShapedArray) -> Any:
-        if aval.shape == shape:
-            return value
-        return ctx.broadcast(value, shape, aval.dtype, range(len(shape)) if aval.shape else ())
-
-    return [repeated(*pair) for pair in zip(values, ctx.avals_in, strict=True)]
+    if all(aval.shape == shape for aval in ctx.avals_in):
+        return values
+    return [
+        value
+        if aval.shape == shape
+        else ctx.broadcast(value, shape, aval.dtype, range(len(shape)) if aval.shape else ())
+        for value, aval in zip(values, ctx.avals_in, strict=True)
+    ]
 
 
 def broadcast_to(x: Any, like: Any) -> Any:

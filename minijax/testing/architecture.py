@@ -380,7 +380,10 @@ def _is_private(name: str) -> bool:
 
 
 def check_module_aliases(root: Path) -> Iterator[Violation]:
-    """Modules go by their own names, but for the few that everybody shortens alike."""
+    """Modules go by their own names, but for the few that everybody shortens alike.
+
+    Where the name is taken, say by an argument called `shape`, the room goes first: `lax_shape`.
+    """
     modules = {source.module for source in sources(root)}
     for source in package_sources(root):
         if source.is_facade:

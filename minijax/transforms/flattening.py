@@ -78,11 +78,18 @@ def debug_info(
         in_tree: tree of (args, kwargs).
         positions: the parameters that `args` are, when others are held fixed.
     """
+
+    # The jaxpr must not hold the function, or programs would never die with it.
     names = parameter_names(function)
-    if names is not None and positions is not None:
-        names = tuple(_name_at(names, i) for i in positions)
-    paths = tuple(tree.argument_paths(in_tree, names))
-    return DebugInfo(traced_for, source_of(function), paths, None, function_name(function))
+
+    def arg_names() -> tuple[str, ...]:
+        chosen = names
+        if names is not None and positions is not None:
+            chosen = tuple(_name_at(names, i) for i in positions)
+        return tuple(tree.argument_paths(in_tree, chosen))
+
+    name = function_name(function)
+    return DebugInfo(traced_for, source_of(function), arg_names, None, name)
 
 
 def _name_at(names: Sequence[str], position: int) -> str:

@@ -184,7 +184,7 @@ class JitFunction:
         flat = flattening.FlatFunction(function, in_tree, self.name)
         with statistics.timed("trace", "tracing", self.name):
             jaxpr, consts = staging.stage(flat, avals, info)
-        info.result_paths = flattening.result_paths(flat.out_tree)
+        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         traced = [isinstance(c, Tracer) for c in consts]
         outer = [c for c, t in zip(consts, traced, strict=True) if t]
         if outer:
@@ -192,13 +192,12 @@ class JitFunction:
             jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
             consts = [c for c, t in zip(consts, traced, strict=True) if not t]
             jaxpr.invars = lifted + jaxpr.invars
+            jaxpr.debug_info = info.without_arg_names()
         donated = self._donated(in_tree, positions, num_args)
         options = program.Options(
             self.name,
             keep_unused=self.settings.keep_unused,
             donated=(False,) * len(outer) + donated if any(donated) else (),
-            arg_names=None if outer else info.arg_names,
-            result_names=info.result_paths,
             compiler_options=self.settings.compiler_options,
         )
         _warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)

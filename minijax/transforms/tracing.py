@@ -50,7 +50,7 @@ def make_jaxpr(
         avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "make_jaxpr")
         flat = flattening.FlatFunction(function, in_tree, info.func_name)
         jaxpr, consts = staging.stage(flat, avals, info)
-        info.result_paths = flattening.result_paths(flat.out_tree)
+        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed

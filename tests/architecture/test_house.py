@@ -33,7 +33,7 @@ BREACHES = [
     (
         architecture.check_layers,
         "minijax/core/aval.py",
-        "from minijax.lax import binary", 
+        "from minijax.lax import binary",
         "minijax.core.aval imports minijax.lax.binary, which is no lower layer",
     ),
     (
@@ -159,3 +159,9 @@ def test_lower_layers_may_be_imported(tmp_path: Path) -> None:
     root = write(tmp_path, {"minijax/runtime/array.py": text, "minijax/core/aval.py": ""})
     checks = (architecture.check_layers, architecture.check_outside_imports)
     assert [violation for check in checks for violation in check(root)] == []
+
+
+def test_room_may_go_before_the_name_of_a_module(tmp_path: Path) -> None:
+    text = "from minijax.lax import shape as lax_shape\n"
+    root = write(tmp_path, {"minijax/numpy/shaping.py": text, "minijax/lax/shape.py": ""})
+    assert list(architecture.check_module_aliases(root)) == []

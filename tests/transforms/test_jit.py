@@ -50,6 +50,7 @@ def test_staged_programs_die_with_their_function():
         return x + 1
 
     jax.jit(f)(1.0)
+    jax.jit(f).trace(2)
     reference = weakref.ref(f)
     del f
     gc.collect()
