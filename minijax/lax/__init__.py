@@ -86,6 +86,7 @@ from minijax.lax.convert import (
 from minijax.lax.convolution import (
     conv,
     conv_general_dilated,
+    conv_general_dilated_local,
     conv_general_dilated_p,
     conv_general_dilated_patches,
     conv_transpose,
@@ -98,6 +99,7 @@ from minijax.lax.convolution_numbers import (
     conv_general_permutations,
     conv_general_shape_tuple,
     conv_shape_tuple,
+    conv_transpose_shape_tuple,
 )
 from minijax.lax.creation import (
     broadcasted_iota,
@@ -185,6 +187,11 @@ from minijax.lax.precision import (
     PrecisionLike,
 )
 from minijax.lax.random_bits import (
+    RandomAlgorithm,
+    rng_bit_generator,
+    rng_bit_generator_p,
+    rng_uniform,
+    rng_uniform_p,
     threefry2x32_p,
 )
 from minijax.lax.reducers import (
@@ -245,6 +252,7 @@ from minijax.lax.slicing import (
     dynamic_update_slice_in_dim,
     dynamic_update_slice_p,
     index_in_dim,
+    index_take,
     slice,
     slice_in_dim,
     slice_p,
@@ -390,6 +398,7 @@ __all__ = [
     "GatherScatterMode",
     "Precision",
     "PrecisionLike",
+    "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
     "Tolerance",
@@ -459,12 +468,14 @@ __all__ = [
     "conv",
     "conv_dimension_numbers",
     "conv_general_dilated",
+    "conv_general_dilated_local",
     "conv_general_dilated_p",
     "conv_general_dilated_patches",
     "conv_general_permutations",
     "conv_general_shape_tuple",
     "conv_shape_tuple",
     "conv_transpose",
+    "conv_transpose_shape_tuple",
     "conv_with_general_padding",
     "convert_element_type",
     "convert_element_type_p",
@@ -537,6 +548,7 @@ __all__ = [
     "imag",
     "imag_p",
     "index_in_dim",
+    "index_take",
     "integer_pow",
     "integer_pow_p",
     "iota",
@@ -620,6 +632,10 @@ __all__ = [
     "reshape_p",
     "rev",
     "rev_p",
+    "rng_bit_generator",
+    "rng_bit_generator_p",
+    "rng_uniform",
+    "rng_uniform_p",
     "round",
     "round_p",
     "rsqrt",

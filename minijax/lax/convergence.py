@@ -15,8 +15,8 @@ from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.interpreters import lowering
 from minijax.interpreters.structural import full
 from minijax.lax.binary import add, bitwise_and, le
-from minijax.lax.reduction import reduce_or
 from minijax.lax.choice import select
+from minijax.lax.reduction import reduce_or
 
 _State = TypeVar("_State", bound=tuple[Any, ...])
 

@@ -1,4 +1,4 @@
-"""Convolution: its dimension numbers, the primitive with all its rules, and its public forms.
+"""Convolution: the primitive with all its rules, and its public forms.
 
 Both derivatives of a convolution are convolutions again: with respect to the image, of the
 cotangent by the turned kernel; with respect to the kernel, of the image by the cotangent, where
@@ -8,46 +8,28 @@ batch and features change places.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
-from minijax.interpreters.structural import add_tangents, moveaxis, zeros
+from minijax.interpreters.structural import add_tangents, moveaxis, transpose, zeros
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import arguments, shape
 from minijax.lax.convert import convert_element_type
 from minijax.lax.convolution_numbers import (
     ConvDimensionNumbers,
-    Padding,
-    Window,
+    ConvParams,
+    check_convolution,
     conv_dimension_numbers,
-    spatial_padding,
+    result_shape,
+    transposed_padding,
+    window_of,
 )
-from minijax.lax.precision import CanonicalPrecision, canonicalize_precision, precision_config
-
-
-class ConvParams(NamedTuple):
-    """The parameters of a convolution, as its rules pass them on."""
-
-    window_strides: Shape
-    padding: Padding
-    lhs_dilation: Shape
-    rhs_dilation: Shape
-    dimension_numbers: ConvDimensionNumbers
-    feature_group_count: int
-    batch_group_count: int
-    precision: CanonicalPrecision
-    preferred_element_type: Any
-    out_sharding: Any = None
-
-    @property
-    def window(self) -> Window:
-        """Strides, padding and dilations."""
-        return Window(self.window_strides, self.padding, self.lhs_dilation, self.rhs_dilation)
+from minijax.lax.dots import canonicalize_preferred_type, dot_general
+from minijax.lax.precision import canonicalize_precision, precision_config
 
 
 class ConvGeneralDilated(Primitive):
@@ -59,21 +41,16 @@ class ConvGeneralDilated(Primitive):
 
     name = "conv_general_dilated"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: dict[Any, ShapedArray] = {}
+
     def abstract_eval(self, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> ShapedArray:
-        p = ConvParams(**params)
-        _check(lhs, rhs, p)
-        numbers = p.dimension_numbers
-        image = [lhs.shape[d] for d in numbers.lhs_spec]
-        kernel = [rhs.shape[d] for d in numbers.rhs_spec]
-        spatial = p.window.result_sizes(image[2:], kernel[2:])
-        sizes = (image[0] // p.batch_group_count, kernel[0], *spatial)
-        dims = [0] * len(sizes)
-        for d, size in zip(numbers.out_spec, sizes, strict=True):
-            dims[d] = size
-        out = lhs.with_shape(tuple(dims))
-        if p.preferred_element_type is not None:
-            out = out.update(dtype=p.preferred_element_type)
-        return out if lhs.weak_type and rhs.weak_type else out.strip_weak_type()
+        key = (lhs, rhs, ConvParams(**params))
+        found = self._results.get(key)
+        if found is None:
+            found = self._results[key] = _result(*key)
+        return found
 
     def lower(self, ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         p = ConvParams(**params)
@@ -280,51 +257,11 @@ def _batch_both(
     return _split_inside(_bind(images, kernels, p), n.out_spec[1], size, 1)
 
 
-def _check(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None:
-    numbers = p.dimension_numbers
-    if lhs.dtype != rhs.dtype:
-        raise TypeError(
-            message(
-                "lax.conv_general_dilated",
-                "operands have different dtypes.",
-                got={"lhs": lhs, "rhs": rhs},
-            )
-        )
-    if lhs.ndim != rhs.ndim or lhs.ndim < 2:
-        raise ValueError(
-            message(
-                "lax.conv_general_dilated",
-                "operands must have the same rank, of at least 2.",
-                got={"lhs": lhs, "rhs": rhs},
-            )
-        )
-    features, inputs = lhs.shape[numbers.lhs_spec[1]], rhs.shape[numbers.rhs_spec[1]]
-    images, outputs = lhs.shape[numbers.lhs_spec[0]], rhs.shape[numbers.rhs_spec[0]]
-    groups, batches = p.feature_group_count, p.batch_group_count
-    problem = None
-    if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
-        problem = "group counts must be positive, and one of them 1."
-    elif features != inputs * groups:
-        problem = (
-            f"the image's {features} features are not the kernel's {inputs} input features "
-            f"times feature_group_count {groups}."
-        )
-    elif outputs % groups or outputs % batches or images % batches:
-        problem = "group counts must divide the kernel's output features and the batch."
-    elif any(len(s) != lhs.ndim - 2 for s in (p.window_strides, p.padding)) or any(
-        len(s) != lhs.ndim - 2 for s in (p.lhs_dilation, p.rhs_dilation)
-    ):
-        problem = "strides, padding and dilations need one entry for each spatial dimension."
-    elif any(s < 1 for s in (*p.window_strides, *p.lhs_dilation, *p.rhs_dilation)):
-        problem = "strides and dilations must be at least 1."
-    if problem:
-        raise ValueError(
-            message(
-                "lax.conv_general_dilated",
-                problem,
-                got={"lhs": lhs, "rhs": rhs, "dimension_numbers": numbers},
-            )
-        )
+def _result(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> ShapedArray:
+    check_convolution(lhs, rhs, p)
+    dtype = lhs.dtype if p.preferred_element_type is None else p.preferred_element_type
+    is_weak = lhs.weak_type and rhs.weak_type
+    return shaped_array(result_shape(lhs, rhs, p), np.dtype(dtype), is_weak)
 
 
 def conv_general_dilated(
@@ -355,45 +292,43 @@ def conv_general_dilated(
         feature_group_count: groups of features that are convolved apart.
         batch_group_count: groups of images that are convolved apart.
         precision: how exactly an accelerator multiplies.
-        preferred_element_type: the dtype of the result.
+        preferred_element_type: the dtype in which products are added, and of the result.
+        out_sharding: the sharding of the result.
 
+    Shapes:     lhs: T[batch, features, space], rhs: T[out features, in features, space] ->
+                T[batch, out features, space], each in the order that dimension_numbers gives.
+    Dtypes:     any, equal.
     Derivative: both transposes are convolutions.
     Lowers to:  stablehlo.convolution.
     Source:     mirrors jax.lax.conv_general_dilated (0.10).
 
     Raises:
-        TypeError: the dtypes differ.
-        ValueError: shapes, dimension numbers and group counts do not fit.
+        TypeError: dtypes or ranks differ, or dimension numbers or padding do not fit them.
+        ValueError: features, group counts, strides and padding do not fit.
+        RuntimeError: there is no padding of this name.
     """
     name = "lax.conv_general_dilated"
     left, right = aval_of(lhs).shape, aval_of(rhs).shape
     numbers = conv_dimension_numbers(left, right, dimension_numbers)
-    rank = len(numbers.lhs_spec) - 2
-    strides = arguments.int_tuple(window_strides, name, "window_strides")
-    dilated = (1,) * rank if lhs_dilation is None else tuple(lhs_dilation)
-    spread = (1,) * rank if rhs_dilation is None else tuple(rhs_dilation)
-    image, kernel = (
-        [s[d] for d in spec[2:]]
-        for s, spec in zip((left, right), (numbers.lhs_spec, numbers.rhs_spec), strict=True)
-    )
-    preferred = (
-        None
-        if preferred_element_type is None
-        else dtypes.canonicalize_user_dtype(preferred_element_type, name)
+    window = window_of(
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        [left[d] for d in numbers.lhs_spec[2:]],
+        [right[d] for d in numbers.rhs_spec[2:]],
     )
     return _bind(
         lhs,
         rhs,
         ConvParams(
-            window_strides=strides,
-            padding=spatial_padding(padding, image, kernel, strides, dilated, spread),
-            lhs_dilation=dilated,
-            rhs_dilation=spread,
+            *window,
             dimension_numbers=numbers,
             feature_group_count=int(feature_group_count),
             batch_group_count=int(batch_group_count),
             precision=canonicalize_precision(precision, name),
-            preferred_element_type=preferred,
+            preferred_element_type=canonicalize_preferred_type(preferred_element_type, name),
+            out_sharding=out_sharding,
         ),
     )
 
@@ -472,7 +407,7 @@ def conv_transpose(
     """
     rank = aval_of(lhs).ndim
     if dimension_numbers is None:
-        if rank > 5 or rank < 3:
+        if not 2 <= rank <= 5:
             raise ValueError(
                 message("lax.conv_transpose", "needs dimension_numbers.", got=f"rank {rank}")
             )
@@ -482,7 +417,7 @@ def conv_transpose(
     spread = (1,) * (rank - 2) if rhs_dilation is None else tuple(rhs_dilation)
     kernel = [(k - 1) * d + 1 for k, d in zip(_spatial(rhs, numbers.rhs_spec), spread, strict=True)]
     if isinstance(padding, str):
-        pads = [_grown_padding(k, s, padding) for k, s in zip(kernel, strides, strict=True)]
+        pads = [transposed_padding(k, s, padding) for k, s in zip(kernel, strides, strict=True)]
     elif use_consistent_padding:
         pads = [(k - 1 - a, k - 1 - b) for k, (a, b) in zip(kernel, padding, strict=True)]
     else:
@@ -504,17 +439,6 @@ def conv_transpose(
     )
 
 
-def _grown_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
-    """Padding with which an image grows by the stride ("SAME"), or by all that it touches."""
-    if padding.upper() == "SAME":
-        total = kernel + stride - 2
-        before = kernel - 1 if stride > kernel - 1 else -(-total // 2)
-    else:
-        total = kernel + stride - 2 + max(kernel - stride, 0)
-        before = kernel - 1
-    return before, total - before
-
-
 def conv_general_dilated_patches(
     lhs: Any,
     filter_shape: Sequence[int],
@@ -528,6 +452,8 @@ def conv_general_dilated_patches(
 ) -> Any:
     """The windows that a convolution sees, as features of the result.
 
+    Shapes: lhs: T[batch, features, space] -> T[batch, features * window, space], in the orders
+            of dimension_numbers; the image's features are the slower part.
     Source: mirrors jax.lax.conv_general_dilated_patches (0.10).
     """
     sizes = arguments.int_tuple(filter_shape, "lax.conv_general_dilated_patches", "filter_shape")
@@ -553,3 +479,50 @@ def conv_general_dilated_patches(
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """A convolution whose kernel is another one at each place of the result.
+
+    Args:
+        lhs: the images.
+        rhs: the kernels: input features and filter elements in one dimension (features slower),
+            and the spatial dimensions of the result.
+        window_strides: steps of the window.
+        padding: as in `conv_general_dilated`.
+        filter_shape: the window's spatial sizes.
+        lhs_dilation: steps between pixels.
+        rhs_dilation: steps between the window's elements.
+        dimension_numbers: orders of dimensions.
+        precision: how exactly an accelerator multiplies.
+
+    Source: mirrors jax.lax.conv_general_dilated_local (0.10).
+    """
+    numbers = conv_dimension_numbers(aval_of(lhs).shape, aval_of(rhs).shape, dimension_numbers)
+    patches = conv_general_dilated_patches(
+        lhs,
+        filter_shape,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        precision,
+    )
+    batch, features, *space = numbers.out_spec
+    _, inputs, *kernel_space = numbers.rhs_spec
+    product = dot_general(
+        patches, rhs, (((features,), (inputs,)), (space, kernel_space)), precision
+    )
+    # The product has space first, then the batch, then the features.
+    return transpose(product, np.argsort((*space, batch, features)).tolist())

@@ -1,13 +1,17 @@
-"""The arithmetic of convolutions: orders of dimensions, windows, padding, sizes of results."""
+"""The arithmetic of convolutions: orders of dimensions, windows, padding, sizes, and checks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minijax.core.aval import Shape
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import Shape, ShapedArray
 from minijax.core.errors import message
 from minijax.lax import arguments
+from minijax.lax.precision import CanonicalPrecision
 
 Padding = tuple[tuple[int, int], ...]
 
@@ -67,30 +71,90 @@ class Window(NamedTuple):
         return tuple(pads)
 
 
+class ConvParams(NamedTuple):
+    """The parameters of a convolution, as its rules pass them on."""
+
+    window_strides: Shape
+    padding: Padding
+    lhs_dilation: Shape
+    rhs_dilation: Shape
+    dimension_numbers: ConvDimensionNumbers
+    feature_group_count: int
+    batch_group_count: int
+    precision: CanonicalPrecision
+    preferred_element_type: Any
+    out_sharding: Any = None
+
+    @property
+    def window(self) -> Window:
+        """Strides, padding and dilations."""
+        return Window(self.window_strides, self.padding, self.lhs_dilation, self.rhs_dilation)
+
+
 def dilated(size: int, dilation: int) -> int:
     """The extent of `size` elements that stand `dilation` apart."""
     return 0 if size == 0 else (size - 1) * dilation + 1
 
 
-def spatial_padding(
+def window_of(
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    image_dilation: Sequence[int] | None,
+    kernel_dilation: Sequence[int] | None,
+    image: Sequence[int],
+    kernel: Sequence[int],
+) -> Window:
+    """The window of a convolution with these arguments, for spatial sizes of image and kernel.
+
+    Raises:
+        ValueError: a count is wrong, a stride is not positive, padding is none of the ways to
+            write it, or a name for it does not say enough.
+        TypeError: a dilation is not positive, or there are too many or too few pads.
+    """
+    name = "lax.conv_general_dilated"
+    ones = (1,) * len(image)
+    steps = arguments.int_tuple(strides, name, "window_strides")
+    spread = ones if image_dilation is None else tuple(image_dilation)
+    reach = ones if kernel_dilation is None else tuple(kernel_dilation)
+    facts = {"window_strides": steps, "lhs_dilation": spread, "rhs_dilation": reach}
+    if any(len(values) != len(image) for values in facts.values()):
+        raise ValueError(
+            message(
+                name,
+                "strides and dilations need one entry for each spatial dimension.",
+                got=facts,
+                expected=f"{len(image)} of each",
+            )
+        )
+    if any(s < 1 for s in steps):
+        raise ValueError(message(name, "strides must be positive.", got=facts))
+    if any(d < 1 for d in (*spread, *reach)):
+        raise TypeError(message(name, "dilations must be positive.", got=facts))
+    if isinstance(padding, str) and set(spread) > {1}:
+        raise ValueError(
+            message(
+                name,
+                "named padding does not say how an image with lhs_dilation is padded.",
+                got={"padding": padding, **facts},
+                fix="give numbers, or use lax.conv_transpose",
+            )
+        )
+    return Window(steps, _padding(padding, image, kernel, steps, reach), spread, reach)
+
+
+def _padding(
     padding: str | Sequence[tuple[int, int]],
     image: Sequence[int],
     kernel: Sequence[int],
     strides: Sequence[int],
-    image_dilation: Sequence[int],
     kernel_dilation: Sequence[int],
 ) -> Padding:
-    """The padding of each spatial dimension, from numbers or from the name of a kind.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """The padding of each spatial dimension, from numbers or from the name of a kind."""
     if isinstance(padding, str):
-        extents = [dilated(n, d) for n, d in zip(image, image_dilation, strict=True)]
         reaches = [dilated(k, d) for k, d in zip(kernel, kernel_dilation, strict=True)]
-        return tuple(arguments.padtype_to_pads(extents, reaches, strides, padding))
+        return tuple(arguments.padtype_to_pads(image, reaches, strides, padding))
     try:
-        return tuple((int(a), int(b)) for a, b in padding)
+        pads = tuple((int(a), int(b)) for a, b in padding)
     except (TypeError, ValueError):
         raise ValueError(
             message(
@@ -100,6 +164,93 @@ def spatial_padding(
                 expected="'SAME', 'SAME_LOWER', 'VALID', or [(before, after), …]",
             )
         ) from None
+    if len(pads) != len(image):
+        raise TypeError(
+            message(
+                "lax.conv_general_dilated",
+                "padding needs a pair for each spatial dimension.",
+                got=repr(padding),
+                expected=f"{len(image)} pairs",
+            )
+        )
+    return pads
+
+
+def transposed_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
+    """Padding with which an image grows by the stride ("SAME"), or by all that it touches.
+
+    Raises:
+        ValueError: the name is not known.
+    """
+    if padding.upper() == "SAME":
+        total = kernel + stride - 2
+        before = kernel - 1 if stride > kernel - 1 else -(-total // 2)
+    elif padding.upper() == "VALID":
+        total = kernel + stride - 2 + max(kernel - stride, 0)
+        before = kernel - 1
+    else:
+        raise ValueError(
+            message(
+                "lax.conv_transpose",
+                "unknown kind of padding.",
+                got=repr(padding),
+                expected="'SAME', 'VALID', or [(before, after), …]",
+            )
+        )
+    return before, total - before
+
+
+def check_convolution(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None:
+    """Refuses an image and a kernel that do not fit together.
+
+    Raises:
+        TypeError: dtypes differ, or the preferred type cannot hold the results.
+        ValueError: features, groups or padding do not fit.
+    """
+    name = "lax.conv_general_dilated"
+    facts = {"lhs": lhs, "rhs": rhs, "dimension_numbers": p.dimension_numbers}
+    if lhs.dtype != rhs.dtype:
+        raise TypeError(message(name, "operands have different dtypes.", got=facts))
+    _check_preferred_type(lhs.dtype, p.preferred_element_type)
+    lhs_spec, rhs_spec, _ = p.dimension_numbers
+    images, features, *sizes = (lhs.shape[d] for d in lhs_spec)
+    outputs, inputs, *_ = (rhs.shape[d] for d in rhs_spec)
+    groups, batches = p.feature_group_count, p.batch_group_count
+    problem = None
+    if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
+        problem = "group counts must be positive, and one of them 1."
+    elif features != inputs * groups:
+        problem = (
+            f"the image's {features} features are not the kernel's {inputs} input features "
+            f"times feature_group_count {groups}."
+        )
+    elif outputs % groups or outputs % batches or images % batches:
+        problem = "group counts must divide the kernel's output features and the batch."
+    elif any(
+        dilated(n, d) + sum(pads) < 0
+        for n, d, pads in zip(sizes, p.lhs_dilation, p.padding, strict=True)
+    ):
+        problem = f"the padding {p.padding} cuts off more than there is."
+    if problem:
+        raise ValueError(message(name, problem, got=facts))
+
+
+def _check_preferred_type(dtype: Any, preferred: Any) -> None:
+    if preferred is None:
+        return
+    kinds = (np.integer, np.floating, np.complexfloating)
+    kind = next((i for i, k in enumerate(kinds) if dtypes.issubdtype(dtype, k)), 0)
+    accepted = (np.integer, np.floating) if kind == 0 else (kinds[kind],)
+    is_narrower = dtypes.bit_width(preferred) < dtypes.bit_width(dtype)
+    if is_narrower or not any(dtypes.issubdtype(preferred, k) for k in accepted):
+        raise TypeError(
+            message(
+                "lax.conv_general_dilated",
+                "preferred_element_type does not hold the results.",
+                got=f"preferred_element_type {preferred} for operands of dtype {dtype}",
+                expected="a dtype of the same kind, or a float for integers; and not narrower",
+            )
+        )
 
 
 def conv_dimension_numbers(
@@ -110,17 +261,17 @@ def conv_dimension_numbers(
     Source: mirrors jax.lax.conv_dimension_numbers (0.10).
 
     Raises:
-        ValueError: the letters do not fit the shapes or each other.
-        TypeError: it is none of the ways to write dimension numbers.
+        TypeError: ranks differ, the letters do not fit the shapes or each other, or it is none of
+            the ways to write dimension numbers.
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     rank = len(lhs_shape)
-    if len(rhs_shape) != rank:
-        raise ValueError(
+    if len(rhs_shape) != rank or rank < 2:
+        raise TypeError(
             message(
                 "lax.conv_dimension_numbers",
-                "image and kernel must have the same rank.",
+                "image and kernel must have the same rank, of at least 2.",
                 got={"lhs": tuple(lhs_shape), "rhs": tuple(rhs_shape)},
             )
         )
@@ -136,39 +287,41 @@ def conv_dimension_numbers(
                 expected="three strings, such as ('NHWC', 'HWIO', 'NHWC'), or None",
             )
         )
-    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers, rank))
+    if any(len(text) != rank for text in dimension_numbers):
+        raise TypeError(
+            message(
+                "lax.conv_dimension_numbers",
+                "there must be one letter for each dimension.",
+                got={"lhs": tuple(lhs_shape), "dimension_numbers": dimension_numbers},
+            )
+        )
+    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
 
-_CORNERS = ("NC", "OI", "NC")
-
-
-def conv_general_permutations(
-    dimension_numbers: Sequence[str], rank: int | None = None
-) -> list[Shape]:
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, ...]:
     """For each of three strings, where its dimensions stand: the two corners, then space.
 
     Source: mirrors jax.lax.conv_general_permutations (0.10).
 
     Raises:
-        ValueError: the strings do not fit each other.
+        TypeError: the strings do not fit each other.
     """
-    kernel = dimension_numbers[1]
-    space = [letter for letter in kernel if letter not in "OI"]
+    lhs, rhs, out = dimension_numbers
+    space = "".join(letter for letter in rhs if letter not in "OI")
     specs = []
-    for text, corners in zip(dimension_numbers, _CORNERS, strict=True):
-        wanted = [*corners, *space]
-        if sorted(text) != sorted(wanted) or (rank is not None and len(text) != rank):
-            raise ValueError(
+    for text, corners in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
+        wanted = corners + space
+        if sorted(text) != sorted(wanted) or len(set(text)) != len(text):
+            raise TypeError(
                 message(
                     "lax.conv_dimension_numbers",
                     f"the letters {text!r} do not fit.",
                     got=repr(tuple(dimension_numbers)),
-                    expected=f"each of {', '.join(wanted)} once"
-                    + (f", for arrays of rank {rank}" if rank is not None else ""),
+                    expected=f"each of {', '.join(wanted)} once",
                 )
             )
         specs.append(tuple(text.index(letter) for letter in wanted))
-    return specs
+    return tuple(specs)
 
 
 def conv_shape_tuple(
@@ -182,11 +335,32 @@ def conv_shape_tuple(
 
     Source: mirrors jax.lax.conv_shape_tuple (0.10).
     """
-    ones = (1,) * len(strides)
-    padding = spatial_padding(pads, lhs_shape[2:], rhs_shape[2:], strides, ones, ones)
-    window = Window(tuple(strides), padding, ones, ones)
+    window = window_of(strides, pads, None, None, lhs_shape[2:], rhs_shape[2:])
     spatial = window.result_sizes(lhs_shape[2:], rhs_shape[2:])
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
+
+
+def _in_order(
+    numbers: ConvDimensionNumbers, lhs_shape: Sequence[int], rhs_shape: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Sizes of image and kernel, corners first."""
+    return [lhs_shape[d] for d in numbers.lhs_spec], [rhs_shape[d] for d in numbers.rhs_spec]
+
+
+def _placed(sizes: Sequence[int], spec: Shape) -> Shape:
+    """Sizes, given corners first, where a specification has them."""
+    dims = [0] * len(sizes)
+    for d, size in zip(spec, sizes, strict=True):
+        dims[d] = size
+    return tuple(dims)
+
+
+def result_shape(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> Shape:
+    """The shape of a convolution's result."""
+    image, kernel = _in_order(p.dimension_numbers, lhs.shape, rhs.shape)
+    spatial = p.window.result_sizes(image[2:], kernel[2:])
+    sizes = (image[0] // p.batch_group_count, kernel[0], *spatial)
+    return _placed(sizes, p.dimension_numbers.out_spec)
 
 
 def conv_general_shape_tuple(
@@ -198,10 +372,27 @@ def conv_general_shape_tuple(
 ) -> Shape:
     """The shape of a convolution.  Mirrors jax.lax.conv_general_shape_tuple (0.10)."""
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
-    image = [lhs_shape[d] for d in numbers.lhs_spec]
-    kernel = [rhs_shape[d] for d in numbers.rhs_spec]
-    sizes = conv_shape_tuple(image, kernel, window_strides, padding)
-    dims = [0] * len(sizes)
-    for d, size in zip(numbers.out_spec, sizes, strict=True):
-        dims[d] = size
-    return tuple(dims)
+    image, kernel = _in_order(numbers, lhs_shape, rhs_shape)
+    return _placed(conv_shape_tuple(image, kernel, window_strides, padding), numbers.out_spec)
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
+) -> Shape:
+    """The shape of a transposed convolution, whose strides are how far images are spread.
+
+    Source: mirrors jax.lax.conv_transpose_shape_tuple (0.10).
+    """
+    numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    image, kernel = _in_order(numbers, lhs_shape, rhs_shape)
+    if isinstance(padding, str):
+        pairs = zip(kernel[2:], window_strides, strict=True)
+        padding = [transposed_padding(k, s, padding) for k, s in pairs]
+    ones = (1,) * len(window_strides)
+    window = window_of(ones, padding, window_strides, None, image[2:], kernel[2:])
+    sizes = (image[0], kernel[0], *window.result_sizes(image[2:], kernel[2:]))
+    return _placed(sizes, numbers.out_spec)

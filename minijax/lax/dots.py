@@ -85,11 +85,12 @@ class DotGeneral(Primitive):
             "dot_dimension_numbers": ctx.attribute(_numbers_text(dimension_numbers)),
             "precision_config": precision_config(ctx, precision),
         }
-        kinds = x.dtype, y.dtype, out.dtype
+        kinds: tuple[Any, Any, Any] = x.dtype, y.dtype, out.dtype
         if isinstance(precision, DotAlgorithm) or (
             isinstance(precision, DotAlgorithmPreset) and precision.name != "DEFAULT"
         ):
-            *kinds, attributes["algorithm"] = plan_dot(ctx, precision, *kinds)
+            plan = plan_dot(ctx, precision, *kinds)
+            kinds, attributes["algorithm"] = plan[:3], plan.algorithm
         elif x.dtype != y.dtype and not all(k.name.startswith("float8") for k in kinds[:2]):
             kinds = out.dtype, out.dtype, out.dtype
         if x.dtype != kinds[0]:
@@ -203,9 +204,7 @@ def _numbers_text(numbers: _Numbers) -> str:
     )
 
 
-def _result(
-    lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers, preferred: Any
-) -> ShapedArray:
+def _result(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers, preferred: Any) -> ShapedArray:
     _check_numbers(lhs, rhs, numbers)
     (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = numbers
     shape = (
@@ -214,10 +213,10 @@ def _result(
         *(rhs.shape[d] for d in _others(rhs.ndim, rhs_sum, rhs_batch)),
     )
     dtype = wider_dtype(lhs.dtype, rhs.dtype)
-    if preferred is None:
-        return shaped_array(shape, dtype, lhs.weak_type and rhs.weak_type)
-    check_preferred_type("lax.dot_general", dtype, preferred)
-    return shaped_array(shape, np.dtype(preferred))
+    if preferred is not None:
+        check_preferred_type("lax.dot_general", dtype, preferred)
+        dtype = np.dtype(preferred)
+    return shaped_array(shape, dtype, lhs.weak_type and rhs.weak_type)
 
 
 def _check_numbers(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers) -> None:
@@ -250,7 +249,8 @@ def _check_numbers(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers) -> Non
 @functools.cache
 def wider_dtype(x: Any, y: Any) -> np.dtype[Any]:
     """The dtype of products of two dtypes: of the greater kind, then width, then range."""
-    return np.dtype(max(x, y, key=_extent))
+    wider: np.dtype[Any] = max(x, y, key=_extent)
+    return wider
 
 
 def _extent(dtype: Any) -> tuple[int, int, float]:

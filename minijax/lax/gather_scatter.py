@@ -111,7 +111,8 @@ class Gather(Primitive):
         out = self.bind(x, indices, **params)
         if type(tangents[0]) is Zero:
             return out, Zero.like(out)
-        return out, self.bind(tangents[0], indices, **{**params, "fill_value": 0})
+        fill_value = _fill_value(params["mode"], 0)
+        return out, self.bind(tangents[0], indices, **{**params, "fill_value": fill_value})
 
     def transpose(
         self,
@@ -149,7 +150,9 @@ class Gather(Primitive):
         unique_indices: bool,
         **params: Any,
     ) -> tuple[Any, int]:
-        x, indices = (a if d is None else moveaxis(a, d, 0) for a, d in zip(args, dims, strict=True))
+        x, indices = (
+            a if d is None else moveaxis(a, d, 0) for a, d in zip(args, dims, strict=True)
+        )
         n = dimension_numbers
         x_mapped, indices_mapped = (d is not None for d in dims)
         if not x_mapped:
@@ -211,9 +214,7 @@ def _indices_inside(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[
         [both, ctx.constant(True, np.bool_)],
         {"dimensions": ctx.i64_array([aval.ndim - 1])},
         types=[ctx.tensor_type(aval.shape[:-1], np.bool_)],
-        regions=[
-            ([scalar, scalar], lambda c, a, b: [c.op("stablehlo.and", [a, b], None, scalar)])
-        ],
+        regions=[([scalar, scalar], lambda c, a, b: [c.op("stablehlo.and", [a, b], None, scalar)])],
     )[0]
 
 
@@ -223,6 +224,12 @@ def _fill_outside(ctx: Any, out: Any, inside: Any, offset_dims: Shape, fill_valu
     mask = ctx.broadcast(inside, aval.shape, np.dtype(np.bool_), kept)
     fill = ctx.full(aval.shape, np.asarray(fill_value).astype(aval.dtype), aval.dtype)
     return ctx.op("stablehlo.select", [mask, out, fill])
+
+
+def _fill_value(mode: GatherScatterMode, value: Any) -> Any:
+    """The parameter of gathers that read `value` out of range; None where they never do."""
+    reads_inside = mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
+    return None if reads_inside else value
 
 
 def _fill_of(dtype: Any) -> Any:
@@ -268,12 +275,8 @@ def gather(
         TypeError: shapes and dimension numbers do not fit.
         ValueError: the mode is not known, or the indices are no integers.
     """
-    kind = (
-        GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
-    )
-    if kind in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
-        fill_value = None
-    elif fill_value is None:
+    kind = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    if fill_value is None:
         fill_value = _fill_of(aval_of(operand).dtype)
     else:
         fill_value = np.asarray(fill_value).item()
@@ -285,7 +288,7 @@ def gather(
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=kind,
-        fill_value=fill_value,
+        fill_value=_fill_value(kind, fill_value),
     )
 
 
@@ -314,6 +317,7 @@ class Scatter(Primitive):
         self.combine = combine
         self.tangent = tangent
         self.transposes = transposes
+        self._checked: set[Any] = set()
         self._update_jaxprs: dict[Any, ClosedJaxpr] = {}
 
     def update_jaxpr(self, dtype: Any) -> ClosedJaxpr | None:
@@ -346,7 +350,10 @@ class Scatter(Primitive):
         dimension_numbers: ScatterDimensionNumbers,
         **_: Any,
     ) -> ShapedArray:
-        check_scatter(self.public_name, x, indices, updates, dimension_numbers)
+        key = (x, indices, updates, dimension_numbers)
+        if key not in self._checked:
+            check_scatter(self.public_name, *key)
+            self._checked.add(key)
         return x
 
     def lower(
@@ -365,9 +372,13 @@ class Scatter(Primitive):
     ) -> Any:
         n = dimension_numbers
         operand, starts, new = ctx.avals_in
+        sizes = window_sizes(operand, new, n)
+        limits = [operand.shape[d] - sizes[d] for d in n.scatter_dims_to_operand_dims]
+        if max(limits, default=0) > dtypes.iinfo(starts.dtype).max:
+            # XLA compares indices with bounds in the dtype of the indices.
+            starts = shaped_array(starts.shape, np.dtype(np.int32))
+            indices = ctx.convert(indices, starts.shape, starts.dtype)
         if mode is GatherScatterMode.CLIP:
-            sizes = window_sizes(operand, new, n)
-            limits = [operand.shape[d] - sizes[d] for d in n.scatter_dims_to_operand_dims]
             indices = _clamped(ctx, indices, starts, limits)
         text = (
             f"#stablehlo.scatter<update_window_dims = {list(n.update_window_dims)}, "
@@ -471,7 +482,7 @@ def _windows_at(x: Any, indices: Any, update_shape: Shape, params: dict[str, Any
         indices_are_sorted=params["indices_are_sorted"],
         unique_indices=params["unique_indices"],
         mode=params["mode"],
-        fill_value=0,
+        fill_value=_fill_value(params["mode"], 0),
     )
 
 
@@ -564,11 +575,11 @@ def _cotangent_itself(ct: Any, *_: Any) -> Any:
     return ct
 
 
-def _cotangent_outside(
-    ct: Any, x: Any, indices: Any, updates: Any, params: dict[str, Any]
-) -> Any:
+def _cotangent_outside(ct: Any, x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
     """What was overwritten has no influence."""
-    window = aval_of(ct).with_shape((updates.aval if is_linear(updates) else aval_of(updates)).shape)
+    window = aval_of(ct).with_shape(
+        (updates.aval if is_linear(updates) else aval_of(updates)).shape
+    )
     return scatter_p.bind(ct, indices, zeros(window), **params)
 
 

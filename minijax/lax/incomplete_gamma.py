@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.lax.binary import add, bitwise_or, div, eq, gt, le, lt, mul, sub
+from minijax.lax.choice import select
 from minijax.lax.convergence import Computation, epsilon, full_like
 from minijax.lax.families import FLOAT, Binary, operands
-from minijax.lax.choice import select
 from minijax.lax.special import digamma, lgamma
 from minijax.lax.unary import abs, bitwise_not, exp, log, neg
 

@@ -16,6 +16,7 @@ from minijax.interpreters.structural import add_tangents, full
 from minijax.interpreters.tangents import Zero
 from minijax.lax.accuracy import Accuracy
 from minijax.lax.binary import add, div, eq, mul, sub
+from minijax.lax.choice import select
 from minijax.lax.convert import convert_element_type
 from minijax.lax.families import (
     FLOAT,
@@ -29,7 +30,6 @@ from minijax.lax.families import (
     check_dtype,
     operand,
 )
-from minijax.lax.choice import select
 from minijax.lax.unary import apply_accurately, log
 
 

@@ -231,17 +231,15 @@ def plan_dot(
         form.operand or _element(ctx, lhs),
         form.operand or _element(ctx, rhs),
         accumulation,
-        num_primitive_operations=form.products,
-        allow_imprecise_accumulation=form.imprecise,
+        (1, 1, form.products, form.imprecise),
     )
     return DotPlan(lhs, rhs, _ACCUMULATION.get(accumulation, out), ctx.attribute(text))
 
 
 def _plan_explicit(ctx: Any, algorithm: DotAlgorithm) -> DotPlan:
     lhs, rhs, out = (np.dtype(dtype) for dtype in algorithm[:3])
-    text = _algorithm_text(
-        *(_element(ctx, dtype) for dtype in (lhs, rhs, out)), **algorithm._asdict()
-    )
+    lhs_name, rhs_name, out_name = (_element(ctx, dtype) for dtype in (lhs, rhs, out))
+    text = _algorithm_text(lhs_name, rhs_name, out_name, algorithm[3:])
     # Components are cut from elements of the wider type in which they are added up again.
     lhs = lhs if algorithm.lhs_component_count == 1 else out
     rhs = rhs if algorithm.rhs_component_count == 1 else out
@@ -249,23 +247,14 @@ def _plan_explicit(ctx: Any, algorithm: DotAlgorithm) -> DotPlan:
 
 
 def _algorithm_text(
-    lhs: str,
-    rhs: str,
-    accumulation: str,
-    *,
-    lhs_component_count: int = 1,
-    rhs_component_count: int = 1,
-    num_primitive_operations: int = 1,
-    allow_imprecise_accumulation: bool = False,
-    **_: Any,
+    lhs: str, rhs: str, accumulation: str, counts: tuple[int, int, int, bool]
 ) -> str:
-    imprecise = "true" if allow_imprecise_accumulation else "false"
+    lhs_components, rhs_components, products, imprecise = counts
     return (
         f"#stablehlo.dot_algorithm<lhs_precision_type = {lhs}, rhs_precision_type = {rhs}, "
-        f"accumulation_type = {accumulation}, lhs_component_count = {lhs_component_count}, "
-        f"rhs_component_count = {rhs_component_count}, "
-        f"num_primitive_operations = {num_primitive_operations}, "
-        f"allow_imprecise_accumulation = {imprecise}>"
+        f"accumulation_type = {accumulation}, lhs_component_count = {lhs_components}, "
+        f"rhs_component_count = {rhs_components}, num_primitive_operations = {products}, "
+        f"allow_imprecise_accumulation = {str(imprecise).lower()}>"
     )
 
 

@@ -6,18 +6,29 @@ as 1, 2, 3" (SC 2011): twenty rounds of additions, rotations and exclusive ors.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax.core.aval import ShapedArray
+from minijax.core import dtypes
+from minijax.core.aval import Shape, ShapedArray, canonicalize_shape, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.interpreters.structural import moveaxis
 from minijax.interpreters.tangents import jvp_of_constant
-from minijax.lax.families import align_batched, broadcast_operands, broadcast_shape
+from minijax.lax import slicing
+from minijax.lax.families import (
+    align_batched,
+    broadcast_operands,
+    broadcast_shape,
+    check_same_dtype,
+    operands,
+)
 
 _UINT32 = np.dtype(np.uint32)
+_UINT64 = np.dtype(np.uint64)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
@@ -78,3 +89,194 @@ class Threefry2x32(Primitive):
 
 
 threefry2x32_p = Threefry2x32()
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """XLA's random bit generators.  Mirrors jax.lax.RandomAlgorithm.
+
+    RNG_DEFAULT is the one that is fast on the platform.
+    """
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RngBitGenerator(Primitive):
+    """Random bits of XLA's own generators, and the state to go on with.
+
+    Shapes: key: u32[4] or u64[2] -> the same, U[shape].
+    In a batch the first state serves all examples and is the only one that goes on; the bits
+    differ from those of a loop.  The result does not follow any tangent.
+    """
+
+    name = "rng_bit_generator"
+    multiple_results = True
+    jvp = jvp_of_constant
+
+    def abstract_eval(
+        self,
+        key: ShapedArray,
+        *,
+        shape: Shape,
+        dtype: Any,
+        algorithm: RandomAlgorithm,
+        out_sharding: Any,
+    ) -> list[ShapedArray]:
+        if (key.shape, key.dtype) not in (((4,), _UINT32), ((2,), _UINT64)):
+            raise TypeError(
+                message(
+                    "lax.rng_bit_generator",
+                    "not a state.",
+                    got={"key": key},
+                    expected="u32[4] or u64[2]",
+                )
+            )
+        if not dtypes.issubdtype(dtype, np.unsignedinteger) or dtype.itemsize not in (1, 2, 4, 8):
+            raise TypeError(
+                message(
+                    "lax.rng_bit_generator",
+                    f"does not make bits of dtype {dtype}.",
+                    expected="uint8, uint16, uint32 or uint64",
+                )
+            )
+        return [key, shaped_array(shape, dtype)]
+
+    def lower(
+        self,
+        ctx: Any,
+        key: Any,
+        *,
+        shape: Shape,
+        dtype: Any,
+        algorithm: RandomAlgorithm,
+        out_sharding: Any,
+    ) -> list[Any]:
+        words = ctx.avals_in[0].dtype == _UINT32
+        state_type = ctx.tensor_type((2,), _UINT64)
+        if words:
+            key = ctx.reshape(key, (2, 2), _UINT32)
+            key = ctx.op("stablehlo.bitcast_convert", [key], None, state_type)
+        # Narrow bits are the low ones of 32.
+        made = dtype if dtype.itemsize >= 4 else _UINT32
+        name = algorithm.name.removeprefix("RNG_")
+        state, bits = ctx.ops(
+            "stablehlo.rng_bit_generator",
+            [key],
+            {"rng_algorithm": ctx.attribute(f"#stablehlo<rng_algorithm {name}>")},
+            types=[state_type, ctx.tensor_type(shape, made)],
+        )
+        if words:
+            pairs = ctx.tensor_type((2, 2), _UINT32)
+            state = ctx.op("stablehlo.bitcast_convert", [state], None, pairs)
+            state = ctx.reshape(state, (4,), _UINT32)
+        return [state, bits if made == dtype else ctx.convert(bits, shape, dtype)]
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, shape: Shape, **params: Any
+    ) -> tuple[list[Any], list[int]]:
+        keys = moveaxis(args[0], dims[0], 0)
+        first = slicing.index_in_dim(keys, 0, keepdims=False)
+        state, bits = self.bind(first, shape=(size, *shape), **params)
+        return [slicing.dynamic_update_index_in_dim(keys, state, 0, 0), bits], [0, 0]
+
+
+rng_bit_generator_p = RngBitGenerator()
+
+
+def rng_bit_generator(
+    key: Any,
+    shape: Sequence[int],
+    dtype: Any = np.uint32,
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
+) -> tuple[Any, Any]:
+    """Random bits of XLA's own generators, and the state to go on with.
+
+    What a state gives may differ between platforms and versions; `minijax.random` does not.
+
+    Shapes:     key: u32[4] or u64[2] -> the same, dtype[shape].
+    Dtypes:     of bits: unsigned integers.
+    Derivative: none.
+    Lowers to:  stablehlo.rng_bit_generator.
+    Source:     mirrors jax.lax.rng_bit_generator (0.10).
+
+    Raises:
+        TypeError: the key is no state, or the dtype is none of bits.
+        ValueError: there is no such algorithm.
+    """
+    name = "lax.rng_bit_generator"
+    if algorithm not in set(RandomAlgorithm):
+        raise ValueError(
+            message(
+                name,
+                f"there is no algorithm {algorithm!r}.",
+                expected=", ".join(RandomAlgorithm.__members__),
+            )
+        )
+    state, bits = rng_bit_generator_p.bind(
+        key,
+        shape=canonicalize_shape(shape, name),
+        dtype=np.dtype(dtypes.canonicalize_user_dtype(dtype, name)),
+        algorithm=RandomAlgorithm(algorithm),
+        out_sharding=out_sharding,
+    )
+    return state, bits
+
+
+class RngUniform(Primitive):
+    """Uniform random numbers of the device's own generator, whose state nobody holds.
+
+    Shapes: a: T[], b: T[] -> T[shape].
+    Not a function of its operands alone, hence without rules for derivatives and batches.
+    """
+
+    name = "rng_uniform"
+    without = frozenset({"jvp", "transpose", "batch"})
+
+    def abstract_eval(self, a: ShapedArray, b: ShapedArray, *, shape: Shape) -> ShapedArray:
+        check_same_dtype("rng_uniform", a=a, b=b)
+        is_number = dtypes.issubdtype(a.dtype, np.floating) or (
+            dtypes.issubdtype(a.dtype, np.integer) and a.dtype.itemsize >= 4
+        )
+        if a.shape or b.shape or not is_number:
+            raise TypeError(
+                message(
+                    "lax.rng_uniform",
+                    "the bounds must be scalars, floats or integers of at least 32 bits.",
+                    got={"a": a, "b": b},
+                )
+            )
+        return shaped_array(shape, a.dtype, a.weak_type and b.weak_type)
+
+    def lower(self, ctx: Any, a: Any, b: Any, *, shape: Shape) -> Any:
+        return ctx.op(
+            "stablehlo.rng",
+            [a, b, ctx.constant(np.array(shape, np.int64))],
+            {"rng_distribution": ctx.attribute("#stablehlo<rng_distribution UNIFORM>")},
+        )
+
+
+rng_uniform_p = RngUniform()
+
+
+def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+    """Uniform random numbers from `a` to `b`, excluding `b`, of the device's own generator.
+
+    The numbers follow from no key: use `minijax.random.uniform` for reproducible ones.
+
+    Shapes:     a: T[], b: T[] -> T[shape].
+    Dtypes:     floats, and integers of at least 32 bits.
+    Derivative: none.
+    Lowers to:  stablehlo.rng.
+    Source:     mirrors jax.lax.rng_uniform (0.10).
+
+    Raises:
+        TypeError: the bounds are no scalars of one such dtype.
+    """
+    low, high = operands(a, b)
+    return rng_uniform_p.bind(low, high, shape=canonicalize_shape(shape, "lax.rng_uniform"))

@@ -1,7 +1,7 @@
 """Operations that move elements around and compute nothing.
 
 Reshaping, new and dropped dimensions, broadcasting, transposing, joining, splitting, padding.
-Slices and gathers are in `slicing.py` and `gathering.py`; here, where a slice is wanted,
+Slices and gathers are in `slicing.py` and `gather_scatter.py`; here, where a slice is wanted,
 a negative padding does it.
 """
 

@@ -15,10 +15,18 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
-from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
+from minijax.interpreters.structural import (
+    broadcast_in_dim,
+    instantiate,
+    moveaxis,
+    to_batch_dim,
+    zeros,
+)
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax import arguments, binary, choice, convert, gather_scatter, shape
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+
+_INT64 = np.dtype(np.int64)
 
 
 class Slice(Primitive):
@@ -100,7 +108,9 @@ class Slice(Primitive):
         return out, d
 
 
-def _sliced_type(x: ShapedArray, starts: Shape, limits: Shape, strides: Shape | None) -> ShapedArray:
+def _sliced_type(
+    x: ShapedArray, starts: Shape, limits: Shape, strides: Shape | None
+) -> ShapedArray:
     facts = {"operand": x, "start": starts, "limit": limits, "strides": strides}
     steps = strides or (1,) * x.ndim
     if not len(starts) == len(limits) == len(steps) == x.ndim:
@@ -131,7 +141,7 @@ def _inserted(values: Sequence[int], position: int, value: int) -> Shape:
 slice_p = Slice()
 
 
-def slice(  # noqa: A001  JAX's name
+def slice(
     operand: Any,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
@@ -221,6 +231,8 @@ class DynamicSlice(Primitive):
             index,
             numbers,
             (1, *slice_sizes) if batched else slice_sizes,
+            indices_are_sorted=batched,
+            unique_indices=batched,
             mode="clip",
         )
         return out, 0
@@ -265,7 +277,7 @@ def _check_slice_sizes(x: ShapedArray, slice_sizes: Shape) -> None:
 def _stacked_starts(starts: Sequence[Any], dims: Sequence[Any], size: int) -> Any:
     """Starts int[size, n], from scalars and vectors of one dtype."""
     columns = [
-        shape.expand_dims(to_batch_dim(s, d, 0, size), (1,))
+        broadcast_in_dim(s, (size, 1), () if d is None else (0,))
         for s, d in zip(starts, dims, strict=True)
     ]
     return columns[0] if len(columns) == 1 else shape.concatenate(columns, 1)
@@ -279,28 +291,17 @@ class DynamicUpdateSlice(Primitive):
 
     name = "dynamic_update_slice"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._checked: set[Any] = set()
+
     def abstract_eval(
         self, x: ShapedArray, update: ShapedArray, *starts: ShapedArray
     ) -> ShapedArray:
-        _check_starts("lax.dynamic_update_slice", x, starts)
-        if x.dtype != update.dtype:
-            raise TypeError(
-                message(
-                    "lax.dynamic_update_slice",
-                    "operand and update have different dtypes.",
-                    got={"operand": x, "update": update},
-                )
-            )
-        if update.ndim != x.ndim or any(
-            m > n for m, n in zip(update.shape, x.shape, strict=True)
-        ):
-            raise TypeError(
-                message(
-                    "lax.dynamic_update_slice",
-                    "the update does not fit into the operand.",
-                    got={"operand": x, "update": update},
-                )
-            )
+        key = (x, update, starts)
+        if key not in self._checked:
+            _check_update(*key)
+            self._checked.add(key)
         return x.strip_weak_type()
 
     def lower(self, ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
@@ -351,6 +352,15 @@ dynamic_slice_p = DynamicSlice()
 dynamic_update_slice_p = DynamicUpdateSlice()
 
 
+def _check_update(x: ShapedArray, update: ShapedArray, starts: Sequence[ShapedArray]) -> None:
+    name, facts = "lax.dynamic_update_slice", {"operand": x, "update": update}
+    _check_starts(name, x, starts)
+    if x.dtype != update.dtype:
+        raise TypeError(message(name, "operand and update have different dtypes.", got=facts))
+    if update.ndim != x.ndim or any(m > n for m, n in zip(update.shape, x.shape, strict=True)):
+        raise TypeError(message(name, "the update does not fit into the operand.", got=facts))
+
+
 def _starts(
     name: str, x: Any, start_indices: Any, allow_negative: bool | Sequence[bool]
 ) -> list[Any]:
@@ -371,24 +381,47 @@ def _starts(
         )
     if is_vector and not isinstance(start_indices, np.ndarray):
         start_indices = [index_in_dim(start_indices, i, keepdims=False) for i in range(count)]
+    largest = max(dims, default=0)
+    start_indices = [_able_to_hold(start, largest) for start in start_indices]
     flags = (allow_negative,) * count if isinstance(allow_negative, bool) else allow_negative
     dtype = _start_dtype(start_indices)
     return [
-        _start(start, n, negative, dtype)
+        _start(name, start, n, negative, dtype)
         for start, n, negative in zip(start_indices, dims, flags, strict=True)
     ]
 
 
 def _start_dtype(starts: Sequence[Any]) -> np.dtype[Any]:
     """The dtype of the first start that is no Python integer."""
-    given = (aval_of(start).dtype for start in starts if not isinstance(start, int))
-    return next(given, None) or dtypes.canonicalize_dtype(np.dtype(np.int64))
+    given = [aval_of(start).dtype for start in starts if not isinstance(start, int)]
+    dtype: np.dtype[Any] = given[0] if given else dtypes.canonicalize_dtype(_INT64)
+    return dtype
 
 
-def _start(start: Any, size: int, allow_negative: bool, dtype: np.dtype[Any]) -> Any:
+def _able_to_hold(index: Any, size: int) -> Any:
+    """Indices of a dtype in which `index + size` does not wrap around."""
+    if isinstance(index, int):
+        return index
+    dtype = aval_of(index).dtype
+    if dtype.itemsize >= 4 or not dtypes.issubdtype(dtype, np.signedinteger):
+        return index
+    if size <= dtypes.iinfo(dtype).max:
+        return index
+    return convert.convert_element_type(index, np.int32)
+
+
+def _start(name: str, start: Any, size: int, allow_negative: bool, dtype: np.dtype[Any]) -> Any:
     """A start that counts from the front."""
-    if isinstance(start, (int, np.integer)):
-        number = int(start) + (size if allow_negative and start < 0 else 0)
+    if isinstance(start, (int, np.integer)) and not isinstance(start, bool):
+        if start < 0 and not allow_negative:
+            raise ValueError(
+                message(
+                    name,
+                    f"the start {start} is negative.",
+                    expected="starts from 0 on, where allow_negative_indices is False",
+                )
+            )
+        number = int(start) + (size if start < 0 else 0)
         return (dtype if isinstance(start, int) else aval_of(start).dtype).type(number)
     aval = aval_of(start)
     if not allow_negative or not dtypes.issubdtype(aval.dtype, np.signedinteger):
@@ -564,3 +597,40 @@ def dynamic_update_index_in_dim(
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
     )
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """Elements at positions along some dimensions; positions wrap around.
+
+    Args:
+        src: the array.
+        idxs: for each of the axes a vector of integers, all of one length.
+        axes: ascending dimensions of `src`.
+
+    Shapes:     src: T[s], idxs: int[n] … -> T[n, s without axes].
+    Derivative: transposes to scatter_add.
+    Lowers to:  stablehlo.gather.
+    Source:     mirrors jax.lax.index_take (0.10).
+
+    Raises:
+        TypeError: the vectors do not fit together, or the axes are not ascending.
+    """
+    dims = tuple(map(operator.index, axes))
+    source = aval_of(src)
+    columns = [_wrapped(idx, source.shape[d]) for idx, d in zip(idxs, dims, strict=True)]
+    index = shape.concatenate([shape.expand_dims(column, (1,)) for column in columns], 1)
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(range(1, source.ndim - len(dims) + 1)),
+        collapsed_slice_dims=dims,
+        start_index_map=dims,
+    )
+    sizes = [1 if d in dims else n for d, n in enumerate(source.shape)]
+    return gather_scatter.gather(src, index, numbers, sizes)
+
+
+def _wrapped(index: Any, size: int) -> Any:
+    """Positions modulo a size, from 0 to `size - 1`."""
+    index = _able_to_hold(index, size)
+    kind = aval_of(index).dtype.type
+    rest = binary.rem(index, kind(size))
+    return choice.select_n(binary.lt(rest, kind(0)), rest, binary.add(rest, kind(size)))

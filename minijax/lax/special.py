@@ -16,6 +16,7 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tangents import Zero
 from minijax.lax.binary import add, bitwise_or, div, eq, ge, gt, le, lt, max, min, mul, sub
+from minijax.lax.choice import select
 from minijax.lax.convergence import Computation, epsilon, full_like
 from minijax.lax.families import (
     FLOAT,
@@ -31,7 +32,6 @@ from minijax.lax.families import (
     operands,
 )
 from minijax.lax.power import reciprocal, rsqrt, square
-from minijax.lax.choice import select
 from minijax.lax.unary import abs, exp, log, log1p, neg, sign
 
 erf_p = Unary(

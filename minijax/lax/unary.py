@@ -20,6 +20,7 @@ from minijax.interpreters.structural import full
 from minijax.interpreters.tangents import Zero, jvp_of_constant
 from minijax.lax.accuracy import Accuracy
 from minijax.lax.binary import add, div, eq, ge, mul, sub
+from minijax.lax.choice import select
 from minijax.lax.families import (
     BITS,
     COMPLEX,
@@ -35,7 +36,6 @@ from minijax.lax.families import (
     operand,
     operands,
 )
-from minijax.lax.choice import select
 
 
 def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:

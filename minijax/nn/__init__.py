@@ -3,7 +3,6 @@
 from minijax.nn import initializers
 from minijax.nn.activations import (
     celu,
-    dot_product_attention,
     elu,
     gelu,
     glu,
@@ -15,9 +14,6 @@ from minijax.nn.activations import (
     leaky_relu,
     log1mexp,
     log_sigmoid,
-    log_softmax,
-    logmeanexp,
-    logsumexp,
     mish,
     one_hot,
     relu,
@@ -26,15 +22,15 @@ from minijax.nn.activations import (
     sigmoid,
     silu,
     soft_sign,
-    softmax,
     softplus,
     sparse_plus,
     sparse_sigmoid,
     squareplus,
-    standardize,
     swish,
     tanh,
 )
+from minijax.nn.attention import dot_product_attention
+from minijax.nn.normalization import log_softmax, logmeanexp, logsumexp, softmax, standardize
 
 __all__ = [
     "celu",

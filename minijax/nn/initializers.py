@@ -7,7 +7,7 @@ compiled program where nothing is traced.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -99,7 +99,7 @@ def _directions(key: Any, dims: Shape, dtype: Any) -> Any:
     return unary.exp(binary.mul(scalar(1j, dtype), angles))
 
 
-_DRAWS = {
+_DRAWS: dict[str, Callable[..., Any]] = {
     "uniform": uniform_samples,
     "normal": normal_samples,
     "truncated_normal": truncated_normal_samples,
@@ -168,9 +168,7 @@ def _as_axes(axis: int | Sequence[int]) -> tuple[int, ...]:
     return (axis,) if isinstance(axis, int) else tuple(axis)
 
 
-def _fan(
-    mode: str, shape: Shape, in_axis: Any, out_axis: Any, batch_axis: Any
-) -> float:
+def _fan(mode: str, shape: Shape, in_axis: Any, out_axis: Any, batch_axis: Any) -> float:
     """How many inputs or outputs each unit has."""
     if len(shape) <= 1:
         raise ValueError(
@@ -272,9 +270,7 @@ def _named(scale: float, mode: str, distribution: str, name: str, source: str) -
         batch_axis: int | Sequence[int] = (),
         dtype: Any = None,
     ) -> Initializer:
-        return variance_scaling(
-            scale, mode, distribution, in_axis, out_axis, batch_axis, dtype
-        )
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"""{distribution.replace("_", " ").capitalize()} of variance {scale} / {mode}.

@@ -35,6 +35,7 @@ from minijax.numpy.arithmetic import (
     square as square,
     true_divide as true_divide,
 )
+from minijax.numpy.bits import packbits as packbits, unpackbits as unpackbits
 from minijax.numpy.calculus import (
     convolve as convolve,
     correlate as correlate,
@@ -67,6 +68,11 @@ from minijax.numpy.contraction import (
     vdot as vdot,
     vecdot as vecdot,
     vecmat as vecmat,
+)
+from minijax.numpy.coordinates import (
+    ix_ as ix_,
+    ravel_multi_index as ravel_multi_index,
+    unravel_index as unravel_index,
 )
 from minijax.numpy.creation import (
     array as array,
@@ -104,6 +110,7 @@ from minijax.numpy.description import (
     shape as shape,
     size as size,
 )
+from minijax.numpy.divisors import gcd as gcd, lcm as lcm
 from minijax.numpy.elementary import (
     acos as acos,
     acosh as acosh,
@@ -166,13 +173,14 @@ from minijax.numpy.functional import (
     piecewise as piecewise,
     vectorize as vectorize,
 )
+from minijax.numpy.grids import c_ as c_, mgrid as mgrid, ogrid as ogrid, r_ as r_
 from minijax.numpy.histograms import (
+    bincount as bincount,
     histogram as histogram,
     histogram2d as histogram2d,
     histogram_bin_edges as histogram_bin_edges,
     histogramdd as histogramdd,
 )
-
 from minijax.numpy.joining import (
     append as append,
     array_split as array_split,
@@ -180,13 +188,15 @@ from minijax.numpy.joining import (
     column_stack as column_stack,
     concat as concat,
     concatenate as concatenate,
+    delete as delete,
     dsplit as dsplit,
     dstack as dstack,
     hsplit as hsplit,
     hstack as hstack,
-    pad as pad,
+    insert as insert,
     split as split,
     stack as stack,
+    trim_zeros as trim_zeros,
     unstack as unstack,
     vsplit as vsplit,
     vstack as vstack,
@@ -243,6 +253,17 @@ from minijax.numpy.matrices import (
     triu_indices_from as triu_indices_from,
     vander as vander,
 )
+from minijax.numpy.ordering import (
+    argpartition as argpartition,
+    argsort as argsort,
+    digitize as digitize,
+    lexsort as lexsort,
+    partition as partition,
+    searchsorted as searchsorted,
+    sort as sort,
+    sort_complex as sort_complex,
+)
+from minijax.numpy.padding import pad as pad
 from minijax.numpy.polynomials import (
     poly as poly,
     polyadd as polyadd,
@@ -341,23 +362,32 @@ from minijax.numpy.scalar_types import (
     unsignedinteger as unsignedinteger,
 )
 from minijax.numpy.selection import (
-    argpartition as argpartition,
-    argsort as argsort,
     argwhere as argwhere,
     choose as choose,
     compress as compress,
-    digitize as digitize,
     extract as extract,
+    fill_diagonal as fill_diagonal,
     flatnonzero as flatnonzero,
-    lexsort as lexsort,
     nonzero as nonzero,
-    partition as partition,
+    place as place,
+    put as put,
     put_along_axis as put_along_axis,
-    searchsorted as searchsorted,
-    sort as sort,
+    select as select,
     take as take,
     take_along_axis as take_along_axis,
     where as where,
+)
+from minijax.numpy.sets import (
+    intersect1d as intersect1d,
+    isin as isin,
+    setdiff1d as setdiff1d,
+    setxor1d as setxor1d,
+    union1d as union1d,
+    unique as unique,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
 )
 from minijax.numpy.shaping import (
     atleast_1d as atleast_1d,

@@ -11,7 +11,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import message
 from minijax.lax.convolution import conv_general_dilated
-from minijax.numpy import elementary, selection, shaping
+from minijax.numpy import elementary, ordering, shaping
 from minijax.numpy.arithmetic import check_not_complex, is_kind
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
@@ -134,9 +134,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 
 @one_program(static=("axis",))
 def _slope(f: Any, h: Any, axis: int) -> Any:
-    f, h = (
-        promote_inexact("gradient", f, h) if np.ndim(h) == 0 else promote_dtypes("gradient", f, h)
-    )
+    f = inexact("gradient", f)
+    f, h = (strong(asarray(x)) for x in promote_dtypes("gradient", f, h))
     f = moveaxis(f, axis, -1)
     after, at, before = f[..., 2:], f[..., 1:-1], f[..., :-2]
     if h.ndim == 0:
@@ -167,10 +166,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     Source:     mirrors jax.numpy.trapezoid.
     """
     if x is None:
-        y, dx = promote_inexact("trapezoid", y, dx)
+        y, dx = promote_dtypes("trapezoid", inexact("trapezoid", y), dx)
         y = moveaxis(y, axis, -1)
     else:
-        y, x = (asarray(v) for v in promote_dtypes("trapezoid", y, x, 1.0)[:2])
+        y, x = (inexact("trapezoid", asarray(v)) for v in promote_dtypes("trapezoid", y, x))
         y = moveaxis(y, axis, -1)
         dx = diff(x if x.ndim == 1 else moveaxis(x, axis, -1), axis=-1)
     return 0.5 * (dx * (y[..., 1:] + y[..., :-1])).sum(-1)
@@ -269,11 +268,11 @@ def _interp(
     if period is not None:
         period = abs(period)
         x, xp = x % period, xp % period
-        order = selection.argsort(xp)
+        order = ordering.argsort(xp)
         xp, fp = xp[order], fp[order]
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
         fp = concatenate([fp[-1:], fp, fp[:1]])
-    above = selection.searchsorted(xp, x, side="right").clip(1, xp.size - 1)
+    above = ordering.searchsorted(xp, x, side="right").clip(1, xp.size - 1)
     x0, x1, f0, f1 = xp[above - 1], xp[above], fp[above - 1], fp[above]
     width = x1 - x0
     flat = width == 0

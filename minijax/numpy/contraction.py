@@ -6,44 +6,47 @@ three and more operands come from `opt_einsum`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import opt_einsum
 
 from minijax.core import dtypes
-from minijax.core.aval import aval_of
+from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, convert, dots, reduction, shape
-from minijax.numpy import shaping
-from minijax.numpy.promotion import promote_dtypes
-from minijax.numpy.shaping import check_arraylike
+from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
+from minijax.numpy import promotion, shaping
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_array, check_out
+from minijax.numpy.shaping import array_argument
+
+_DOT_OPTIONS = ("precision", "preferred_element_type")
+_SHARDED_DOT_OPTIONS = (*_DOT_OPTIONS, "out_sharding")
 
 
 def _product(
-    x: Any, y: Any, numbers: Any, precision: Any, preferred: Any, weak: bool
+    name: str, x: Any, y: Any, numbers: Any, precision: Any, preferred: Any, sharding: Any = None
 ) -> Any:
-    out = dots.dot_general(
-        x, y, numbers, precision=precision, preferred_element_type=preferred
-    )
-    return convert.convert_to_type(out, aval_of(out).dtype, weak) if weak else out
-
-
-def _prepared(
-    name: str, x: Any, y: Any, preferred: Any
-) -> tuple[Any, Any, Any, bool]:
-    """Operands of one dtype, the dtype of the result, and whether that is weak."""
-    check_arraylike(name, x, y)
-    weak = bool(aval_of(x).weak_type and aval_of(y).weak_type)
-    x, y = promote_dtypes(name, x, y)
+    """The dot of two operands; weak if both are."""
+    a, b = aval_of(x), aval_of(y)
+    weak = a.weak_type and b.weak_type
     if preferred is not None:
         preferred = dtypes.canonicalize_user_dtype(preferred, f"numpy.{name}")
+        weak = False
+    elif a.dtype == b.dtype:
+        preferred = a.dtype
     else:
-        preferred = aval_of(x).dtype
-    return x, y, preferred, weak
+        preferred = dtypes.lattice_result_type(a, b)[0]
+    out = dots.dot_general(
+        x, y, numbers, precision=precision, preferred_element_type=preferred, out_sharding=sharding
+    )
+    aval = aval_of(out)
+    return out if aval.weak_type == weak else convert.convert_to_type(out, aval.dtype, weak)
 
 
+@one_program(static=_SHARDED_DOT_OPTIONS)
 def dot(
     a: Any,
     b: Any,
@@ -54,21 +57,23 @@ def dot(
 ) -> Any:
     """The product over the last dimension of `a` and the second to last of `b`.
 
-    Shapes: T[s, k], T[t, k, n] -> T[s, t, n]; vectors and scalars as NumPy.
-    Source: mirrors jax.numpy.dot (0.10).
+    Shapes:     a: T[s, k], b: T[t, k, n] -> T[s, t, n]; vectors and scalars as NumPy.
+    Dtypes:     promoted; the result is of `preferred_element_type` where that is given.
+    Derivative: linear in each operand.
+    Lowers to:  stablehlo.dot_general.
+    Source:     mirrors jax.numpy.dot (0.10).
 
     Raises:
         TypeError: the sizes differ.
     """
-    a, b, preferred, weak = _prepared("dot", a, b, preferred_element_type)
-    ranks = aval_of(a).ndim, aval_of(b).ndim
-    if 0 in ranks:
-        out = binary.mul(a, b)
-        return convert.convert_to_type(out, preferred, weak)
-    contract = ((ranks[0] - 1,), (max(ranks[1] - 2, 0),))
-    return _product(a, b, (contract, ((), ())), precision, preferred, weak)
+    a, b = array_argument("dot", a), array_argument("dot", b)
+    ranks = a.aval.ndim, b.aval.ndim
+    contract = ((), ()) if 0 in ranks else ((ranks[0] - 1,), (max(ranks[1] - 2, 0),))
+    numbers = (contract, ((), ()))
+    return _product("dot", a, b, numbers, precision, preferred_element_type, out_sharding)
 
 
+@one_program(static=_SHARDED_DOT_OPTIONS)
 def matmul(
     a: Any,
     b: Any,
@@ -79,122 +84,149 @@ def matmul(
 ) -> Any:
     """Matrix products, over broadcast leading dimensions.
 
-    Shapes: T[..., m, k], T[..., k, n] -> T[..., m, n]; a vector is a row, or a column.
-    Source: mirrors jax.numpy.matmul (0.10).
+    Shapes:     a: T[..., m, k], b: T[..., k, n] -> T[..., m, n]; a vector is a row, or a column.
+    Dtypes:     promoted; the result is of `preferred_element_type` where that is given.
+    Derivative: linear in each operand.
+    Lowers to:  stablehlo.dot_general.
+    Source:     mirrors jax.numpy.matmul (0.10).
 
     Raises:
-        ValueError: an operand is a scalar.
-        TypeError: the sizes differ.
+        ValueError: an operand is a scalar, or leading dimensions do not fit.
+        TypeError: the inner sizes differ.
     """
-    a, b, preferred, weak = _prepared("matmul", a, b, preferred_element_type)
-    left, right = aval_of(a).shape, aval_of(b).shape
+    a, b = array_argument("matmul", a), array_argument("matmul", b)
+    left, right = a.aval.shape, b.aval.shape
+    inner = max(len(right) - 2, 0)
     if not left or not right:
         raise ValueError(
             message(
                 "numpy.matmul",
                 "operands must have at least one dimension.",
-                got={"a": aval_of(a), "b": aval_of(b)},
+                got={"a": a.aval, "b": b.aval},
                 fix="numpy.multiply for scalars",
             )
         )
-    rows = left[-2:-1]
-    columns = right[-1:] if len(right) > 1 else ()
-    inner = max(len(right) - 2, 0)
     if left[-1] != right[inner]:
         raise TypeError(
             message(
                 "numpy.matmul",
                 "the inner sizes differ.",
-                got={"a": aval_of(a), "b": aval_of(b)},
+                got={"a": a.aval, "b": b.aval},
                 expected=f"equal sizes; they are {left[-1]} and {right[inner]}",
             )
         )
-    if len(right) <= 2:
-        numbers = (((len(left) - 1,), (inner,)), ((), ()))
-        return _product(a, b, numbers, precision, preferred, weak)
-    return _batched(a, b, rows, columns, precision, preferred, weak)
+    if len(right) > 2:
+        return _batched_matmul(a, b, precision, preferred_element_type, out_sharding)
+    numbers = (((len(left) - 1,), (inner,)), ((), ()))
+    return _product("matmul", a, b, numbers, precision, preferred_element_type, out_sharding)
 
 
-def _batched(
-    a: Any, b: Any, rows: Any, columns: Any, precision: Any, preferred: Any, weak: bool
-) -> Any:
+def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any, sharding: Any) -> Any:
     """Matrix products over leading dimensions; those of size 1 or absent are not repeated."""
-    left, right = aval_of(a).shape, aval_of(b).shape
-    lead = shaping.broadcast_shapes(left[:-2], right[:-2])
-    left_lead = (1,) * (len(lead) - len(left[:-2])) + left[:-2]
-    right_lead = (1,) * (len(lead) - len(right[:-2])) + right[:-2]
+    left, right = a.aval.shape, b.aval.shape
+    rank = len(shaping.broadcast_shapes(left[:-2], right[:-2]))
+    left_lead = (1,) * (rank - len(left[:-2])) + left[:-2]
+    right_lead = (1,) * (rank - len(right[:-2])) + right[:-2]
     both = [i for i, (m, n) in enumerate(zip(left_lead, right_lead, strict=True)) if m == n]
-    only_left = [i for i, n in enumerate(right_lead) if i not in both and n == 1]
-    only_right = [i for i in range(len(lead)) if i not in both and i not in only_left]
-    a = shape.reshape(
-        a,
-        (*(n for i, n in enumerate(left_lead) if i not in only_right), *left[-2:]),
-    )
-    b = shape.reshape(
-        b,
-        (*(n for i, n in enumerate(right_lead) if i not in only_left), *right[-2:]),
-    )
-    left_places = [i for i in range(len(lead)) if i not in only_right]
-    right_places = [i for i in range(len(lead)) if i not in only_left]
-    batch = (
-        tuple(left_places.index(i) for i in both),
-        tuple(right_places.index(i) for i in both),
-    )
-    contract = ((aval_of(a).ndim - 1,), (aval_of(b).ndim - 2,))
-    out = _product(a, b, (contract, batch), precision, preferred, weak)
+    in_left = [i for i in range(rank) if i in both or right_lead[i] == 1]
+    in_right = [i for i in range(rank) if i in both or i not in in_left]
+    a = _with_lead(a, rank, in_left)
+    b = _with_lead(b, rank, in_right)
+    batch = ([in_left.index(i) for i in both], [in_right.index(i) for i in both])
+    contract = ((a.aval.ndim - 1,), (b.aval.ndim - 2,))
+    out = _product("matmul", a, b, (contract, batch), precision, preferred, sharding)
     # dot_general puts batch dimensions first, then those of a, then those of b.
-    order = [*both, *only_left, *(["row"] if rows else []), *only_right, "column"]
-    wanted = [*range(len(lead)), *(["row"] if rows else []), "column"]
-    return shape.transpose(out, [order.index(d) for d in wanted])
+    rows = ["row"] if len(left) > 1 else []
+    alone = [[i for i in found if i not in both] for found in (in_left, in_right)]
+    order = [*both, *alone[0], *rows, *alone[1], "column"]
+    return shape.transpose(out, [order.index(d) for d in (*range(rank), *rows, "column")])
 
 
+def _with_lead(x: Any, rank: int, kept: Sequence[int]) -> Any:
+    """Matrices without the leading dimensions, of `rank` after broadcasting, that are not kept."""
+    lead = max(x.aval.ndim - 2, 0)
+    missing = rank - lead
+    dropped = [i - missing for i in range(missing, rank) if i not in kept]
+    x = shape.squeeze(x, dropped) if dropped else x
+    new = sum(i < missing for i in kept)
+    return shape.expand_dims(x, range(new)) if new else x
+
+
+@one_program(static=_DOT_OPTIONS)
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The product of two arrays as vectors, the first conjugated.  Mirrors jax.numpy.vdot."""
-    check_arraylike("vdot", a, b)
-    a = shaping.ravel(a)
-    if dtypes.issubdtype(aval_of(a).dtype, np.complexfloating):
-        a = a.conj()
+    """The product of two arrays as vectors, the first conjugated.
+
+    Shapes:     a, b: T[s] -> T[].
+    Source:     mirrors jax.numpy.vdot (0.10).
+
+    Raises:
+        TypeError: the sizes differ.
+    """
     return dot(
-        a,
-        shaping.ravel(b),
+        _conjugated(shaping.ravel(array_argument("vdot", a))),
+        shaping.ravel(array_argument("vdot", b)),
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
 
 
+def _conjugated(x: Any) -> Any:
+    return unary.conj(x) if dtypes.issubdtype(x.dtype, np.complexfloating) else x
+
+
+@one_program(static=_DOT_OPTIONS)
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The product over the last dimensions.  Mirrors jax.numpy.inner (0.10)."""
-    check_arraylike("inner", a, b)
-    if not aval_of(a).ndim or not aval_of(b).ndim:
-        return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
-    return tensordot(
-        a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type
-    )
+    """The product over the last dimensions.
+
+    Shapes:     a: T[s, k], b: T[t, k] -> T[s, t].
+    Source:     mirrors jax.numpy.inner (0.10).
+
+    Raises:
+        TypeError: the sizes differ.
+    """
+    a, b = array_argument("inner", a), array_argument("inner", b)
+    axes = 0 if not a.aval.ndim or not b.aval.ndim else (-1, -1)
+    return tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type)
 
 
+@one_program(static=("out",))
 def outer(a: Any, b: Any, out: None = None) -> Any:
-    """All products of elements of two vectors.  Mirrors jax.numpy.outer (0.10)."""
-    check_arraylike("outer", a, b)
-    a, b = promote_dtypes("outer", a, b)
+    """All products of elements of two vectors.
+
+    Shapes:     a: T[s], b: T[t] -> T[prod(s), prod(t)].
+    Source:     mirrors jax.numpy.outer (0.10).
+
+    Raises:
+        NotImplementedError: `out` is given.
+    """
+    check_out("outer", out)
+    a, b = promotion.promote_dtypes("outer", a, b)
     rows = shape.expand_dims(shaping.ravel(a), (1,))
     columns = shape.expand_dims(shaping.ravel(b), (0,))
     return binary.mul(rows, columns)
 
 
+@one_program()
 def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product.  Mirrors jax.numpy.kron (0.10)."""
-    check_arraylike("kron", a, b)
-    a, b = promote_dtypes("kron", a, b)
+    """The Kronecker product: `b` times each element of `a`, in its place.
+
+    Shapes:     a: T[s], b: T[t] -> T[s * t], where the shorter is filled up with ones in front.
+    Source:     mirrors jax.numpy.kron (0.10).
+    """
+    a, b = promotion.promote_dtypes("kron", a, b)
     rank = max(aval_of(a).ndim, aval_of(b).ndim)
-    left = (1,) * (rank - aval_of(a).ndim) + aval_of(a).shape
-    right = (1,) * (rank - aval_of(b).ndim) + aval_of(b).shape
-    a = shape.reshape(a, tuple(n for pair in zip(left, [1] * rank, strict=True) for n in pair))
-    b = shape.reshape(b, tuple(n for pair in zip([1] * rank, right, strict=True) for n in pair))
-    return shape.reshape(
-        binary.mul(a, b), tuple(m * n for m, n in zip(left, right, strict=True))
-    )
+    product = binary.mul(_interleaved(a, rank, 0), _interleaved(b, rank, 1))
+    dims = aval_of(product).shape
+    return shape.reshape(product, tuple(dims[2 * d] * dims[2 * d + 1] for d in range(rank)))
 
 
+def _interleaved(x: Any, rank: int, offset: int) -> Any:
+    """`x` with its dimensions as every second one of twice as many as `rank`; others are 1."""
+    own = [2 * d + offset for d in range(rank - aval_of(x).ndim, rank)]
+    return shape.expand_dims(x, [d for d in range(2 * rank) if d not in own])
+
+
+@one_program(static=("axes", *_SHARDED_DOT_OPTIONS))
 def tensordot(
     a: Any,
     b: Any,
@@ -204,62 +236,100 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The product over several dimensions: the last of `a` with the first of `b`, or those named.
+    """The product over several dimensions.
 
-    Source: mirrors jax.numpy.tensordot (0.10).
+    Args:
+        a: the first operand.
+        b: the second operand.
+        axes: how many: the last ones of `a` with the first ones of `b`; or two lists of them.
+        precision: of the dot.
+        preferred_element_type: the dtype of the result.
+        out_sharding: of the result.
+
+    Shapes:     a: T[s, k], b: T[k, t] -> T[s, t], where s, t and k are any number of dimensions.
+    Source:     mirrors jax.numpy.tensordot (0.10).
 
     Raises:
         TypeError: `axes` does not fit the operands.
+        ValueError: an axis is out of range, or named twice.
     """
-    a, b, preferred, weak = _prepared("tensordot", a, b, preferred_element_type)
-    ranks = aval_of(a).ndim, aval_of(b).ndim
+    a, b = array_argument("tensordot", a), array_argument("tensordot", b)
+    numbers = (_summed_axes(axes, a.aval, b.aval), ((), ()))
+    return _product("tensordot", a, b, numbers, precision, preferred_element_type, out_sharding)
+
+
+def _summed_axes(axes: Any, a: Any, b: Any) -> tuple[Sequence[int], Sequence[int]]:
     if isinstance(axes, (int, np.integer)):
-        if axes > min(ranks):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
             raise TypeError(
-                message(
-                    "numpy.tensordot",
-                    f"axes={axes} exceeds a rank.",
-                    got={"a": aval_of(a), "b": aval_of(b)},
-                )
+                message("numpy.tensordot", f"axes={axes} exceeds a rank.", got={"a": a, "b": b})
             )
-        contract = tuple(range(ranks[0] - axes, ranks[0])), tuple(range(axes))
-    elif isinstance(axes, (tuple, list)) and len(axes) == 2:
-        left = axes[0] if isinstance(axes[0], (tuple, list)) else (axes[0],)
-        right = axes[1] if isinstance(axes[1], (tuple, list)) else (axes[1],)
-        if len(left) != len(right):
-            raise TypeError(
-                message(
-                    "numpy.tensordot", "the lists of axes differ in length.", got=repr(axes)
-                )
-            )
-        contract = (
-            arguments.canonicalize_axes(left, ranks[0], "numpy.tensordot"),
-            arguments.canonicalize_axes(right, ranks[1], "numpy.tensordot"),
-        )
-    else:
+        return range(a.ndim - axes, a.ndim), range(axes)
+    if not isinstance(axes, (tuple, list)) or len(axes) != 2:
         raise TypeError(
             message(
-                "numpy.tensordot",
-                "axes must be an integer or a pair of lists.",
-                got=repr(axes),
+                "numpy.tensordot", "axes must be an integer or a pair of lists.", got=repr(axes)
             )
         )
-    return _product(a, b, (contract, ((), ())), precision, preferred, weak)
+    left, right = (x if isinstance(x, (tuple, list)) else (x,) for x in axes)
+    if len(left) != len(right):
+        raise TypeError(
+            message("numpy.tensordot", "the lists of axes differ in length.", got=repr(axes))
+        )
+    return (
+        arguments.canonicalize_axes(left, a.ndim, "numpy.tensordot"),
+        arguments.canonicalize_axes(right, b.ndim, "numpy.tensordot"),
+    )
 
 
+def _check_core(name: str, x: Any, y: Any, ranks: tuple[int, int], places: tuple[int, int]) -> None:
+    """Refuses operands of too low ranks, or that differ in the size of the summed dimension."""
+    a, b = x.aval, y.aval
+    fit = a.ndim >= ranks[0] and b.ndim >= ranks[1]
+    if not fit or a.shape[places[0]] != b.shape[places[1]]:
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "the operands do not fit together.",
+                got={"x1": a, "x2": b},
+                expected=f"{ranks[0]} and {ranks[1]} dimensions at least, and equal inner sizes",
+            )
+        )
+
+
+@one_program()
 def matvec(x1: Any, x2: Any, /) -> Any:
-    """Products of matrices and vectors.  Mirrors jax.numpy.matvec (0.10)."""
-    return matmul(x1, shape.expand_dims(x2, (aval_of(x2).ndim,))).squeeze(-1)
+    """Products of matrices and vectors.
+
+    Shapes:     x1: T[..., m, n], x2: T[..., n] -> T[..., m].
+    Source:     mirrors jax.numpy.matvec (0.10).
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    x1, x2 = array_argument("matvec", x1), array_argument("matvec", x2)
+    _check_core("matvec", x1, x2, (2, 1), (-1, -1))
+    product = matmul(x1, shape.expand_dims(x2, (-1,)))
+    return shape.squeeze(product, (-1,))
 
 
+@one_program()
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Products of conjugated vectors and matrices.  Mirrors jax.numpy.vecmat (0.10)."""
-    check_arraylike("vecmat", x1, x2)
-    if dtypes.issubdtype(aval_of(x1).dtype, np.complexfloating):
-        x1 = x1.conj()
-    return matmul(shape.expand_dims(x1, (aval_of(x1).ndim - 1,)), x2).squeeze(-2)
+    """Products of conjugated vectors and matrices.
+
+    Shapes:     x1: T[..., n], x2: T[..., n, m] -> T[..., m].
+    Source:     mirrors jax.numpy.vecmat (0.10).
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    x1, x2 = array_argument("vecmat", x1), array_argument("vecmat", x2)
+    _check_core("vecmat", x1, x2, (1, 2), (-1, -2))
+    product = matmul(shape.expand_dims(_conjugated(x1), (-2,)), x2)
+    return shape.squeeze(product, (-2,))
 
 
+@one_program(static=("axis", *_DOT_OPTIONS))
 def vecdot(
     x1: Any,
     x2: Any,
@@ -269,15 +339,20 @@ def vecdot(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """Products of vectors along `axis`, the first conjugated.  Mirrors jax.numpy.vecdot (0.10)."""
-    check_arraylike("vecdot", x1, x2)
-    x1, x2 = shaping.moveaxis(x1, axis, -1), shaping.moveaxis(x2, axis, -1)
-    if dtypes.issubdtype(aval_of(x1).dtype, np.complexfloating):
-        x1 = x1.conj()
+    """Products of vectors along `axis`, the first conjugated.
+
+    Shapes:     x1: T[.., n, ..], x2: T[.., n, ..] -> T[.., ..]; other dimensions are broadcast.
+    Source:     mirrors jax.numpy.vecdot (0.10).
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    x1, x2 = array_argument("vecdot", x1), array_argument("vecdot", x2)
+    _check_core("vecdot", x1, x2, (1, 1), (axis, axis))
     return einsum(
         "...i,...i->...",
-        x1,
-        x2,
+        shaping.moveaxis(_conjugated(x1), axis, -1),
+        shaping.moveaxis(x2, axis, -1),
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
@@ -291,7 +366,7 @@ def einsum(
     optimize: Any = "auto",
     precision: Any = None,
     preferred_element_type: Any = None,
-    _dot_general: Any = None,
+    _dot_general: Callable[..., Any] = dots.dot_general,
     out_sharding: Any = None,
 ) -> Any:
     """Sums of products in Einstein's notation.
@@ -299,37 +374,70 @@ def einsum(
     Args:
         subscripts: such as `"ij,jk->ik"`, or NumPy's alternating form of operands and lists.
         operands: the arrays.
+        out: nothing; NumPy has it.
         optimize: how `opt_einsum` orders the contractions.
         precision: of the dots.
         preferred_element_type: the dtype of the result.
+        _dot_general: what multiplies two operands.
+        out_sharding: of the result.
 
-    Source: mirrors jax.numpy.einsum (0.10).
+    Lowers to:  stablehlo.dot_general for two operands, and for each contraction of more.
+    Source:     mirrors jax.numpy.einsum (0.10).
 
     Raises:
         ValueError: the subscripts do not fit the operands.
+        NotImplementedError: `out` is given.
     """
+    check_out("einsum", out)
     spec, arrays = _einsum_arguments(subscripts, operands)
-    check_arraylike("einsum", *arrays)
-    weak = all(aval_of(x).weak_type for x in arrays)
-    dtype = dtypes.result_type(*arrays) if preferred_element_type is None else (
-        dtypes.canonicalize_user_dtype(preferred_element_type, "numpy.einsum")
+    if isinstance(optimize, list):
+        optimize = tuple(map(tuple, optimize))
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.canonicalize_user_dtype(
+            preferred_element_type, "numpy.einsum"
+        )
+    return _einsum(
+        *arrays,
+        spec=spec,
+        optimize=optimize,
+        precision=precision,
+        preferred=preferred_element_type,
+        multiply=_dot_general,
     )
-    arrays = promote_dtypes("einsum", *arrays)
-    inputs, result = _parse(spec, arrays)
-    steps = _path(inputs, result, arrays, optimize)
-    terms = list(zip(inputs, arrays, strict=True))
-    for step in steps:
+
+
+@one_program(static=("spec", "optimize", "precision", "preferred", "multiply"))
+def _einsum(
+    *operands: Any,
+    spec: str,
+    optimize: Any,
+    precision: Any,
+    preferred: Any,
+    multiply: Callable[..., Any],
+) -> Any:
+    arrays = [check_array("einsum", x) for x in operands]
+    dtype, weak = dtypes.lattice_result_type(*arrays)
+    if preferred is not None:
+        dtype, weak = preferred, False
+    plan = _plan(spec, tuple(aval_of(x).shape for x in arrays), optimize)
+    arrays = promotion.promote_dtypes("einsum", *arrays)
+    dot_of_two = functools.partial(multiply, precision=precision, preferred_element_type=dtype)
+    terms = list(zip(plan.terms, arrays, strict=True))
+    for step in plan.steps:
         chosen = [terms.pop(i) for i in sorted(step, reverse=True)][::-1]
-        later = set(result).union(*(set(names) for names, _ in terms))
-        terms.append(_contract(chosen, later, precision, dtype))
+        later = set(plan.result).union(*(names for names, _ in terms))
+        while len(chosen) > 2:
+            needed = later.union(*(names for names, _ in chosen[2:]))
+            chosen[:2] = [_contract(chosen[:2], needed, dot_of_two)]
+        terms.append(_contract(chosen, later, dot_of_two))
     ((names, value),) = terms
-    value = _arrange(names, value, result)
+    value = shape.transpose(value, [names.index(n) for n in plan.result])
     return convert.convert_to_type(value, dtype, weak)
 
 
 def _einsum_arguments(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
     if isinstance(subscripts, str):
-        return subscripts.replace(" ", ""), list(operands)
+        return subscripts, list(operands)
     items = [subscripts, *operands]
     arrays, lists = items[0::2], items[1::2]
     tail = None
@@ -343,96 +451,90 @@ def _einsum_arguments(subscripts: Any, operands: Sequence[Any]) -> tuple[str, li
     return (spec if tail is None else f"{spec}->{letters(tail)}"), list(arrays)
 
 
-def _parse(spec: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
-    """One string of distinct letters' names for each operand, and one for the result."""
-    shapes = [aval_of(x).shape for x in arrays]
+class _Plan(NamedTuple):
+    """What an einsum does.
+
+    Attributes:
+        terms: one letter for each dimension of each operand.
+        result: the letters of the result.
+        steps: which operands are contracted one after another; each result goes to the end.
+    """
+
+    terms: tuple[str, ...]
+    result: str
+    steps: tuple[tuple[int, ...], ...]
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(spec: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
     try:
-        inputs, result, _ = opt_einsum.parser.parse_einsum_input(
-            (spec, *shapes), shapes=True
-        )
+        inputs, result, _ = opt_einsum.parser.parse_einsum_input((spec, *shapes), shapes=True)
+        terms = tuple(inputs.split(","))
+        _check_subscripts(terms, result, shapes)
     except (ValueError, TypeError) as error:
         raise ValueError(
             message(
                 "numpy.einsum",
-                f"the subscripts do not fit: {error}",
+                f"the subscripts do not fit the operands: {error}",
                 got={"subscripts": repr(spec), "shapes": shapes},
             )
         ) from None
-    terms = inputs.split(",")
+    if len(shapes) <= 2:
+        return _Plan(terms, result, (tuple(range(len(shapes))),))
+    path, _ = opt_einsum.contract_path(
+        f"{inputs}->{result}",
+        *shapes,
+        shapes=True,
+        optimize="auto" if optimize is True else optimize,
+    )
+    return _Plan(terms, result, tuple(map(tuple, path)))
+
+
+def _check_subscripts(terms: Sequence[str], result: str, shapes: Sequence[Shape]) -> None:
     sizes: dict[str, int] = {}
     for term, dims in zip(terms, shapes, strict=True):
         if len(term) != len(dims):
-            raise ValueError(
-                message(
-                    "numpy.einsum",
-                    f"the subscripts {term!r} name {len(term)} dimensions of an operand with "
-                    f"{len(dims)}.",
-                    got={"subscripts": repr(spec), "shapes": shapes},
-                )
-            )
+            raise ValueError(f"{term!r} names {len(term)} dimensions of {len(dims)}")
         for name, size in zip(term, dims, strict=True):
-            if sizes.setdefault(name, size) != size:
-                if 1 not in (size, sizes[name]):
-                    raise ValueError(
-                        message(
-                            "numpy.einsum",
-                            f"the subscript {name!r} stands for sizes {sizes[name]} and {size}.",
-                            got={"subscripts": repr(spec), "shapes": shapes},
-                        )
-                    )
-                sizes[name] = max(size, sizes[name])
-    return terms, result
-
-
-def _path(
-    inputs: list[str], result: str, arrays: Sequence[Any], optimize: Any
-) -> list[tuple[int, ...]]:
-    if len(arrays) <= 2:
-        return [tuple(range(len(arrays)))]
-    path, _ = opt_einsum.contract_path(
-        ",".join(inputs) + "->" + result,
-        *(aval_of(x).shape for x in arrays),
-        shapes=True,
-        optimize="auto" if optimize is True else optimize or "auto",
-    )
-    return [tuple(step) for step in path]
+            known = sizes.setdefault(name, size)
+            if known != size and 1 not in (known, size):
+                raise ValueError(f"{name!r} stands for sizes {known} and {size}")
+            sizes[name] = max(known, size)
+    if len(set(result)) != len(result) or not set(result) <= set(sizes):
+        raise ValueError(f"the result {result!r} repeats a name, or has one that no operand has")
 
 
 def _contract(
-    terms: Sequence[tuple[str, Any]], later: set[str], precision: Any, dtype: Any
+    terms: Sequence[tuple[str, Any]], later: set[str], dot_of_two: Callable[..., Any]
 ) -> tuple[str, Any]:
     """Contracts one or two operands over the names that nothing later needs."""
-    prepared = []
-    for i, (names, x) in enumerate(terms):
-        others = later.union(*(set(n) for j, (n, _) in enumerate(terms) if j != i))
-        prepared.append(_reduced(names, x, others))
-    if len(prepared) == 1:
-        return prepared[0]
-    (left, a), (right, b) = prepared
-    if len(prepared) > 2:
-        first = _contract(prepared[:2], later.union(*(set(n) for n, _ in prepared[2:])), precision, dtype)
-        return _contract([first, *prepared[2:]], later, precision, dtype)
+    if len(terms) == 1:
+        return _reduced(*terms[0], later)
+    (left, a), (right, b) = terms
+    left, a = _reduced(left, a, later.union(right))
+    right, b = _reduced(right, b, later.union(left))
     left, a, right, b = _without_ones(left, a, right, b)
     shared = [n for n in left if n in right]
     batch = [n for n in shared if n in later]
     summed = [n for n in shared if n not in later]
     numbers = (
-        (tuple(left.index(n) for n in summed), tuple(right.index(n) for n in summed)),
-        (tuple(left.index(n) for n in batch), tuple(right.index(n) for n in batch)),
+        ([left.index(n) for n in summed], [right.index(n) for n in summed]),
+        ([left.index(n) for n in batch], [right.index(n) for n in batch]),
     )
-    out = dots.dot_general(a, b, numbers, precision=precision, preferred_element_type=dtype)
-    rest = [n for n in left if n not in shared] + [n for n in right if n not in shared]
-    return "".join([*batch, *rest]), out
+    rest = [n for n in (*left, *right) if n not in shared]
+    return "".join([*batch, *rest]), dot_of_two(a, b, numbers)
 
 
 def _without_ones(left: str, a: Any, right: str, b: Any) -> tuple[str, Any, str, Any]:
     """Drops dimensions of size 1 that stand for a larger one in the other operand."""
     sizes = dict(zip(left, aval_of(a).shape, strict=True))
     other = dict(zip(right, aval_of(b).shape, strict=True))
+    if all(other.get(name, size) == size for name, size in sizes.items()):
+        return left, a, right, b
     drop_left = [n for n in left if n in other and sizes[n] == 1 != other[n]]
     drop_right = [n for n in right if n in sizes and other[n] == 1 != sizes[n]]
-    a = shape.squeeze(a, tuple(left.index(n) for n in drop_left)) if drop_left else a
-    b = shape.squeeze(b, tuple(right.index(n) for n in drop_right)) if drop_right else b
+    a = shape.squeeze(a, [left.index(n) for n in drop_left])
+    b = shape.squeeze(b, [right.index(n) for n in drop_right])
     left = "".join(n for n in left if n not in drop_left)
     right = "".join(n for n in right if n not in drop_right)
     return left, a, right, b
@@ -440,17 +542,18 @@ def _without_ones(left: str, a: Any, right: str, b: Any) -> tuple[str, Any, str,
 
 def _reduced(names: str, x: Any, needed: set[str]) -> tuple[str, Any]:
     """Diagonals of repeated names, then sums over names that nobody else needs."""
-    for name in sorted(set(names), key=names.index):
+    for name in names:
         while names.count(name) > 1:
             i = names.index(name)
             j = names.index(name, i + 1)
             x = _diagonal(x, i, j)
             names = names[:j] + names[j + 1 :]
-    gone = tuple(i for i, n in enumerate(names) if n not in needed)
-    if gone:
-        x = reduction.reduce_sum(x, gone)
-        names = "".join(n for n in names if n in needed)
-    return names, x
+    gone = [i for i, n in enumerate(names) if n not in needed]
+    if not gone:
+        return names, x
+    is_bool = aval_of(x).dtype == dtypes.bool_
+    x = (reduction.reduce_or if is_bool else reduction.reduce_sum)(x, gone)
+    return "".join(n for n in names if n in needed), x
 
 
 def _diagonal(x: Any, i: int, j: int) -> Any:
@@ -459,30 +562,18 @@ def _diagonal(x: Any, i: int, j: int) -> Any:
     size = dims[i]
     order = [d for d in range(len(dims)) if d not in (i, j)]
     moved = shape.transpose(x, [i, j, *order])
-    rest = tuple(dims[d] for d in order)
-    flat = shape.reshape(moved, (size * size, *rest))
-    picked = shaping.slicing_take(flat, (np.arange(size) * (size + 1)).astype(np.int32), 0)
-    return shaping.moveaxis(picked, 0, i)
+    flat = shape.reshape(moved, (size * size, *(dims[d] for d in order)))
+    return shaping.moveaxis(slicing.slice_in_dim(flat, 0, None, size + 1), 0, i)
 
 
-def _arrange(names: str, value: Any, result: str) -> Any:
-    """The dimensions in the order of the result."""
-    if sorted(names) != sorted(result):
-        raise ValueError(
-            message(
-                "numpy.einsum",
-                "the result names a subscript that no operand has.",
-                got=f"result {result!r}",
-            )
-        )
-    return shape.transpose(value, [names.index(n) for n in result])
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+) -> tuple[list[tuple[int, ...]], Any]:
+    """The order in which `einsum` would contract, and a description of it.
 
-
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "greedy") -> Any:
-    """The order in which `einsum` would contract.  Mirrors jax.numpy.einsum_path (0.10)."""
+    Source:     mirrors jax.numpy.einsum_path (0.10).
+    """
     spec, arrays = _einsum_arguments(subscripts, operands)
-    path, info = opt_einsum.contract_path(
-        spec, *(aval_of(x).shape for x in arrays), shapes=True, optimize=optimize
-    )
-    return ["einsum_path", *path], info
-
+    shapes = [aval_of(x).shape for x in arrays]
+    path, info = opt_einsum.contract_path(spec, *shapes, shapes=True, optimize=optimize)
+    return path, info

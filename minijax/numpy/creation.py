@@ -53,16 +53,17 @@ def dtype_argument(name: str, dtype: Any, default: Any) -> Any:
     return default if dtype is None else dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
 
 
-def on_device(x: Any, device: Any) -> Any:
-    """`x` where the argument `device=` wants it."""
-    return x if device is None else device_put(x, device)
+def on_device(x: Any, device: Any, sharding: Any = None) -> Any:
+    """`x` where the argument `device=` or `out_sharding=` wants it."""
+    target = sharding if device is None else device
+    return x if target is None else device_put(x, target)
 
 
 def _constant(name: str, dims: Any, value: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
     dims = canonicalize_shape(dims, f"numpy.{name}")
     if made_on_host(math.prod(dims), dtype):
-        return on_device(array_from_host(np.full(dims, value, dtype)), device)
-    return on_device(_broadcast_program(np.asarray(value, dtype)[()], dims), device)
+        return on_device(array_from_host(np.full(dims, value, dtype)), device, out_sharding)
+    return on_device(_broadcast_program(np.asarray(value, dtype)[()], dims), device, out_sharding)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -132,8 +133,11 @@ def full(
     is_known = not hasattr(fill_value, "aval")
     if is_known and aval.ndim == 0 and made_on_host(math.prod(dims), dtype):
         host = np.full(dims, np.asarray(fill_value).astype(dtype))
-        return on_device(array_from_host(host, shaped_array(dims, dtype, weak)), device)
-    return on_device(_repeated("full", convert_to_type(fill_value, dtype, weak), dims), device)
+        return on_device(
+            array_from_host(host, shaped_array(dims, dtype, weak)), device, out_sharding
+        )
+    value = convert_to_type(fill_value, dtype, weak)
+    return on_device(_repeated("full", value, dims), device, out_sharding)
 
 
 def _repeated(name: str, x: Any, dims: tuple[int, ...]) -> Any:
@@ -162,12 +166,14 @@ def _like(name: str, x: Any, value: Any, dtype: Any, dims: Any, device: Any, sha
     weak = dtype is None and dtypes.is_weakly_typed(x)
     dtype = dtype_argument(name, dtype, dtypes.canonicalize_dtype(described.dtype))
     if hasattr(value, "aval"):
-        return on_device(_repeated(name, convert_to_type(value, dtype, weak), dims), device)
+        found = _repeated(name, convert_to_type(value, dtype, weak), dims)
+        return on_device(found, device, sharding)
     value = np.asarray(value).astype(dtype)
     if value.ndim == 0 and made_on_host(math.prod(dims), dtype):
-        host = np.full(dims, value)
-        return on_device(array_from_host(host, shaped_array(dims, dtype, weak)), device)
-    return on_device(_repeated(name, convert_to_type(value[()], dtype, weak), dims), device)
+        found = array_from_host(np.full(dims, value), shaped_array(dims, dtype, weak))
+    else:
+        found = _repeated(name, convert_to_type(value[()], dtype, weak), dims)
+    return on_device(found, device, sharding)
 
 
 def zeros_like(
@@ -247,7 +253,7 @@ def array(
         order: "K" or "C"; others are refused.
         ndmin: the least number of dimensions; missing ones are put in front.
         device: where the array is placed.
-        out_sharding: must be None.
+        out_sharding: the sharding of the array.
 
     Shapes:     those of the nesting, with those of the arrays within.
     Source:     mirrors jax.numpy.array.
@@ -268,7 +274,7 @@ def array(
     missing = ndmin - aval_of(made).ndim
     if missing > 0:
         made = shape.expand_dims(made, range(missing))
-    return on_device(made, device)
+    return on_device(made, device, out_sharding)
 
 
 def _array_of(x: Any, dtype: Any, copy: bool) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import binary, reduction
-from minijax.lax.control_flow import while_loop
+from minijax.lax import binary
 from minijax.numpy.arithmetic import absolute, is_kind
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import broadcast_to, pick, promote_dtypes
@@ -63,16 +64,10 @@ def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _gcd(x: Any, y: Any) -> Any:
-    """Euclid's algorithm, for all elements at once."""
-
-    def unfinished(pair: tuple[Any, Any]) -> Any:
-        nonzero = binary.ne(pair[1], 0)
-        return reduction.reduce_or(nonzero, range(aval_of(nonzero).ndim))
-
-    def step(pair: tuple[Any, Any]) -> tuple[Any, Any]:
-        a, b = pair
-        zero = binary.eq(b, 0)
-        rest = binary.rem(a, pick(zero, 1, b))
-        return pick(zero, a, b), pick(zero, 0, rest)
-
-    return while_loop.while_loop(unfinished, step, (x, y))[0]
+    """Euclid's algorithm, for all elements at once: as many steps as the worst pair takes."""
+    # The worst pairs are neighbours in the Fibonacci sequence, which grows by the golden ratio.
+    steps = math.ceil(dtypes.bit_width(aval_of(x).dtype) * math.log(2) / math.log(1.618)) + 1
+    for _ in range(steps):
+        done = binary.eq(y, 0)
+        x, y = pick(done, x, y), binary.rem(x, pick(done, 1, y))
+    return x

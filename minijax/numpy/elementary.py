@@ -21,6 +21,7 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     check_array,
     check_out,
+    convert,
     inexact,
     pick,
     promote_inexact,
@@ -451,7 +452,15 @@ def rint(x: Any, /) -> Any:
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.rint.
     """
-    return _each_part(_round_to_even, inexact("rint", x))
+    return _each_part(_round_to_even, _default_inexact("rint", x))
+
+
+def _default_inexact(name: str, x: Any) -> Any:
+    """`x`, or integers and booleans as floats of the default width."""
+    x = check_array(name, x)
+    if is_kind(x, np.inexact):
+        return x
+    return convert(x, dtypes.default_float_dtype(), aval_of(x).weak_type)
 
 
 def _round_to_even(x: Any) -> Any:
@@ -547,6 +556,6 @@ def angle(z: Any, deg: bool = False) -> Any:
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.angle.
     """
-    z = strong(inexact("angle", z))
+    z = strong(_default_inexact("angle", z))
     found = binary.atan2(imag(z), real(z))
     return degrees(found) if deg else found

@@ -5,19 +5,22 @@ A bin holds its lower edge; the last one holds its upper edge too.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.trace import Tracer
 from minijax.numpy import reductions, shaping
-from minijax.numpy.creation import asarray, ones, zeros
+from minijax.numpy.creation import asarray, on_device, ones, zeros
 from minijax.numpy.one_program import one_program
+from minijax.numpy.ordering import searchsorted
 from minijax.numpy.promotion import check_array, promote_dtypes, promote_inexact
 from minijax.numpy.ranges import linspace
-from minijax.numpy.selection import searchsorted, where
+from minijax.numpy.selection import where
 
 
 def _is_count(bins: Any) -> bool:
@@ -213,3 +216,63 @@ def _counted_points(sample: Any, edges: Any, weights: Any, density: bool) -> Any
             widths, tuple(axis for axis in np.arange(rank) if axis != d)
         )
     return counts
+
+
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """How often each number from 0 on occurs, or the weight of its occurrences.
+
+    Args:
+        x: numbers; negative ones count as 0.
+        weights: what each one counts.
+        minlength: the least size of the result.
+        length: the size of the result; numbers beyond do not count.  Needed where `x` is traced.
+        out_sharding: the sharding of the result.
+
+    Shapes:     x: integer[n] -> T[max(max(x) + 1, minlength)], or T[length].
+    Source:     mirrors jax.numpy.bincount.
+
+    Raises:
+        TypeError: `x` does not hold integers.
+        ValueError: `x` does not have one dimension, or the weights do not fit.
+        ConcretizationTypeError: `x` is traced, and there is no `length`.
+    """
+    x = asarray(check_array("bincount", x))
+    if not dtypes.issubdtype(x.dtype, np.integer) and x.dtype != dtypes.bool_:
+        raise TypeError(
+            message("numpy.bincount", "integers are counted.", got={"x": x.aval}, fix="x.astype")
+        )
+    if x.ndim != 1 or (weights is not None and np.shape(weights) != x.shape):
+        raise ValueError(
+            message(
+                "numpy.bincount",
+                "a vector is needed, and one weight for each element.",
+                got={"x": x.aval, "weights": None if weights is None else np.shape(weights)},
+            )
+        )
+    if length is None:
+        if isinstance(x, Tracer) and x.concrete() is None:
+            raise ConcretizationTypeError(
+                message(
+                    "numpy.bincount",
+                    "the numbers decide on the size of the result, so they must be known.",
+                    got={"x": x.aval},
+                    fix="length=...",
+                )
+            )
+        length = max(minlength, int(np.max(np.asarray(x), initial=-1)) + 1)
+    counts = _counted_numbers(x, weights, operator.index(length))
+    return on_device(counts, None, out_sharding)
+
+
+@one_program(static=("length",))
+def _counted_numbers(x: Any, weights: Any, length: int) -> Any:
+    weights = ones(x.shape, dtypes.default_int_dtype()) if weights is None else asarray(weights)
+    places = x.astype(dtypes.default_int_dtype()).clip(0)
+    return zeros(length, weights.dtype).at[places].add(weights, mode="drop")

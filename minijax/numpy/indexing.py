@@ -8,6 +8,7 @@ compiles once; while staging they are constants of the jaxpr.  `updates.py` shar
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -168,7 +169,7 @@ def parse(x: Any, index: Any, *, dynamic: bool) -> tuple[Any, Template, list[Any
         index: what stands in the brackets.
         dynamic: whether known integers become operands.
     """
-    items = index if type(index) is tuple else (index,)
+    items: Sequence[Any] = index if type(index) is tuple else (index,)
     adjacent = True
     for item in items:
         if type(item) not in _PLAIN:
@@ -271,26 +272,23 @@ def _int32(number: int) -> np.int32:
     return np.int32(min(max(number, -(2**31)), 2**31 - 1))
 
 
-def _normalized(
-    items: Sequence[Any], x: Any, *, inside_tuple: bool
-) -> tuple[list[Any], Any, bool]:
+def _normalized(items: Sequence[Any], x: Any, *, inside_tuple: bool) -> tuple[list[Any], Any, bool]:
     """Items checked, with positions for masks; the array; whether arrays are side by side."""
     result: list[Any] = []
     dim = 0
     for place, item in enumerate(items):
-        if item is Ellipsis:
+        if item is None:
+            result.append(item)
+        elif item is Ellipsis:
+            result.append(item)
             dim = aval_of(x).ndim - sum(map(_consumed, items[place + 1 :]))
-        elif item is not None and not isinstance(item, slice):
-            item = _checked(item, inside_tuple)
-            if aval_of(item).dtype == dtypes.bool_:
-                x, positions = _positions_of_mask(x, item, dim)
-                result += positions
-                dim += len(positions)
-                continue
-        if isinstance(item, np.integer):
-            item = int(item)
-        result.append(item)
-        dim += item is not None and item is not Ellipsis
+        elif isinstance(item, slice):
+            result.append(item)
+            dim += 1
+        else:
+            x, found = _checked_positions(x, item, dim, inside_tuple)
+            result += found
+            dim += len(found)
     places = [i for i, item in enumerate(result) if _has_value(item)]
     adjacent = not places or places[-1] - places[0] + 1 == len(places)
     if any(not isinstance(result[i], int) and aval_of(result[i]).ndim for i in places):
@@ -310,6 +308,14 @@ def _consumed(item: Any) -> int:
     if has_aval(item) and aval_of(item).dtype == dtypes.bool_:
         return int(aval_of(item).ndim)
     return 1
+
+
+def _checked_positions(x: Any, item: Any, dim: int, inside_tuple: bool) -> tuple[Any, list[Any]]:
+    """A number or an array as positions: of one dimension, or of as many as a mask has."""
+    item = _checked(item, inside_tuple)
+    if aval_of(item).dtype == dtypes.bool_:
+        return _positions_of_mask(x, item, dim)
+    return x, [int(item) if isinstance(item, np.integer) else item]
 
 
 def _checked(item: Any, inside_tuple: bool) -> Any:
@@ -547,73 +553,73 @@ def windows_of(
     """The windows that a parsed index selects from an array of shape `dims`."""
     own = [pair for pair in with_operands(template, operands) if type(pair[0]) is not New]
     block, front, made = layout_of(template, operands)
-    sizes = tuple(_window_size(entry, n) for (entry, _), n in zip(own, dims, strict=True))
-    kept = [d for d, (entry, _) in enumerate(own) if type(entry) not in _SINGLE]
+    counts = [_count(entry, n) for (entry, _), n in zip(own, dims, strict=True)]
+    strided = {d for d, (e, _) in enumerate(own) if type(e) is Range and e.step != 1}
+    kept = [d for d, (e, _) in enumerate(own) if type(e) not in _SINGLE]
     # Dimensions of the selection: those of the array by number, those of the block as ~number.
     order = [*kept[:front], *(~i for i in range(len(block))), *kept[front:]]
-    lead = [o for o in order if o < 0 or _is_strided(own[o][0])]
-    lead_sizes = tuple(block[~o] if o < 0 else own[o][0].size for o in lead)
+    extents = [block[~o] if o < 0 else counts[o] for o in order]
+    lead = [o for o in order if o < 0 or o in strided]
     columns = []
-    for d, (entry, value) in enumerate(own):
-        if type(entry) is Picked:
-            value = wrapped(value, dims[d]) if wrap else as_positions(value)
-            rank = aval_of(value).ndim
-            places = [lead.index(~i) for i in range(len(block) - rank, len(block))]
-        else:
-            places = [lead.index(d)] if _is_strided(entry) else []
-            value = _start(entry, value)
-        if value is not None:
-            columns.append((d, value, places))
+    for d, (entry, operand) in enumerate(own):
+        positions = _positions(entry, operand, dims[d], wrap=wrap)
+        if positions is not None:
+            along = range(len(block) - aval_of(positions).ndim, len(block))
+            places = [lead.index(o) for o in ([d] if d in strided else map(operator.inv, along))]
+            columns.append((d, positions, places))
     return Windows(
-        starts=_stacked([(value, places) for _, value, places in columns], lead_sizes),
-        indexed=tuple(d for d, _, _ in columns),
-        collapsed=tuple(d for d, (e, _) in enumerate(own) if type(e) in _SINGLE or _is_strided(e)),
-        sizes=sizes,
-        offsets=tuple(i for i, o in enumerate(order) if o not in lead),
-        shape=tuple(
-            block[~o] if o < 0 else own[o][0].size if _is_strided(own[o][0]) else sizes[o]
-            for o in order
+        starts=_stacked(
+            [(positions, places) for _, positions, places in columns],
+            tuple(n for n, o in zip(extents, order, strict=True) if o in lead),
         ),
+        indexed=tuple(d for d, _, _ in columns),
+        collapsed=tuple(d for d in range(len(own)) if d in strided or d not in kept),
+        sizes=tuple(1 if d in strided else n for d, n in enumerate(counts)),
+        offsets=tuple(i for i, o in enumerate(order) if o not in lead),
+        shape=tuple(extents),
         made=made,
     )
 
 
-def _is_strided(entry: Entry) -> bool:
-    return type(entry) is Range and entry.step != 1
-
-
-def _window_size(entry: Entry, size: int) -> int:
-    if type(entry) is From or (type(entry) is Range and entry.step == 1):
+def _count(entry: Entry, size: int) -> int:
+    """How many positions of a dimension an entry selects; 1 for an array, which has its own."""
+    if isinstance(entry, (Range, From)):
         return entry.size
     return size if type(entry) is Whole else 1
 
 
-def _start(entry: Entry, operand: Any) -> Any:
-    """Where the window of an entry other than `Picked` starts; None for a whole dimension."""
+def _positions(entry: Entry, operand: Any, size: int, *, wrap: bool) -> Any:
+    """Where windows start along a dimension; None if they hold all of it."""
     if type(entry) is Fixed:
         return np.int32(entry.position)
     if type(entry) is Range:
         if entry.step == 1:
             return np.int32(entry.start)
         return (entry.start + entry.step * np.arange(entry.size)).astype(np.int32)
+    if type(entry) is Picked and wrap:
+        return wrapped(operand, size)
     return None if operand is None else as_positions(operand)
 
 
 def _stacked(columns: Sequence[tuple[Any, Sequence[int]]], lead: Shape) -> Any:
     """Positions as the components of vectors int[*lead, n]; each runs along some of the lead."""
     dtype = np.result_type(_INT32, *(positions_dtype(value) for value, _ in columns))
-    known = all(isinstance(value, (np.ndarray, np.generic)) for value, _ in columns)
-    parts = []
-    for value, places in columns:
-        if known:
-            spread = np.expand_dims(value, [d for d in range(len(lead) + 1) if d not in places])
-            parts.append(np.broadcast_to(spread, (*lead, 1)).astype(dtype))
-        else:
-            value = convert.convert_element_type(value, dtype)
-            parts.append(shape.broadcast_in_dim(value, (*lead, 1), places))
-    if known:
+    parts = [_spread(value, dtype, lead, places) for value, places in columns]
+    if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate([np.zeros((*lead, 0), dtype), *parts], -1)
     return parts[0] if len(parts) == 1 else shape.concatenate(parts, len(lead))
+
+
+def _spread(value: Any, dtype: Any, lead: Shape, places: Sequence[int]) -> Any:
+    """Positions as one component int[*lead, 1]; those known by arrays stay on the host."""
+    if isinstance(value, np.ndarray):
+        others = [d for d in range(len(lead) + 1) if d not in places]
+        return np.broadcast_to(np.expand_dims(value, others), (*lead, 1)).astype(dtype)
+    if isinstance(value, np.generic):
+        return shape.broadcast_in_dim(value.astype(dtype), (*lead, 1), ())
+    return shape.broadcast_in_dim(
+        convert.convert_element_type(value, dtype), (*lead, 1), places
+    )
 
 
 def gather(

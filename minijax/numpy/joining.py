@@ -1,74 +1,84 @@
-"""Functions that join arrays, split them, and put a border round them.
+"""Functions that join arrays, split them, and put elements in or take them out.
 
 Input: arrays.  Output: one array of several, or several of one.
 """
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import ConcretizationTypeError, IncompatibleShapesError, message
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, convert, shape, slicing
+from minijax.lax import arguments, binary, convert, creation, shape, sorting, stacking
 from minijax.numpy import shaping
-from minijax.numpy.promotion import promote_dtypes
-from minijax.numpy.shaping import check_arraylike
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_array, check_out, promote_dtypes
+from minijax.numpy.shaping import array_argument
 
 
 def _sequence(name: str, arrays: Any) -> list[Any]:
-    """The arrays of a sequence, or the rows of one array."""
-    if hasattr(arrays, "shape"):
-        if aval_of(arrays).ndim == 0:
-            raise ValueError(
-                message(f"numpy.{name}", "cannot join a scalar.", got=str(aval_of(arrays)))
-            )
-        return unstack(arrays)
-    if not isinstance(arrays, (list, tuple)):
-        raise TypeError(
-            message(
-                f"numpy.{name}",
-                "needs a sequence of arrays.",
-                got=type(arrays).__name__,
-            )
+    """The arrays of a sequence, or the rows of one array, of which there is at least one.
+
+    Raises:
+        ValueError: there are none.
+        IncompatibleShapesError: it is no sequence.
+        TypeError: it holds something else.
+    """
+    if isinstance(arrays, (list, tuple)):
+        items = [check_array(name, x) for x in arrays]
+    elif hasattr(arrays, "shape") and aval_of(arrays).ndim:
+        items = list(unstack(arrays))
+    else:
+        raise IncompatibleShapesError(
+            message(f"numpy.{name}", "needs a sequence of arrays.", got=repr(arrays))
         )
-    check_arraylike(name, *arrays)
-    return list(arrays)
+    if not items:
+        raise ValueError(message(f"numpy.{name}", "needs at least one array."))
+    return items
 
 
+def _of_one_dtype(name: str, items: Sequence[Any], dtype: Any) -> Sequence[Any]:
+    if dtype is None:
+        return promote_dtypes(name, *items)
+    dtype = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+    return [convert.convert_element_type(x, dtype) for x in items]
+
+
+@one_program(static=("axis", "dtype"))
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Arrays joined along an existing dimension; as vectors where `axis` is None.
 
-    Shapes: T[s], T[t], … alike but along `axis` -> T[s with the sizes along axis added].
-    Dtypes: promoted to a common one.
-    Source: mirrors jax.numpy.concatenate (0.10).
+    Shapes:     T[s], T[t], … alike but along `axis` -> T[s with the sizes along axis added].
+    Dtypes:     promoted to a common one.
+    Derivative: transposes to a split.
+    Lowers to:  stablehlo.concatenate.
+    Source:     mirrors jax.numpy.concatenate (0.10).
 
     Raises:
-        ValueError: there are no arrays, or they are scalars, or do not fit.
+        ValueError: there are no arrays, or they are scalars.
+        TypeError: the shapes do not fit.
     """
     items = _sequence("concatenate", arrays)
-    if not items:
-        raise ValueError(message("numpy.concatenate", "needs at least one array."))
     if axis is None:
         items, axis = [shaping.ravel(x) for x in items], 0
     if any(aval_of(x).ndim == 0 for x in items):
         raise ValueError(
-            message(
-                "numpy.concatenate", "cannot join scalars.", fix="numpy.stack joins scalars"
-            )
+            message("numpy.concatenate", "cannot join scalars.", fix="numpy.stack joins scalars")
         )
     axis = arguments.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
-    if dtype is None:
-        items = promote_dtypes("concatenate", *items)
-    else:
-        items = [convert.convert_element_type(x, dtype) for x in items]
-    if len(items) == 1:
-        return items[0] if hasattr(items[0], "aval") else shape.copy(items[0])
-    return shape.concatenate(items, axis)
+    joined = _of_one_dtype("concatenate", items, dtype)
+    return (
+        shape.concatenate(joined, axis)
+        if len(joined) > 1
+        else array_argument("concatenate", joined[0])
+    )
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
@@ -76,16 +86,20 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
+@one_program(static=("axis", "out", "dtype"))
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """Arrays of one shape joined along a new dimension.  Mirrors jax.numpy.stack (0.10).
+    """Arrays of one shape joined along a new dimension.
+
+    Shapes:     T[s], T[s], … -> T[s with their number at axis].
+    Dtypes:     promoted to a common one.
+    Source:     mirrors jax.numpy.stack (0.10).
 
     Raises:
         ValueError: there are no arrays, or their shapes differ.
+        NotImplementedError: `out` is given.
     """
-    _refuse_out("stack", out)
+    check_out("stack", out)
     items = _sequence("stack", arrays)
-    if not items:
-        raise ValueError(message("numpy.stack", "needs at least one array."))
     dims = aval_of(items[0]).shape
     if any(aval_of(x).shape != dims for x in items):
         raise ValueError(
@@ -96,86 +110,106 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
             )
         )
     axis = arguments.canonicalize_axis(axis, len(dims) + 1, "numpy.stack")
-    return concatenate([shape.expand_dims(x, (axis,)) for x in items], axis, dtype)
+    return stacking.stack(_of_one_dtype("stack", items, dtype), axis)
 
 
-def _refuse_out(name: str, out: Any) -> None:
-    if out is not None:
-        raise NotImplementedError(
-            message(f"numpy.{name}", "arrays cannot be written in place.", fix="drop out=")
-        )
-
-
+@one_program(static=("axis",))
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The slices of an array along a dimension.  Mirrors jax.numpy.unstack (0.10)."""
-    check_arraylike("unstack", x)
-    rank = aval_of(x).ndim
-    if rank == 0:
+    """The slices of an array along a dimension, without it.
+
+    Shapes:     x: T[.., n, ..] -> n times T[.., ..].
+    Source:     mirrors jax.numpy.unstack (0.10).
+
+    Raises:
+        ValueError: `x` is a scalar, or the axis is out of range.
+    """
+    x = array_argument("unstack", x)
+    if x.aval.ndim == 0:
         raise ValueError(message("numpy.unstack", "a scalar has no dimension to unstack."))
-    axis = arguments.canonicalize_axis(axis, rank, "numpy.unstack")
-    return tuple(
-        slicing.index_in_dim(x, i, axis, keepdims=False) for i in range(aval_of(x).shape[axis])
-    )
+    return stacking.unstack(x, axis)
 
 
+@one_program(static=("dtype",))
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined as rows.  Mirrors jax.numpy.vstack (0.10)."""
     items = [shaping.atleast_2d(x) for x in _sequence("vstack", tup)]
     return concatenate(items, 0, dtype)
 
 
+@one_program(static=("dtype",))
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along dimension 1, vectors along 0.  Mirrors jax.numpy.hstack (0.10)."""
     items = [shaping.atleast_1d(x) for x in _sequence("hstack", tup)]
-    return concatenate(items, 0 if aval_of(items[0]).ndim == 1 else 1, dtype)
+    return concatenate(items, 0 if items[0].aval.ndim == 1 else 1, dtype)
 
 
+@one_program(static=("dtype",))
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along dimension 2.  Mirrors jax.numpy.dstack (0.10)."""
     return concatenate([shaping.atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
 
 
+@one_program()
 def column_stack(tup: Any) -> Any:
     """Vectors as columns, and matrices, side by side.  Mirrors jax.numpy.column_stack (0.10)."""
-    items = [
-        shaping.atleast_2d(x).T if aval_of(x).ndim < 2 else x
-        for x in _sequence("column_stack", tup)
-    ]
-    return concatenate(items, 1)
+    columns = []
+    for x in _sequence("column_stack", tup):
+        rank = aval_of(x).ndim
+        columns.append(shape.transpose(shaping.atleast_2d(x), (1, 0)) if rank < 2 else x)
+    return concatenate(columns, 1)
 
 
+@one_program()
 def block(arrays: Any) -> Any:
-    """An array from nested lists of blocks.  Mirrors jax.numpy.block (0.10)."""
+    """An array from nested lists of blocks: the innermost lists join along the last dimension.
+
+    Source:     mirrors jax.numpy.block (0.10).
+
+    Raises:
+        ValueError: the lists are not equally deep, or empty.
+    """
+    depths = set(_depths(arrays))
+    if len(depths) != 1:
+        raise ValueError(
+            message(
+                "numpy.block",
+                "all blocks must be nested equally deep, in lists that are not empty.",
+                got=f"depths {sorted(depths)}",
+            )
+        )
+    (depth,) = depths
+    return _joined_blocks(arrays, max(depth, _largest_rank(arrays)), depth)
+
+
+def _depths(arrays: Any) -> list[int]:
+    if isinstance(arrays, tuple):
+        raise ValueError(message("numpy.block", "blocks come in lists.", got=repr(arrays)))
     if not isinstance(arrays, list):
-        return arrays if hasattr(arrays, "aval") else shape.copy(np.asarray(arrays))
-    rank = max(_depth(arrays), _largest_rank(arrays))
-    return _join_blocks(arrays, rank, _depth(arrays))
-
-
-def _depth(arrays: Any) -> int:
-    return 1 + max((_depth(x) for x in arrays), default=0) if isinstance(arrays, list) else 0
+        return [0]
+    return [1 + depth for x in arrays for depth in _depths(x)]
 
 
 def _largest_rank(arrays: Any) -> int:
     if isinstance(arrays, list):
         return max(_largest_rank(x) for x in arrays)
-    return int(aval_of(arrays).ndim)
+    return int(aval_of(check_array("block", arrays)).ndim)
 
 
-def _join_blocks(arrays: Any, rank: int, depth: int) -> Any:
+def _joined_blocks(arrays: Any, rank: int, depth: int) -> Any:
     if not isinstance(arrays, list):
-        own = aval_of(arrays).ndim
-        return shape.expand_dims(arrays, tuple(range(rank - own)))
-    return concatenate([_join_blocks(x, rank, depth - 1) for x in arrays], rank - depth)
+        x = array_argument("block", arrays)
+        return shape.expand_dims(x, range(rank - x.aval.ndim))
+    return concatenate([_joined_blocks(x, rank, depth - 1) for x in arrays], rank - depth)
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """An array cut into equal parts, or before given positions.
 
-    Source: mirrors jax.numpy.split (0.10).
+    Shapes:     ary: T[.., n, ..] -> T[.., n / sections, ..], or parts that add up to n.
+    Source:     mirrors jax.numpy.split (0.10).
 
     Raises:
-        ValueError: the dimension does not divide.
+        ValueError: the dimension does not divide, or the positions do not ascend.
     """
     return _split("split", ary, indices_or_sections, axis, uneven=False)
 
@@ -186,217 +220,226 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[Any]:
-    check_arraylike(name, ary)
-    axis = arguments.canonicalize_axis(axis, aval_of(ary).ndim, f"numpy.{name}")
-    size = aval_of(ary).shape[axis]
-    if isinstance(where, (tuple, list)) or (hasattr(where, "ndim") and where.ndim):
-        cuts = [int(i) for i in where]
-        bounds = [0, *(slice(i, None).indices(size)[0] for i in cuts), size]
+    ary = array_argument(name, ary)
+    axis = arguments.canonicalize_axis(axis, ary.aval.ndim, f"numpy.{name}")
+    size = ary.aval.shape[axis]
+    if isinstance(where, (tuple, list)) or np.ndim(where):
+        bounds = [0, *(operator.index(i) for i in where), size]
+        sizes = [stop - start for start, stop in itertools.pairwise(bounds)]
+        problem = "the positions must ascend, within the dimension."
+        valid = min(sizes) >= 0
     else:
         parts = operator.index(where)
-        each, rest = divmod(size, parts)
-        if rest and not uneven:
-            raise ValueError(
-                message(
-                    f"numpy.{name}",
-                    "the dimension cannot be cut into equal parts.",
-                    got=f"size {size}, {parts} parts",
-                    fix="numpy.array_split cuts unevenly",
-                )
-            )
+        each, rest = divmod(size, parts) if parts > 0 else (0, 1)
         sizes = [each + 1] * rest + [each] * (parts - rest)
-        bounds = [0, *(int(n) for n in np.cumsum(sizes))]
-    return [
-        slicing.slice_in_dim(ary, start, max(start, stop), axis=axis)
-        for start, stop in zip(bounds, bounds[1:], strict=False)
-    ]
+        problem = "the dimension cannot be cut into so many equal parts."
+        valid = parts > 0 and (uneven or not rest)
+    if not valid:
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                problem,
+                got=f"size {size}, {where}",
+                fix="numpy.array_split cuts unevenly",
+            )
+        )
+    return _parts(ary, tuple(sizes), axis)
+
+
+@one_program(static=("sizes", "axis"))
+def _parts(x: Any, sizes: tuple[int, ...], axis: int) -> list[Any]:
+    return shape.split(x, sizes, axis)
+
+
+def _split_at(name: str, ary: Any, where: Any, axis: int, least_rank: int) -> list[Any]:
+    ary = array_argument(name, ary)
+    if ary.aval.ndim < least_rank:
+        raise ValueError(
+            message(f"numpy.{name}", f"needs {least_rank} dimensions.", got=str(ary.aval))
+        )
+    return split(ary, where, axis)
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along dimension 1, of vectors along 0.  Mirrors jax.numpy.hsplit (0.10)."""
-    return split(ary, indices_or_sections, 0 if aval_of(ary).ndim == 1 else 1)
+    axis = 0 if aval_of(check_array("hsplit", ary)).ndim == 1 else 1
+    return _split_at("hsplit", ary, indices_or_sections, axis, 1)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along dimension 0.  Mirrors jax.numpy.vsplit (0.10)."""
-    return split(ary, indices_or_sections, 0)
+    return _split_at("vsplit", ary, indices_or_sections, 0, 1)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along dimension 2.  Mirrors jax.numpy.dsplit (0.10)."""
-    return split(ary, indices_or_sections, 2)
+    return _split_at("dsplit", ary, indices_or_sections, 2, 3)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """`arr` with `values` behind it.  Mirrors jax.numpy.append (0.10)."""
-    if axis is None:
-        return concatenate([shaping.ravel(arr), shaping.ravel(values)], 0)
     return concatenate([arr, values], axis)
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
-    """`array` with a border.
+def _known_integers(name: str, obj: Any, size: int) -> np.ndarray[Any, Any]:
+    """Positions given by a number, an array, a mask or a slice, counted from the front."""
+    if isinstance(obj, slice):
+        return np.arange(size)[obj]
+    known = check_array(name, obj)
+    known = known.concrete() if isinstance(known, Tracer) else known
+    if known is None:
+        raise ConcretizationTypeError(
+            message(
+                f"numpy.{name}",
+                "the positions are traced, so the shape of the result is unknown.",
+                got=str(aval_of(obj)),
+            )
+        )
+    host = np.asarray(known)
+    if host.dtype == np.bool_:
+        if host.shape != (size,):
+            raise ValueError(
+                message(
+                    f"numpy.{name}", f"the mask must have shape ({size},).", got=str(host.shape)
+                )
+            )
+        return np.nonzero(host)[0]
+    if not np.issubdtype(host.dtype, np.integer):
+        raise ValueError(message(f"numpy.{name}", "positions must be integers.", got=repr(obj)))
+    return host
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
+    """`arr` without some positions along `axis`, or as one dimension.
 
     Args:
-        array: what is padded.
-        pad_width: (before, after) for each dimension, or one for all, or one number.
-        mode: "constant" (with `constant_values`), "edge", "reflect", "symmetric", "wrap", "empty",
-            "linear_ramp" (with `end_values`), "maximum", "minimum", "mean".
-        options: what the mode takes.
+        arr: the array.
+        obj: positions: a number, an array, a mask or a slice.
+        axis: the dimension.
+        assume_unique_indices: a promise, with which positions may be traced.
 
-    Source: mirrors jax.numpy.pad (0.10).
+    Source:     mirrors jax.numpy.delete (0.10).
 
     Raises:
-        ValueError: a width is negative or does not fit.
-        NotImplementedError: the mode is not known.
+        ConcretizationTypeError: positions are traced.
+        IndexError: a position is out of range.
+        ValueError: positions are no integers.
     """
-    check_arraylike("pad", array)
-    rank = aval_of(array).ndim
-    widths = _widths(pad_width, rank)
-    if mode == "constant":
-        return _pad_constant(array, widths, options.pop("constant_values", 0))
-    if mode == "empty":
-        return _pad_constant(array, widths, 0)
-    if mode in _BORDERS:
-        for dim, (before, after) in enumerate(widths):
-            array = _pad_by_position(array, dim, before, after, mode, options)
-        return array
-    if mode in _STATISTICS or mode == "linear_ramp":
-        for dim, (before, after) in enumerate(widths):
-            array = _pad_by_value(array, dim, before, after, mode, options)
-        return array
-    raise NotImplementedError(
-        message(
-            "numpy.pad",
-            f"unknown mode {mode!r}.",
-            expected="one of constant, empty, linear_ramp, "
-            + ", ".join([*_BORDERS, *_STATISTICS]),
+    arr = array_argument("delete", arr)
+    if axis is None:
+        arr, axis = shaping.ravel(arr), 0
+    axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.delete")
+    size = arr.aval.shape[axis]
+    if assume_unique_indices and isinstance(obj, Tracer) and obj.concrete() is None:
+        return _without_traced(arr, obj, axis)
+    gone = _known_integers("delete", obj, size)
+    if ((gone < -size) | (gone >= size)).any():
+        raise (IndexError if gone.ndim else ValueError)(
+            message("numpy.delete", "a position is out of range.", got=f"{obj}, size {size}")
         )
-    )
+    kept = np.delete(np.arange(size, dtype=np.int32), gone)
+    return shaping.slicing_take(arr, kept, axis)
 
 
-def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
-    try:
-        if isinstance(pad_width, dict):
-            pairs = {d % rank: np.broadcast_to(w, 2) for d, w in pad_width.items()}
-            table = np.array([pairs.get(d, (0, 0)) for d in range(rank)])
-        else:
-            given = np.asarray(pad_width)
-            table = np.broadcast_to(given.reshape(-1, 1) if given.shape == (1,) else given, (rank, 2))
-    except ValueError:
-        raise ValueError(
+def _without_traced(arr: Any, obj: Any, axis: int) -> Any:
+    """`arr` without traced positions, all different: a stable sort brings them to the end."""
+    size = arr.aval.shape[axis]
+    gone = creation.full((size,), 0, np.dtype(np.int32)).at[shaping.ravel(obj)].set(1)
+    places = creation.iota(np.dtype(np.int32), size)
+    _, order = sorting.sort((gone, places), num_keys=1)
+    return shaping.slicing_take(arr, order[: size - aval_of(obj).size], axis)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """`arr` with values put in before some positions along `axis`, or as one dimension.
+
+    Args:
+        arr: the array.
+        obj: positions in `arr`: a number, an array or a slice; may be traced.
+        values: what is put in; takes the array's dtype, and broadcasts.
+        axis: the dimension.
+
+    Source:     mirrors jax.numpy.insert (0.10).
+
+    Raises:
+        ValueError: positions are no integers, or the values do not fit.
+    """
+    arr, values = array_argument("insert", arr), array_argument("insert", values)
+    if axis is None:
+        arr, axis = shaping.ravel(arr), 0
+    axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.insert")
+    size = arr.aval.shape[axis]
+    values = convert.convert_element_type(values, arr.aval.dtype)
+    values = shape.expand_dims(values, range(max(arr.aval.ndim - values.aval.ndim, 0)))
+    if not (isinstance(obj, Tracer) and obj.concrete() is None):
+        obj = _known_integers("insert", obj, size)
+    if aval_of(obj).ndim == 0:
+        # One position takes as many values as there are, as if they were one block.
+        obj = array_argument("insert", obj)
+        rows = shaping.moveaxis(values, 0, axis)
+        positions = shaping.broadcast_array(shaping.ravel(obj), (rows.aval.shape[axis],))
+    else:
+        rows, positions = values, shaping.ravel(obj)
+    count = aval_of(positions).shape[0]
+    dims = list(arr.aval.shape)
+    dims[axis] = count
+    return _inserted(arr, positions, shaping.broadcast_array(rows, tuple(dims)), axis)
+
+
+@one_program(static=("axis",))
+def _inserted(arr: Any, positions: Any, rows: Any, axis: int) -> Any:
+    """Rows put in before positions; those for one position keep their order."""
+    size, count = aval_of(arr).shape[axis], aval_of(positions).shape[0]
+    int32 = np.dtype(np.int32)
+    positions = convert.convert_element_type(positions, int32)
+    positions = positions.clip(-size, size)
+    positions = binary.add(positions, (positions < 0) * np.int32(size))
+    places = creation.iota(int32, count)
+    _, order = sorting.sort((positions, places), num_keys=1)
+    # The k-th smallest position moves by k, because k rows stand before it.
+    new = creation.full((count,), 0, int32).at[order].set(positions[order] + places)
+    is_new = creation.full((size + count,), 0, int32).at[new].set(1)
+    _, old = sorting.sort((is_new, creation.iota(int32, size + count)), num_keys=1)
+    dims = list(aval_of(arr).shape)
+    dims[axis] = size + count
+    lead = (slice(None),) * axis
+    out = creation.full(tuple(dims), 0, aval_of(arr).dtype)
+    return out.at[(*lead, old[:size])].set(arr).at[(*lead, new)].set(rows)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """`filt` without the zeros at its ends; along all dimensions, or some.
+
+    Args:
+        filt: the array, which must be known.
+        trim: which ends: "f" for the front, "b" for the back.
+        axis: the dimensions.
+
+    Source:     mirrors jax.numpy.trim_zeros (0.10).
+
+    Raises:
+        ConcretizationTypeError: the array is traced.
+    """
+    filt = array_argument("trim_zeros", filt)
+    known = filt.concrete() if isinstance(filt, Tracer) else filt
+    if known is None:
+        raise ConcretizationTypeError(
             message(
-                "numpy.pad",
-                "pad_width does not fit the array.",
-                got=repr(pad_width),
-                expected=f"a number, a pair, or {rank} pairs",
+                "numpy.trim_zeros",
+                "the array is traced, so the shape of the result is unknown.",
+                got=str(filt.aval),
             )
-        ) from None
-    if rank and (table < 0).any():
-        raise ValueError(
-            message("numpy.pad", "widths must not be negative.", got=repr(pad_width))
         )
-    return [(int(before), int(after)) for before, after in table]
-
-
-def _pad_constant(array: Any, widths: Any, values: Any) -> Any:
-    dtype = aval_of(array).dtype
-    traced = isinstance(values, Tracer) or hasattr(values, "aval")
-    if traced and aval_of(values).ndim == 0:
-        value = convert.convert_element_type(values, dtype)
-        return shape.pad(array, value, [(b, a, 0) for b, a in widths])
-    table = np.broadcast_to(np.asarray(values), (len(widths), 2)) if widths else np.zeros((0, 2))
-    if (table == (table.flat[0] if table.size else 0)).all():
-        value = np.asarray(table.flat[0] if table.size else 0).astype(dtype)[()]
-        return shape.pad(array, value, [(b, a, 0) for b, a in widths])
-    for dim, (before, after) in enumerate(widths):
-        for width, value, sides in (
-            (before, table[dim, 0], (before, 0, 0)),
-            (after, table[dim, 1], (0, after, 0)),
-        ):
-            if width:
-                config = [(0, 0, 0)] * len(widths)
-                config[dim] = sides
-                array = shape.pad(array, np.asarray(value).astype(dtype)[()], config)
-    return array
-
-
-def _edge(positions: Any, size: int, _: Any) -> Any:
-    return np.clip(positions, 0, size - 1)
-
-
-def _wrap(positions: Any, size: int, _: Any) -> Any:
-    return positions % size
-
-
-def _reflect(positions: Any, size: int, _: Any) -> Any:
-    if size == 1:
-        return np.zeros_like(positions)
-    period = 2 * (size - 1)
-    folded = positions % period
-    return np.where(folded < size, folded, period - folded)
-
-
-def _symmetric(positions: Any, size: int, _: Any) -> Any:
-    folded = positions % (2 * size)
-    return np.where(folded < size, folded, 2 * size - 1 - folded)
-
-
-_BORDERS: dict[str, Callable[[Any, int, Any], Any]] = {
-    "edge": _edge,
-    "wrap": _wrap,
-    "reflect": _reflect,
-    "symmetric": _symmetric,
-}
-_STATISTICS = ("maximum", "minimum", "mean")
-
-
-def _pad_by_position(
-    array: Any, dim: int, before: int, after: int, mode: str, options: dict[str, Any]
-) -> Any:
-    """A border of the array's own elements."""
-    if not before and not after:
-        return array
-    if options.get("reflect_type", "even") != "even":
-        raise NotImplementedError(
-            message("numpy.pad", "reflect_type 'odd' is not built.", expected="'even'")
-        )
-    size = aval_of(array).shape[dim]
-    if size == 0:
-        raise ValueError(
-            message("numpy.pad", f"cannot pad the empty dimension {dim} with mode {mode!r}.")
-        )
-    positions = _BORDERS[mode](np.arange(-before, size + after), size, None)
-    return shaping.slicing_take(array, positions.astype(np.int32), dim)
-
-
-def _pad_by_value(
-    array: Any, dim: int, before: int, after: int, mode: str, options: dict[str, Any]
-) -> Any:
-    """A border computed from the array: a statistic, or a ramp to an end value."""
-    aval = aval_of(array)
-    array = array if hasattr(array, "aval") else shape.copy(array)
-    size = aval.shape[dim]
-    parts = []
-    for width, first, side in ((before, True, 0), (after, False, 1)):
-        if not width:
-            continue
-        if mode == "linear_ramp":
-            edge = slicing.slice_in_dim(array, 0 if first else size - 1, 1 if first else size, axis=dim)
-            ends = np.broadcast_to(np.asarray(options.get("end_values", 0)), (aval.ndim, 2))
-            steps = np.arange(width) / width
-            steps = steps if first else 1 - (np.arange(width) + 1) / width
-            ramp = steps.reshape([-1 if d == dim else 1 for d in range(aval.ndim)])
-            border = ends[dim, side] + (edge - ends[dim, side]) * (
-                ramp if first else ramp
-            )
-            border = border.astype(aval.dtype)
-        else:
-            reduce = {"maximum": "max", "minimum": "min", "mean": "mean"}[mode]
-            border = getattr(array, reduce)(axis=dim, keepdims=True).astype(aval.dtype)
-            border = shaping.broadcast_array(
-                border, tuple(width if d == dim else n for d, n in enumerate(aval.shape))
-            )
-        parts.append((first, border))
-    whole = [b for first, b in parts if first] + [array] + [b for first, b in parts if not first]
-    return shape.concatenate(whole, dim) if len(whole) > 1 else array
+    rank = filt.aval.ndim
+    axes = range(rank) if axis is None else shaping.canonical_axes("numpy.trim_zeros", axis, rank)
+    found = np.argwhere(np.asarray(known) != 0)
+    index = [slice(None)] * rank
+    for d in axes:
+        size = filt.aval.shape[d]
+        first, last = (found[:, d].min(), found[:, d].max()) if len(found) else (size, -1)
+        start = int(first) if "f" in trim.lower() else 0
+        stop = int(last) + 1 if "b" in trim.lower() else size
+        index[d] = slice(start, max(start, stop))
+    return filt[tuple(index)]

@@ -92,14 +92,14 @@ def tri(
     """A matrix with ones on and below a diagonal, and zeros above.
 
     Shapes:     -> dtype[N, M].
-    Dtypes:     float32, or float64 with x64, by default.
+    Dtypes:     float32 by default.
     Source:     mirrors jax.numpy.tri.
 
     Raises:
         TypeError: a size is no integer of at least 0.
     """
     rows, columns = _sizes("tri", N, N if M is None else M)
-    dtype = dtype_argument("tri", dtype, dtypes.default_float_dtype())
+    dtype = dtype_argument("tri", dtype, dtypes.float32)
     if made_on_host(rows * columns, dtype):
         return array_from_host(np.tri(rows, columns, operator.index(k), dtype))
     return _tri(rows, columns, operator.index(k), dtype)

@@ -25,6 +25,7 @@ from minijax.numpy import (
     joining,
     logic,
     matrices,
+    ordering,
     reductions,
     selection,
     shaping,
@@ -65,13 +66,13 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
 
     def operate(self: Any, other: Any) -> Any:
         kind = type(other)
-        if kind in _FAST:
+        if kind in _FAST or kind is type(self):
             return native(self, other) if type(self) is Array else body(self, other)
         return function(self, other) if _is_operand(other) else NotImplemented
 
     def reflected(self: Any, other: Any) -> Any:
         kind = type(other)
-        if kind in _FAST:
+        if kind in _FAST or kind is type(self):
             return native(other, self) if type(self) is Array else body(other, self)
         return function(other, self) if _is_operand(other) else NotImplemented
 
@@ -284,8 +285,8 @@ _METHODS = {
     "any": reductions.any,
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
-    "argpartition": selection.argpartition,
-    "argsort": selection.argsort,
+    "argpartition": ordering.argpartition,
+    "argsort": ordering.argsort,
     "astype": _astype,
     "choose": selection.choose,
     "clip": _clip,
@@ -309,8 +310,8 @@ _METHODS = {
     "repeat": shaping.repeat,
     "reshape": _reshape,
     "round": elementary.round,
-    "searchsorted": selection.searchsorted,
-    "sort": selection.sort,
+    "searchsorted": ordering.searchsorted,
+    "sort": ordering.sort,
     "squeeze": shaping.squeeze,
     "std": reductions.std,
     "sum": reductions.sum,

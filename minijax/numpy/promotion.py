@@ -9,6 +9,7 @@ by the promotion lattice of `core/dtypes.py`.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -18,10 +19,10 @@ import numpy as np
 from minijax.core import config, dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
+from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax import families
 from minijax.lax.choice import select_n_p
 from minijax.lax.convert import convert_element_type_p, convert_to_type
-from minijax.lax.shape import broadcast_in_dim, broadcast_to_rank
 
 _rank_promotion = config.numpy_rank_promotion.native
 _PYTHON_SCALARS = frozenset(dtypes.python_scalar_dtypes)
@@ -54,7 +55,7 @@ def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         dtype, weak = dtypes.lattice_result_type(a, b)
         x, y = convert(x, dtype, weak), convert(y, dtype, weak)
     if a.ndim != b.ndim and a.ndim and b.ndim:
-        return _with_one_rank(name, x, y)
+        x, y = with_one_rank(name, x, y)
     return x, y
 
 
@@ -77,7 +78,7 @@ def _promote_further(name: str, x: Any, y: Any, widened: Callable[[Any], Any]) -
     x, y = convert(x, dtype, weak), convert(y, dtype, weak)
     a, b = aval_of(x), aval_of(y)
     if a.ndim != b.ndim and a.ndim and b.ndim:
-        return _with_one_rank(name, x, y)
+        x, y = with_one_rank(name, x, y)
     return x, y
 
 
@@ -225,7 +226,7 @@ def _promote_host_values(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     dtype, weak = dtypes.lattice_result_type(x, y)
     x, y = convert(x, dtype, weak), convert(y, dtype, weak)
     if a.ndim != b.ndim and a.ndim and b.ndim:
-        return _with_one_rank(name, x, y)
+        x, y = with_one_rank(name, x, y)
     return x, y
 
 
@@ -242,20 +243,25 @@ def _adapt(value: Any, aval: Any) -> Any:
 
 def with_one_rank(name: str, *arrays: Any) -> list[Any]:
     """Operands with new leading dimensions where their ranks differ and are not 0."""
-    ranks = [aval_of(x).ndim for x in arrays]
-    rank = max(ranks)
-    if all(r in (0, rank) for r in ranks):
-        return list(arrays)
-    _check_rank_promotion(name, arrays)
-    return [
-        broadcast_to_rank(x, rank) if 0 < r < rank else x
-        for x, r in zip(arrays, ranks, strict=True)
-    ]
+    rank = max(aval_of(x).ndim for x in arrays)
+    raised = [_raised(x, rank) for x in arrays]
+    if _rank_promotion.value != "allow" and any(map(operator.is_not, arrays, raised)):
+        _check_rank_promotion(name, arrays)
+    return raised
 
 
-def _with_one_rank(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    x, y = with_one_rank(name, x, y)
-    return x, y
+def _raised(x: Any, rank: int) -> Any:
+    """`x` with new leading dimensions up to a rank, unless it is a scalar."""
+    aval = aval_of(x)
+    missing = rank - aval.ndim
+    if not missing or not aval.ndim:
+        return x
+    return repeated(x, (1,) * missing + aval.shape, tuple(range(missing, rank)))
+
+
+def repeated(x: Any, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    """`lax.broadcast_in_dim` of arguments that are known to fit."""
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
 
 
 def _check_rank_promotion(name: str, arrays: Any) -> None:
@@ -283,12 +289,11 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        avals = " ".join(str(shape) for shape in shapes)
         raise ValueError(
             message(
                 f"numpy.{name}",
                 "operand shapes do not fit together.",
-                got=avals,
+                got=" ".join(map(str, shapes)),
                 expected="dimensions, aligned at the end, that are equal or 1",
             )
         ) from None
@@ -312,4 +317,4 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
     aval = aval_of(x)
     if aval.shape == shape:
         return x
-    return broadcast_in_dim(x, shape, range(len(shape) - aval.ndim, len(shape)))
+    return repeated(x, shape, tuple(range(len(shape) - aval.ndim, len(shape))))

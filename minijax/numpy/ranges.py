@@ -79,8 +79,10 @@ def arange(
     dtype = dtype_argument("arange", dtype, joined)
     size = int(max(math.ceil((stop - start) / step), 0))
     if dtypes.issubdtype(dtype, np.integer) and made_on_host(size, dtype):
-        return on_device(array_from_host(_counted_on_host(start, step, size, dtype)), device)
-    return on_device(_counted(start, step, size, dtype), device)
+        found = array_from_host(_counted_on_host(start, step, size, dtype))
+    else:
+        found = _counted(start, step, size, dtype)
+    return on_device(found, device, out_sharding)
 
 
 def _counted_on_host(start: Any, step: Any, size: int, dtype: Any) -> np.ndarray[Any, Any]:

@@ -18,10 +18,10 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, cumulative, power, reduction, unary
 from minijax.lax.convert import convert_to_type
-from minijax.lax.shape import concatenate, expand_dims, reshape
+from minijax.lax.shape import concatenate, reshape
 from minijax.numpy.arithmetic import check_not_complex, is_kind
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_to, check_array, check_out, pick, promote
+from minijax.numpy.promotion import broadcast_to, check_array, check_out, pick, promote, repeated
 
 _HALF = (dtypes.float16, dtypes.bfloat16)
 
@@ -36,13 +36,28 @@ def axes_of(name: str, x: Any, axis: Any) -> tuple[int, ...]:
     ndim = aval_of(x).ndim
     if axis is None:
         return tuple(range(ndim))
+    if type(axis) is int and -ndim <= axis < ndim:
+        return (axis % ndim,)
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     return tuple(sorted(arguments.canonicalize_axes(given, ndim, f"numpy.{name}")))
 
 
 def with_kept_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """A reduced array, with dimensions of size 1 in place of the reduced ones if wanted."""
-    return expand_dims(x, axes) if keepdims and axes else x
+    if not keepdims or not axes:
+        return x
+    sizes = list(aval_of(x).shape)
+    for axis in axes:
+        sizes.insert(axis, 1)
+    kept = tuple(d for d in range(len(sizes)) if d not in axes)
+    return repeated(x, tuple(sizes), kept)
+
+
+def _summed(name: str, x: Any, axes: tuple[int, ...], keepdims: bool, where: Any) -> Any:
+    """The sum of inexact numbers in their own dtype."""
+    if where is not None:
+        x = pick(_mask(name, where), x, 0)
+    return with_kept_axes(reduction.reduce_sum(x, axes) if axes else x, axes, keepdims)
 
 
 def widened_integer(dtype: Any) -> Any:
@@ -81,8 +96,7 @@ def _accumulated(
         result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
     else:
         result = aval_of(a).dtype
-        if promote_integers or result == dtypes.bool_:
-            result = widened_integer(result)
+        result = widened_integer(result) if promote_integers else dtypes.to_numeric_dtype(result)
     computed = dtypes.float32 if result in _HALF else result
     x = convert_to_type(a, computed, weak_type=False)
     if where is not None:
@@ -403,7 +417,8 @@ def mean(
         result = dtypes.canonicalize_user_dtype(dtype, "numpy.mean")
         a = convert_to_type(a, result, weak_type=False)
     computed = _moment_dtype(result)
-    total = sum(a, axes, computed, keepdims=keepdims, where=where)
+    x = convert_to_type(a, computed, weak_type=False)
+    total = _summed("mean", x, axes, keepdims, where)
     mean = _divided(total, _count("mean", a, axes, where, keepdims))
     return convert_to_type(mean, result, weak_type=False)
 
@@ -483,13 +498,14 @@ def _variance(
         ddof = correction
     a = convert_to_type(a, computed, weak_type=False)
     if known_mean is None:
-        known_mean = mean(a, axes, computed, keepdims=True, where=where)
+        total = _summed(name, a, axes, True, where)
+        known_mean = _divided(total, _count(name, a, axes, where, True))
     distance = binary.sub_p.bind(*promote(name, a, known_mean))
     if is_kind(distance, np.complexfloating):
         squares = binary.add(power.square(unary.real(distance)), power.square(unary.imag(distance)))
     else:
         squares = power.square(distance)
-    total = sum(squares, axes, keepdims=keepdims, where=where)
+    total = _summed(name, squares, axes, keepdims, where)
     count = _count(name, a, axes, where, keepdims)
     if isinstance(count, int):
         count = np.asarray(count, aval_of(total).dtype)[()]

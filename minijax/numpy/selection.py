@@ -1,11 +1,11 @@
-"""Functions that pick elements: where, take, sort, search.
+"""Functions that pick elements by condition or place, put others there, and search.
 
 Input: arrays.  Output: chosen elements, their order, or their places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,23 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, binary, convert, creation, choice, shape
-from minijax.lax import sorting
-from minijax.numpy import shaping
+from minijax.lax import (
+    arguments,
+    binary,
+    choice,
+    convert,
+    creation,
+    cumulative,
+    gather_numbers,
+    gather_scatter,
+    shape,
+)
+from minijax.numpy import arithmetic, logic, promotion, shaping, updates
+from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
-from minijax.numpy.promotion import promote_dtypes
-from minijax.numpy.shaping import check_arraylike
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_array, check_out
+from minijax.numpy.shaping import array_argument
 
 _INT32 = np.dtype(np.int32)
 
@@ -37,28 +48,37 @@ def where(
 
     With a condition alone: the indices where it holds, as `nonzero`.
 
-    Shapes: bool[s], T[s], T[s] -> T[s]; shapes are broadcast.
-    Dtypes: of the values: promoted; of the condition: any, not zero counts as true.
-    Source: mirrors jax.numpy.where (0.10).
+    Shapes:     condition: U[s], x: T[s], y: T[s] -> T[s]; shapes are broadcast.
+    Dtypes:     values are promoted; a condition that is not zero counts as true.
+    Derivative: linear in x and y.
+    Lowers to:  stablehlo.select.
+    Source:     mirrors jax.numpy.where (0.10).
 
     Raises:
-        ValueError: only one of `x` and `y` is given.
+        TypeError: only one of `x` and `y` is given, or an argument is no array.
+        ValueError: the shapes do not fit together.
     """
+    if x is not None and y is not None:
+        return _where(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
-    if x is None or y is None:
-        raise ValueError(
-            message("numpy.where", "needs both x and y, or neither.", got={"x": x, "y": y})
-        )
-    check_arraylike("where", condition, x, y)
-    x, y = promote_dtypes("where", x, y)
-    if aval_of(condition).dtype != dtypes.bool_:
-        zero = np.zeros((), aval_of(condition).dtype)[()]
-        condition = binary.ne(condition, zero)
-    if aval_of(condition).shape == () and aval_of(x).shape == aval_of(y).shape:
-        return choice.select_n(condition, y, x)
-    dims = shaping.broadcast_shapes(*(aval_of(v).shape for v in (condition, x, y)))
-    condition, x, y = (shaping.broadcast_array(v, dims) for v in (condition, x, y))
+    raise TypeError(
+        message("numpy.where", "needs both x and y, or neither.", got=f"x={x!r}, y={y!r}")
+    )
+
+
+@one_program()
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    condition = check_array("where", condition, "condition")
+    x, y = promotion.promote("where", x, y)
+    mask, a, b = aval_of(condition), aval_of(x), aval_of(y)
+    if mask.dtype != dtypes.bool_:
+        condition = binary.ne(condition, mask.dtype.type(0))
+    if not mask.shape == a.shape == b.shape:
+        dims = promotion.broadcast_shapes("where", mask.shape, a.shape, b.shape)
+        x, y = promotion.broadcast_to(x, dims), promotion.broadcast_to(y, dims)
+        if mask.shape:
+            condition = promotion.broadcast_to(condition, dims)
     return choice.select_n(condition, y, x)
 
 
@@ -70,53 +90,60 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         size: how many indices to return; needed where `a` is traced.
         fill_value: what stands for missing indices, one number or one for each dimension; 0.
 
-    Source: mirrors jax.numpy.nonzero (0.10).
+    Shapes:     a: T[s] -> int[size] for each dimension.
+    Source:     mirrors jax.numpy.nonzero (0.10).
 
     Raises:
         ConcretizationTypeError: `a` is traced and `size` is not given.
+        ValueError: `a` is a scalar.
     """
-    check_arraylike("nonzero", a)
-    known = a.concrete() if isinstance(a, Tracer) else a
+    a = array_argument("nonzero", a)
+    if a.aval.ndim == 0:
+        raise ValueError(
+            message("numpy.nonzero", "a scalar has no indices.", fix="numpy.atleast_1d(a)")
+        )
     if size is None:
-        if known is None:
-            raise ConcretizationTypeError(
-                message(
-                    "numpy.nonzero",
-                    "the array is traced, so the number of its non-zero elements is unknown.",
-                    got=str(aval_of(a)),
-                    fix="give size, or use the form numpy.where(condition, x, y)",
-                )
+        host = _known("nonzero", a, "give size, or use the form numpy.where(condition, x, y)")
+        return tuple(asarray(index, dtypes.default_int_dtype()) for index in np.nonzero(host))
+    return _nonzero_of_size(a, size, 0 if fill_value is None else fill_value)
+
+
+def _known(name: str, x: Any, fix: str) -> np.ndarray[Any, Any]:
+    """A value on the host, on which the shape of a result depends.
+
+    Raises:
+        ConcretizationTypeError: it is traced.
+    """
+    value = x.concrete() if isinstance(x, Tracer) else x
+    if value is None:
+        raise ConcretizationTypeError(
+            message(
+                f"numpy.{name}",
+                "the array is traced, so the shape of the result is unknown.",
+                got=str(aval_of(x)),
+                fix=fix,
             )
-        found = np.nonzero(np.atleast_1d(np.asarray(known)))
-        return tuple(shape.copy(index.astype(_int_dtype())) for index in found)
-    return _nonzero_of_size(a, size, fill_value)
+        )
+    return np.asarray(value)
 
 
-def _int_dtype() -> np.dtype[Any]:
-    return dtypes.default_int_dtype()
-
-
+@one_program(static=("size",))
 def _nonzero_of_size(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
-    a = shaping.atleast_1d(a)
-    dims = aval_of(a).shape
-    dtype = _int_dtype()
-    mask = shaping.ravel(a if aval_of(a).dtype == dtypes.bool_ else a != 0)
+    dims = a.aval.shape
+    dtype = dtypes.default_int_dtype()
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(dims)
+    mask = shaping.ravel(logic.not_equal(a, 0))
     total = aval_of(mask).size
-    fills = np.broadcast_to(np.asarray(0 if fill_value is None else fill_value), (len(dims),))
-    if total == 0 or size == 0:
-        return tuple(creation.full((size,), int(f), dtype) for f in fills)
-    # A stable sort brings the true places to the front, in order.
-    places = creation.iota(dtype, total)
-    _, order = sorting.sort((~mask, places), num_keys=1)
-    if size > total:
-        order = shape.pad(order, np.zeros((), dtype)[()], [(0, size - total, 0)])
-    chosen = order[:size]
-    valid = creation.iota(dtype, size) < mask.sum()
+    # The k-th true element goes to place k; all others are dropped behind the end.
+    rank = cumulative.cumsum(convert.convert_element_type(mask, dtype))
+    target = choice.select_n(mask, np.full(total, size, dtype), rank - 1)
+    found = creation.full((size,), total, dtype).at[target].set(creation.iota(dtype, total))
     outs = []
     for d, fill in enumerate(fills):
-        stride = int(np.prod(dims[d + 1 :], dtype=np.int64))
-        index = (chosen // stride) % dims[d]
-        outs.append(where(valid, index, np.asarray(fill, dtype)[()]))
+        stride = math.prod(dims[d + 1 :])
+        index = (found // max(stride, 1)) % max(dims[d], 1)
+        filling = convert.convert_element_type(fill, dtype)
+        outs.append(where(found < total, index, filling))
     return tuple(outs)
 
 
@@ -126,23 +153,28 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """`nonzero` as rows of indices.  Mirrors jax.numpy.argwhere (0.10)."""
-    check_arraylike("argwhere", a)
-    found = nonzero(a, size=size, fill_value=fill_value)
-    if not aval_of(a).ndim:
-        return found[0].reshape(-1, 1)[:, :0]
-    return concatenate([shape.expand_dims(index, (1,)) for index in found], 1)
+    """`nonzero` as rows of indices.
+
+    Shapes:     a: T[s] -> int[size, len(s)].
+    Source:     mirrors jax.numpy.argwhere (0.10).
+    """
+    a = array_argument("argwhere", a)
+    found = nonzero(shaping.atleast_1d(a), size=size, fill_value=fill_value)
+    rows = concatenate([shape.expand_dims(index, (1,)) for index in found], 1)
+    return rows if a.aval.ndim else rows[:, :0]
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+@one_program()
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """For each element the choice of the first condition that holds.
 
-    Source: mirrors jax.numpy.select (0.10).
+    Shapes:     bool[s] and T[s], as many of each, T[] -> T[s]; shapes are broadcast.
+    Source:     mirrors jax.numpy.select (0.10).
 
     Raises:
         ValueError: there are no conditions, or not as many choices.
     """
-    if len(condlist) != len(choicelist) or not condlist:
+    if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(
             message(
                 "numpy.select",
@@ -150,54 +182,58 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
                 got=f"{len(condlist)} conditions, {len(choicelist)} choices",
             )
         )
-    *choices, out = promote_dtypes("select", *choicelist, default)
-    for condition, choice in zip(condlist[::-1], choices[::-1], strict=True):
-        out = where(condition, choice, out)
+    *choices, out = promotion.promote_dtypes("select", *choicelist, default)
+    for condition, values in zip(list(condlist)[::-1], choices[::-1], strict=True):
+        out = where(condition, values, out)
     return out
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     """For each element the one of `choices` that its number names.
 
-    Source: mirrors jax.numpy.choose (0.10).
+    Args:
+        a: the numbers.
+        choices: the arrays.
+        out: nothing; NumPy has it.
+        mode: what happens to numbers out of range: "raise", "clip" or "wrap".
+
+    Shapes:     a: int[s], choices: T[s] each -> T[s]; shapes are broadcast.
+    Source:     mirrors jax.numpy.choose (0.10).
 
     Raises:
-        ValueError: a number is out of range (mode "raise", known numbers only).
+        ValueError: a number is out of range, or no integer, or the mode is not known.
+        ConcretizationTypeError: the mode is "raise", and `a` is traced.
     """
-    check_arraylike("choose", a, *choices)
-    if not dtypes.issubdtype(aval_of(a).dtype, np.integer):
-        raise ValueError(
-            message("numpy.choose", "the numbers must be integers.", got=str(aval_of(a)))
-        )
+    check_out("choose", out)
+    a = array_argument("choose", a)
+    if not dtypes.issubdtype(a.dtype, np.integer):
+        raise ValueError(message("numpy.choose", "the numbers must be integers.", got=str(a.aval)))
     count = len(choices)
     if mode == "raise":
-        known = a.concrete() if isinstance(a, Tracer) else a
-        if known is None:
-            raise ConcretizationTypeError(
-                message(
-                    "numpy.choose",
-                    "mode 'raise' needs known numbers.",
-                    fix="mode='clip' or mode='wrap'",
-                )
-            )
-        host = np.asarray(known)
+        host = _known("choose", a, "mode='clip' or mode='wrap'")
         if host.size and (host.min() < 0 or host.max() >= count):
             raise ValueError(
                 message("numpy.choose", "a number is out of range.", got=f"{count} choices")
             )
     elif mode == "clip":
-        a = a.clip(0, count - 1)
+        a = arithmetic.clip(a, 0, count - 1)
     elif mode == "wrap":
-        a = a % count
+        a = arithmetic.remainder(a, count)
     else:
         raise ValueError(message("numpy.choose", f"unknown mode {mode!r}."))
-    arrays = promote_dtypes("choose", *choices)
+    return _chosen(a, list(choices))
+
+
+@one_program()
+def _chosen(a: Any, choices: Any) -> Any:
+    """The choices that numbers in range name."""
+    arrays = promotion.promote_dtypes("choose", *choices)
     dims = shaping.broadcast_shapes(aval_of(a).shape, *(aval_of(x).shape for x in arrays))
-    which = shaping.broadcast_array(a, dims)
-    result = shaping.broadcast_array(arrays[0], dims)
-    for i, x in enumerate(arrays[1:], 1):
-        result = where(which == i, x, result)
-    return result
+    cases = [promotion.strong(shaping.broadcast_array(x, dims)) for x in arrays]
+    if len(cases) == 1:
+        return cases[0]
+    which = convert.convert_element_type(shaping.broadcast_array(a, dims), _INT32)
+    return choice.select_n(which, *cases) if len(cases) > 2 else where(which, *cases[::-1])
 
 
 def take(
@@ -216,31 +252,67 @@ def take(
         a: the array.
         indices: integers of any shape, which takes the place of the dimension.
         axis: the dimension.
-        mode: what happens out of range: "fill" (the default), "clip", "wrap".
+        out: nothing; NumPy has it.
+        mode: what happens out of range: "fill" (the default), "clip", "wrap".  Negative indices
+            count from the end, but in mode "clip" they are out of range.
+        unique_indices: a promise.
+        indices_are_sorted: a promise.
         fill_value: what "fill" puts there: NaN, or the lowest or highest integer.
 
-    Source: mirrors jax.numpy.take (0.10).
+    Shapes:     a: T[.., n, ..], indices: int[t] -> T[.., *t, ..].
+    Derivative: transposes to a scatter that adds.
+    Lowers to:  stablehlo.gather.
+    Source:     mirrors jax.numpy.take (0.10).
+
+    Raises:
+        ValueError: indices are no integers, or the axis is out of range.
+        IndexError: the dimension is empty.
+        NotImplementedError: the mode is "raise", or `out` is given.
     """
-    check_arraylike("take", a, indices)
+    check_out("take", out)
+    return _take(
+        array_argument("take", a),
+        array_argument("take", indices),
+        axis=axis,
+        mode=mode,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        fill_value=updates.static_fill_value(fill_value),
+    )
+
+
+@one_program(static=("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value"))
+def _take(
+    a: Any, indices: Any, *, axis: int | None, mode: str | None, fill_value: Any, **promises: bool
+) -> Any:
     if axis is None:
         a, axis = shaping.ravel(a), 0
-    a = a if hasattr(a, "aval") else shape.copy(a)
-    axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, "numpy.take")
+    axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.take")
+    indices = _whole_numbers(indices)
+    size = a.aval.shape[axis]
+    if not size and indices.aval.size:
+        raise IndexError(message("numpy.take", f"dimension {axis} is empty.", got=str(a.aval)))
     if mode == "raise":
         raise NotImplementedError(
             message("numpy.take", "mode 'raise' is not possible in compiled code.")
         )
     if mode == "wrap":
-        size = aval_of(a).shape[axis]
-        indices = (indices if hasattr(indices, "aval") else np.asarray(indices)) % size
-        mode = "promise_in_bounds"
-    index = (slice(None),) * axis + (indices if hasattr(indices, "aval") else np.asarray(indices),)
-    return a.at[index].get(
-        mode=mode or "fill",
+        indices = arithmetic.remainder(indices, max(size, 1))
+    return a.at[(*(slice(None),) * axis, indices)].get(
+        mode="promise_in_bounds" if mode == "wrap" else mode or "fill",
         fill_value=fill_value,
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
+        wrap_negative_indices=mode != "clip",
+        **promises,
     )
+
+
+def _whole_numbers(indices: Any) -> Any:
+    """Indices that are integers, or booleans made integers."""
+    if indices.dtype == dtypes.bool_:
+        return convert.convert_element_type(indices, _INT32)
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError(message("numpy.take", "indices must be integers.", got=str(indices.aval)))
+    return indices
 
 
 def take_along_axis(
@@ -249,45 +321,109 @@ def take_along_axis(
     axis: int | None = -1,
     mode: Any = None,
     fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
 ) -> Any:
     """For each place, the element of `arr` whose position along `axis` `indices` gives.
 
-    Shapes: T[s], int[t] -> T[t], where s and t agree, or are 1, but along `axis`.
-    Source: mirrors jax.numpy.take_along_axis (0.10).
+    Args:
+        arr: the array.
+        indices: positions along `axis`.
+        axis: the dimension; None for `arr` as one dimension.
+        mode: what happens out of range: "fill" (the default), "clip", "promise_in_bounds".
+        fill_value: what "fill" puts there: NaN, or the lowest or highest integer.
+        wrap_negative_indices: whether negative positions count from the end, as they do.
+
+    Shapes:     arr: T[s], indices: int[t] -> T[t], where s and t agree, or are 1, but at axis.
+    Derivative: transposes to a scatter that adds.
+    Lowers to:  stablehlo.gather.
+    Source:     mirrors jax.numpy.take_along_axis (0.10).
 
     Raises:
         TypeError: indices are no integers.
-        ValueError: the ranks differ.
+        ValueError: the ranks differ, or other sizes than those at axis.
     """
-    check_arraylike("take_along_axis", arr, indices)
-    if not dtypes.issubdtype(aval_of(indices).dtype, np.integer):
+    arr = array_argument("take_along_axis", arr)
+    indices = array_argument("take_along_axis", indices)
+    if not dtypes.issubdtype(indices.dtype, np.integer):
         raise TypeError(
-            message(
-                "numpy.take_along_axis", "indices must be integers.", got=str(aval_of(indices))
-            )
+            message("numpy.take_along_axis", "indices must be integers.", got=str(indices.aval))
         )
     if axis is None:
         arr, axis = shaping.ravel(arr), 0
-    rank = aval_of(arr).ndim
-    if aval_of(indices).ndim != rank:
+    axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.take_along_axis")
+    _check_along_axis(arr.aval, indices.aval, axis)
+    return _take_along_axis(
+        arr,
+        indices,
+        axis=axis,
+        mode=mode,
+        fill_value=updates.static_fill_value(fill_value),
+        wrap=wrap_negative_indices is not False,
+    )
+
+
+@one_program(static=("axis", "mode", "fill_value", "wrap"))
+def _take_along_axis(
+    arr: Any, indices: Any, *, axis: int, mode: Any, fill_value: Any, wrap: bool
+) -> Any:
+    size = arr.aval.shape[axis]
+    indices = convert.convert_element_type(
+        indices, np.int64 if indices.dtype.itemsize == 8 else np.int32
+    )
+    if wrap:
+        indices = where(indices < 0, indices + size, indices)
+    return _gathered_along(arr, indices, axis, mode, fill_value)
+
+
+def _check_along_axis(arr: Any, indices: Any, axis: int) -> None:
+    fits = arr.ndim == indices.ndim and all(
+        d == axis or n == m or 1 in (n, m)
+        for d, (n, m) in enumerate(zip(arr.shape, indices.shape, strict=True))
+    )
+    if not fits:
         raise ValueError(
             message(
                 "numpy.take_along_axis",
-                "array and indices must have the same rank.",
-                got={"arr": aval_of(arr), "indices": aval_of(indices)},
+                f"the shapes must agree, or be 1, but along axis {axis}.",
+                got={"arr": arr, "indices": indices},
             )
         )
-    axis = arguments.canonicalize_axis(axis, rank, "numpy.take_along_axis")
-    arr = arr if hasattr(arr, "aval") else shape.copy(arr)
-    index: list[Any] = []
-    for d, (n, m) in enumerate(zip(aval_of(arr).shape, aval_of(indices).shape, strict=True)):
-        if d == axis:
-            index.append(indices)
-            continue
-        size = 1 if n == 1 else max(n, m)
-        grid = np.arange(size, dtype=np.int32)
-        index.append(grid.reshape([-1 if i == d else 1 for i in range(rank)]))
-    return arr.at[tuple(index)].get(mode=mode or "fill", fill_value=fill_value)
+
+
+def _gathered_along(arr: Any, indices: Any, axis: int, mode: Any, fill_value: Any) -> Any:
+    """One gather: equal dimensions run together, those that only `arr` has are windows."""
+    sizes = list(zip(aval_of(arr).shape, aval_of(indices).shape, strict=True))
+    others = [d for d in range(len(sizes)) if d != axis]
+    windows = [d for d in others if sizes[d][1] == 1 != sizes[d][0]]
+    single = [d for d in others if sizes[d][0] == 1 != sizes[d][1]]
+    left = [d for d in range(len(sizes)) if d not in single]
+    right = [d for d in range(len(sizes)) if d not in windows]
+    together = [d for d in others if d in left and d in right]
+    arr = shape.squeeze(arr, single)
+    starts = shape.reshape(indices, (*(sizes[d][1] for d in right), 1))
+    numbers = gather_numbers.GatherDimensionNumbers(
+        offset_dims=tuple(windows),
+        collapsed_slice_dims=(left.index(axis),),
+        start_index_map=(left.index(axis),),
+        operand_batching_dims=tuple(left.index(d) for d in together),
+        start_indices_batching_dims=tuple(right.index(d) for d in together),
+    )
+    window = tuple(sizes[d][0] if d in windows else 1 for d in left)
+    return gather_scatter.gather(
+        arr, starts, numbers, window, mode=mode or "fill", fill_value=fill_value
+    )
+
+
+def _refuse_inplace(name: str, inplace: bool, error: type[Exception] = ValueError) -> None:
+    if inplace:
+        raise error(
+            message(
+                f"numpy.{name}",
+                "arrays cannot be written in place.",
+                fix="inplace=False, and use the result",
+            )
+        )
 
 
 def put_along_axis(
@@ -297,219 +433,205 @@ def put_along_axis(
     axis: int | None,
     inplace: bool = True,
     *,
-    mode: Any = None,
+    mode: str | None = None,
 ) -> Any:
     """`arr` with elements replaced at positions along `axis`; a new array.
 
-    Source: mirrors jax.numpy.put_along_axis (0.10).
+    Shapes:     arr: T[s], indices: int[t], values: T[t] -> T[s].
+    Source:     mirrors jax.numpy.put_along_axis (0.10).
 
     Raises:
         ValueError: `inplace` is true.
     """
-    if inplace:
+    _refuse_inplace("put_along_axis", inplace)
+    arr, indices = array_argument("put_along_axis", arr), array_argument("put_along_axis", indices)
+    updates.check_lossless(arr, values, "numpy.put_along_axis")
+    return _put_along_axis(arr, indices, values, axis, mode)
+
+
+@one_program(static=("axis", "mode"))
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, mode: Any) -> Any:
+    dims = arr.aval.shape
+    if axis is None:
+        arr, axis = shaping.ravel(arr), 0
+    rank = arr.aval.ndim
+    axis = arguments.canonicalize_axis(axis, rank, "numpy.put_along_axis")
+    index: list[Any] = []
+    for d, n in enumerate(arr.aval.shape):
+        along = [-1 if i == d else 1 for i in range(rank)]
+        index.append(indices if d == axis else np.arange(n, dtype=np.int32).reshape(along))
+    values = convert.convert_element_type(values, arr.dtype)
+    return shape.reshape(arr.at[tuple(index)].set(values, mode=mode), dims)
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """`a` with elements replaced at positions in it as one dimension; a new array.
+
+    Args:
+        a: the array.
+        ind: the positions.
+        v: the elements, repeated as often as needed.
+        mode: what happens out of range: "clip" (the default) or "wrap".
+        inplace: must be false.
+
+    Shapes:     a: T[s], ind: int[n], v: T[m] -> T[s].
+    Source:     mirrors jax.numpy.put (0.10).
+
+    Raises:
+        ValueError: `inplace` is true, or the mode is not known.
+        NotImplementedError: the mode is "raise".
+    """
+    _refuse_inplace("put", inplace)
+    if mode == "raise":
+        raise NotImplementedError(
+            message("numpy.put", "mode 'raise' is not possible in compiled code.")
+        )
+    if mode not in (None, "clip", "wrap"):
+        raise ValueError(message("numpy.put", f"unknown mode {mode!r}."))
+    a, ind, v = (array_argument("put", x) for x in (a, ind, v))
+    updates.check_lossless(a, v, "numpy.put")
+    return _put(a, ind, v, mode)
+
+
+@one_program(static=("mode",))
+def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
+    if not ind.aval.size or not v.aval.size:
+        return a
+    values = convert.convert_element_type(_cycled(v, ind.aval.size), a.dtype)
+    ind = shaping.ravel(ind)
+    if mode == "wrap":
+        ind = arithmetic.remainder(ind, a.aval.size)
+    flat = shaping.ravel(a).at[ind].set(values, mode="clip")
+    return shape.reshape(flat, a.aval.shape)
+
+
+def _cycled(values: Any, size: int) -> Any:
+    """Values as one dimension, cut or repeated to a size."""
+    return shaping.resize(values, (size,))
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """`arr` with the elements where `mask` holds replaced, one after another; a new array.
+
+    Args:
+        arr: the array.
+        mask: as many elements as the array has.
+        vals: the elements, repeated as often as needed.
+        inplace: must be false.
+
+    Shapes:     arr: T[s], mask: U[s], vals: T[m] -> T[s].
+    Source:     mirrors jax.numpy.place (0.10).
+
+    Raises:
+        ValueError: `inplace` is true, the sizes differ, or there are no values.
+    """
+    _refuse_inplace("place", inplace)
+    arr, mask, vals = (array_argument("place", x) for x in (arr, mask, vals))
+    if arr.aval.size != mask.aval.size or not vals.aval.size:
         raise ValueError(
             message(
-                "numpy.put_along_axis",
-                "arrays cannot be written in place.",
-                fix="inplace=False, and use the result",
+                "numpy.place",
+                "needs a mask of the array's size, and values.",
+                got={"arr": arr.aval, "mask": mask.aval, "vals": vals.aval},
             )
         )
-    flat = axis is None
-    dims = aval_of(arr).shape
-    work = shaping.ravel(arr) if flat else arr
-    axis = arguments.canonicalize_axis(0 if axis is None else axis, aval_of(work).ndim, "numpy.put_along_axis")
-    rank = aval_of(work).ndim
-    index: list[Any] = []
-    for d, n in enumerate(aval_of(work).shape):
-        if d == axis:
-            index.append(indices)
-        else:
-            grid = np.arange(n, dtype=np.int32)
-            index.append(grid.reshape([-1 if i == d else 1 for i in range(rank)]))
-    out = work.at[tuple(index)].set(values, mode=mode)
-    return out.reshape(dims) if flat else out
+    updates.check_lossless(arr, vals, "numpy.place")
+    return _placed(arr, mask, vals)
+
+
+@one_program()
+def _placed(arr: Any, mask: Any, vals: Any) -> Any:
+    mask = shaping.ravel(logic.not_equal(mask, 0))
+    vals = convert.convert_element_type(shaping.ravel(vals), arr.dtype)
+    rank = cumulative.cumsum(convert.convert_element_type(mask, _INT32)) - 1
+    new = vals[arithmetic.remainder(rank, vals.aval.size)]
+    return shape.reshape(where(mask, new, shaping.ravel(arr)), arr.aval.shape)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """`a` with its main diagonal replaced; a new array.
+
+    Args:
+        a: an array of two dimensions, or of more that are equal.
+        val: the elements, repeated as often as needed.
+        wrap: must be false.
+        inplace: must be false.
+
+    Shapes:     a: T[s], val: T[m] -> T[s].
+    Source:     mirrors jax.numpy.fill_diagonal (0.10).
+
+    Raises:
+        NotImplementedError: `inplace` or `wrap` is true.
+        ValueError: the shape has no diagonal.
+    """
+    _refuse_inplace("fill_diagonal", inplace, NotImplementedError)
+    if wrap:
+        raise NotImplementedError(message("numpy.fill_diagonal", "wrap is not understood."))
+    a = array_argument("fill_diagonal", a)
+    dims = a.aval.shape
+    if len(dims) < 2 or (len(dims) > 2 and len(set(dims)) > 1):
+        raise ValueError(
+            message(
+                "numpy.fill_diagonal",
+                "needs two dimensions, or more that are equal.",
+                got=str(a.aval),
+            )
+        )
+    updates.check_lossless(a, val, "numpy.fill_diagonal")
+    return _with_diagonal(a, array_argument("fill_diagonal", val))
+
+
+@one_program()
+def _with_diagonal(a: Any, val: Any) -> Any:
+    places = np.arange(min(a.aval.shape), dtype=np.int32)
+    values = convert.convert_element_type(_cycled(val, places.size), a.dtype)
+    return a.at[(places,) * a.aval.ndim].set(values, unique_indices=True)
 
 
 def compress(
-    condition: Any, a: Any, axis: int | None = None, *, size: int | None = None,
-    fill_value: Any = 0, out: None = None,
-) -> Any:
-    """The elements along `axis` where a condition holds.  Mirrors jax.numpy.compress (0.10)."""
-    check_arraylike("compress", condition, a)
-    if axis is None:
-        a, axis = shaping.ravel(a), 0
-    a = a if hasattr(a, "aval") else shape.copy(a)
-    moved = shaping.moveaxis(a, axis, 0)
-    (places,) = nonzero(condition, size=size, fill_value=aval_of(moved).shape[0])
-    picked = moved.at[places].get(mode="fill", fill_value=fill_value)
-    return shaping.moveaxis(picked, 0, axis)
-
-
-def extract(
-    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
-) -> Any:
-    """The elements where a condition holds.  Mirrors jax.numpy.extract (0.10)."""
-    return compress(
-        shaping.ravel(condition), shaping.ravel(arr), 0, size=size, fill_value=fill_value
-    )
-
-
-def sort(
+    condition: Any,
     a: Any,
-    axis: int | None = -1,
+    axis: int | None = None,
     *,
-    kind: Any = None,
-    order: Any = None,
-    stable: bool = True,
-    descending: bool = False,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
 ) -> Any:
-    """`a` sorted along `axis`, or as one dimension; NaNs come last.
-
-    Source: mirrors jax.numpy.sort (0.10).
-    """
-    check_arraylike("sort", a)
-    _refuse_order("sort", order)
-    if axis is None:
-        a, axis = shaping.ravel(a), 0
-    axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, "numpy.sort")
-    out = sorting.sort(a, dimension=axis, is_stable=stable)
-    return shape.rev(out, (axis,)) if descending else out
-
-
-def _refuse_order(name: str, order: Any) -> None:
-    if order is not None:
-        raise ValueError(
-            message(f"numpy.{name}", "arrays have no fields to order by.", got=f"order={order!r}")
-        )
-
-
-def argsort(
-    a: Any,
-    axis: int | None = -1,
-    *,
-    kind: Any = None,
-    order: Any = None,
-    stable: bool = True,
-    descending: bool = False,
-) -> Any:
-    """The positions that sort `a` along `axis`.  Mirrors jax.numpy.argsort (0.10)."""
-    check_arraylike("argsort", a)
-    _refuse_order("argsort", order)
-    if axis is None:
-        a, axis = shaping.ravel(a), 0
-    axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, "numpy.argsort")
-    dims = aval_of(a).shape
-    places = creation.broadcasted_iota(_int_dtype(), dims, axis)
-    if not descending:
-        return sorting.sort((a, places), dimension=axis, is_stable=stable, num_keys=1)[1]
-    # Reversed before and after, equal elements keep their order.
-    pair = (shape.rev(a, (axis,)), shape.rev(places, (axis,)))
-    ordered = sorting.sort(pair, dimension=axis, is_stable=stable, num_keys=1)[1]
-    return shape.rev(ordered, (axis,))
-
-
-def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The positions that sort by several keys, the last first.  Mirrors jax.numpy.lexsort."""
-    arrays = list(keys)
-    if not arrays:
-        raise TypeError(message("numpy.lexsort", "needs at least one key."))
-    check_arraylike("lexsort", *arrays)
-    if aval_of(arrays[0]).ndim == 0:
-        return creation.full((), 0, _int_dtype())
-    axis = arguments.canonicalize_axis(axis, aval_of(arrays[0]).ndim, "numpy.lexsort")
-    places = creation.broadcasted_iota(_int_dtype(), aval_of(arrays[0]).shape, axis)
-    operands = (*arrays[::-1], places)
-    return sorting.sort(operands, dimension=axis, num_keys=len(arrays))[-1]
-
-
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
-    """`a` with the `kth` smallest element in its place.  Mirrors jax.numpy.partition (0.10)."""
-    _check_kth("partition", a, kth, axis)
-    return sort(a, axis)
-
-
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
-    """The positions that partition `a`.  Mirrors jax.numpy.argpartition (0.10)."""
-    _check_kth("argpartition", a, kth, axis)
-    return argsort(a, axis)
-
-
-def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
-    check_arraylike(name, a)
-    axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, f"numpy.{name}")
-    arguments.canonicalize_axis(kth, aval_of(a).shape[axis], f"numpy.{name} kth")
-
-
-def searchsorted(
-    a: Any,
-    v: Any,
-    side: str = "left",
-    sorter: Any = None,
-    *,
-    method: str = "scan",
-) -> Any:
-    """Where elements of `v` would be inserted into the sorted vector `a`.
+    """The elements along `axis` where a condition holds.
 
     Args:
-        a: a sorted vector.
-        v: what to insert.
-        side: before ("left") or after ("right") equal elements.
-        sorter: positions that sort `a`.
-        method: accepted for compatibility; the search compares all pairs.
+        condition: a vector, at most as long as the dimension.
+        a: the array.
+        axis: the dimension; None for `a` as one dimension.
+        size: how many elements to return; needed where the condition is traced.
+        fill_value: what stands for missing ones.
+        out: nothing; NumPy has it.
 
-    Source: mirrors jax.numpy.searchsorted (0.10).
+    Source:     mirrors jax.numpy.compress (0.10).
 
     Raises:
-        ValueError: the side is not known, or `a` is no vector.
+        ConcretizationTypeError: the condition is traced and `size` is not given.
+        ValueError: the condition is no vector, or too long.
     """
-    check_arraylike("searchsorted", a, v)
-    if side not in ("left", "right"):
+    check_out("compress", out)
+    condition, a = array_argument("compress", condition), array_argument("compress", a)
+    if axis is None:
+        a, axis = shaping.ravel(a), 0
+    axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.compress")
+    length = a.aval.shape[axis]
+    if condition.aval.ndim != 1 or condition.aval.size > length:
         raise ValueError(
-            message("numpy.searchsorted", f"unknown side {side!r}.", expected="'left' or 'right'")
+            message(
+                "numpy.compress",
+                "the condition must be a vector, at most as long as the dimension.",
+                got={"condition": condition.aval, "a": a.aval},
+            )
         )
-    if aval_of(a).ndim != 1:
-        raise ValueError(
-            message("numpy.searchsorted", "a must be a vector.", got=str(aval_of(a)))
-        )
-    a, v = promote_dtypes("searchsorted", a, v)
-    if sorter is not None:
-        a = shaping.slicing_take(a, sorter, 0)
-    size = aval_of(a).shape[0]
-    dims = aval_of(v).shape
-    wide_a = shape.broadcast_in_dim(a, (*dims, size), (len(dims),))
-    wide_v = shape.broadcast_in_dim(v, (*dims, size), tuple(range(len(dims))))
-    compare = (binary.lt_to_p if side == "left" else binary.le_to_p).bind
-    before = compare(*_one_zero(wide_a, wide_v)) if _is_float(a) else (
-        binary.lt(wide_a, wide_v) if side == "left" else binary.le(wide_a, wide_v)
-    )
-    return convert.convert_element_type(before, _int_dtype()).sum(-1, dtype=_int_dtype())
+    (places,) = nonzero(condition, size=size, fill_value=length)
+    return take(a, places, axis, mode="fill", fill_value=fill_value)
 
 
-def _is_float(x: Any) -> bool:
-    return dtypes.issubdtype(aval_of(x).dtype, np.floating)
-
-
-def _one_zero(*arrays: Any) -> list[Any]:
-    """Floats with -0 as 0 and every NaN positive, so that their total order is the usual one."""
-    out = []
-    for x in arrays:
-        zero = np.zeros((), aval_of(x).dtype)[()]
-        x = where(x == zero, zero, x)
-        out.append(where(x != x, np.asarray(np.nan, aval_of(x).dtype)[()], x))
-    return out
-
-
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """The number of the bin that each element falls into.  Mirrors jax.numpy.digitize (0.10)."""
-    check_arraylike("digitize", x, bins)
-    bins = bins if hasattr(bins, "aval") else shape.copy(bins)
-    if aval_of(bins).ndim != 1:
-        raise ValueError(message("numpy.digitize", "bins must be a vector.", got=str(aval_of(bins))))
-    if aval_of(bins).shape[0] == 0:
-        return creation.full(aval_of(x).shape, 0, _INT32)
-    side = "right" if not right else "left"
-    increasing = bins[-1] >= bins[0]
-    up = searchsorted(bins, x, side)
-    down = aval_of(bins).shape[0] - searchsorted(bins[::-1], x, "left" if side == "right" else "right")
-    return where(increasing, up, down)
-
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The elements where a condition holds.  Mirrors jax.numpy.extract (0.10)."""
+    flat = shaping.ravel(condition)
+    return compress(flat, shaping.ravel(arr), 0, size=size, fill_value=fill_value)

@@ -12,21 +12,27 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, binary, creation, shape, slicing
+from minijax.lax import arguments, binary, choice, convert, cumulative, shape, slicing, unary
+from minijax.lax.creation import full
+from minijax.numpy.creation import asarray
+from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
 
+_INT32 = np.dtype(np.int32)
 
-def check_arraylike(name: str, *args: Any) -> None:
-    """Refuses arguments of the public function `name` that are no arrays and no numbers.
+
+def array_argument(name: str, x: Any) -> Any:
+    """An argument of the public function `name` as an array of ours.
 
     Raises:
-        TypeError: one is not.
+        TypeError: it is no array and no number.
     """
-    for x in args:
-        check_array(name, x)
+    x = check_array(name, x)
+    return x if hasattr(x, "aval") else asarray(x)
 
 
 def canonical_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
@@ -44,13 +50,11 @@ def shape_argument(x: Any, dims: Any, name: str) -> Shape:
     if isinstance(dims, (int, np.integer)) or not np.iterable(dims):
         dims = (dims,)
     try:
-        sizes = tuple(operator.index(d) for d in dims)
+        sizes = tuple(map(operator.index, dims))
     except ConcretizationTypeError:
         raise
     except TypeError:
-        raise TypeError(
-            message(name, "the shape must hold integers.", got=repr(dims))
-        ) from None
+        raise TypeError(message(name, "the shape must hold integers.", got=repr(dims))) from None
     if -1 not in sizes:
         return sizes
     size = aval_of(x).size
@@ -68,18 +72,21 @@ def shape_argument(x: Any, dims: Any, name: str) -> Shape:
 
 
 def reshape(
-    a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
 ) -> Any:
     """`a` in another shape of as many elements; one dimension may be -1.
 
-    Shapes: a: T[s] -> T[shape].
-    Source: mirrors jax.numpy.reshape (0.10).
+    Shapes:     a: T[s] -> T[shape].
+    Derivative: transposes to a reshape back.
+    Lowers to:  stablehlo.reshape, after stablehlo.transpose for order "F".
+    Source:     mirrors jax.numpy.reshape (0.10).
 
     Raises:
         TypeError: the sizes do not fit.
         NotImplementedError: the order is "A".
+        ValueError: the order is not known.
     """
-    check_arraylike("reshape", a)
+    a = check_array("reshape", a)
     return reshape_array(a, shape_argument(a, shape, "numpy.reshape"), order)
 
 
@@ -89,7 +96,7 @@ def reshape_array(a: Any, dims: Shape, order: str = "C") -> Any:
         return shape.reshape(a, dims)
     if order == "F":
         rank = aval_of(a).ndim
-        turned = shape.reshape(shape.transpose(a, range(rank)[::-1]), dims[::-1])
+        turned = shape.reshape(a, dims[::-1], range(rank)[::-1])
         return shape.transpose(turned, range(len(dims))[::-1])
     if order == "A":
         raise NotImplementedError(
@@ -99,26 +106,37 @@ def reshape_array(a: Any, dims: Shape, order: str = "C") -> Any:
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """`a` as one dimension.  Mirrors jax.numpy.ravel (0.10)."""
-    check_arraylike("ravel", a)
-    return reshape_array(a, (aval_of(a).size,), order)
+    """`a` as one dimension.
+
+    Shapes:     a: T[s] -> T[prod(s)].
+    Source:     mirrors jax.numpy.ravel (0.10).
+    """
+    a = array_argument("ravel", a)
+    return reshape_array(a, (a.aval.size,), order)
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     """`a` with its dimensions permuted; reversed without `axes`.
 
-    Shapes: a: T[s] -> T[s[axes]].
-    Source: mirrors jax.numpy.transpose (0.10).
+    Shapes:     a: T[s] -> T[s[axes]].
+    Derivative: transposes to the inverse permutation.
+    Lowers to:  stablehlo.transpose.
+    Source:     mirrors jax.numpy.transpose (0.10).
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
+        TypeError: `axes` is no permutation.
     """
-    check_arraylike("transpose", a)
-    rank = aval_of(a).ndim
-    order = tuple(range(rank))[::-1] if axes is None else canonical_axes(
-        "numpy.transpose", tuple(axes), rank
-    )
-    return shape.transpose(a, order)
+    a = array_argument("transpose", a)
+    rank = a.aval.ndim
+    if axes is None:
+        return shape.transpose(a, range(rank)[::-1])
+    return shape.transpose(a, canonical_axes("numpy.transpose", tuple(axes), rank))
 
 
-permute_dims = transpose
+def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
+    """`a` with its dimensions permuted.  Mirrors jax.numpy.permute_dims (0.10)."""
+    return transpose(a, axes)
 
 
 def matrix_transpose(x: Any, /) -> Any:
@@ -127,33 +145,35 @@ def matrix_transpose(x: Any, /) -> Any:
     Raises:
         ValueError: `x` has fewer than two dimensions.
     """
-    check_arraylike("matrix_transpose", x)
-    rank = aval_of(x).ndim
-    if rank < 2:
+    x = array_argument("matrix_transpose", x)
+    if x.aval.ndim < 2:
         raise ValueError(
-            message("numpy.matrix_transpose", "needs two dimensions.", got=str(aval_of(x)))
+            message("numpy.matrix_transpose", "needs two dimensions.", got=str(x.aval))
         )
     return swapaxes(x, -1, -2)
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """`a` with two dimensions exchanged.  Mirrors jax.numpy.swapaxes (0.10)."""
-    check_arraylike("swapaxes", a)
-    order = list(range(aval_of(a).ndim))
+    a = array_argument("swapaxes", a)
+    order = list(range(a.aval.ndim))
     i = arguments.canonicalize_axis(axis1, len(order), "numpy.swapaxes")
     j = arguments.canonicalize_axis(axis2, len(order), "numpy.swapaxes")
     order[i], order[j] = order[j], order[i]
     return shape.transpose(a, order)
 
 
+@one_program(static=("source", "destination"))
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """`a` with dimensions moved to other places.  Mirrors jax.numpy.moveaxis (0.10).
+    """`a` with dimensions moved to other places; the others keep their order.
+
+    Source:     mirrors jax.numpy.moveaxis (0.10).
 
     Raises:
         ValueError: there are not as many destinations as sources.
     """
-    check_arraylike("moveaxis", a)
-    rank = aval_of(a).ndim
+    a = array_argument("moveaxis", a)
+    rank = a.aval.ndim
     sources = canonical_axes("numpy.moveaxis", source, rank)
     targets = canonical_axes("numpy.moveaxis", destination, rank)
     if len(sources) != len(targets):
@@ -171,9 +191,13 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """`a` with one dimension moved before `start`.  Mirrors jax.numpy.rollaxis (0.10)."""
-    check_arraylike("rollaxis", a)
-    rank = aval_of(a).ndim
+    """`a` with one dimension moved before `start`.  Mirrors jax.numpy.rollaxis (0.10).
+
+    Raises:
+        ValueError: axis or start is out of range.
+    """
+    a = array_argument("rollaxis", a)
+    rank = a.aval.ndim
     axis = arguments.canonicalize_axis(axis, rank, "numpy.rollaxis")
     if not -rank <= start <= rank:
         raise ValueError(message("numpy.rollaxis", "start is out of range.", got=str(start)))
@@ -182,36 +206,47 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
-    """`a` with new dimensions of size 1 at `axis`.  Mirrors jax.numpy.expand_dims (0.10)."""
-    check_arraylike("expand_dims", a)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return shape.expand_dims(a, tuple(axes))
+    """`a` with new dimensions of size 1 at `axis`.
+
+    Shapes:     a: T[s] -> T[s with ones at axis].
+    Lowers to:  stablehlo.broadcast_in_dim.
+    Source:     mirrors jax.numpy.expand_dims (0.10).
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
+    """
+    a = array_argument("expand_dims", a)
+    return shape.expand_dims(a, axis if isinstance(axis, (tuple, list)) else (axis,))
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
     """`a` without dimensions of size 1: all of them, or those at `axis`.
 
-    Source: mirrors jax.numpy.squeeze (0.10).
+    Shapes:     a: T[s] -> T[s without axis].
+    Source:     mirrors jax.numpy.squeeze (0.10).
 
     Raises:
         ValueError: a dimension to drop has another size.
     """
-    check_arraylike("squeeze", a)
-    dims = aval_of(a).shape
+    a = array_argument("squeeze", a)
+    dims = a.aval.shape
     if axis is None:
-        axis = tuple(i for i, n in enumerate(dims) if n == 1)
-    axes = canonical_axes("numpy.squeeze", axis, len(dims))
-    return shape.squeeze(a, axes) if axes else a
+        return shape.squeeze(a, [i for i, n in enumerate(dims) if n == 1])
+    return shape.squeeze(a, canonical_axes("numpy.squeeze", axis, len(dims)))
 
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
-    """`array` repeated to a shape.  Mirrors jax.numpy.broadcast_to (0.10).
+    """`array` repeated to a shape.
+
+    Shapes:     array: T[s] -> T[shape], where s, aligned at the end, is equal to it or 1.
+    Derivative: transposes to a sum.
+    Source:     mirrors jax.numpy.broadcast_to (0.10).
 
     Raises:
         ValueError: the shapes do not fit.
     """
-    check_arraylike("broadcast_to", array)
-    return broadcast_array(array, canonicalize_shape(shape, "numpy.broadcast_to"))
+    dims = canonicalize_shape(shape, "numpy.broadcast_to")
+    return broadcast_array(array_argument("broadcast_to", array), dims)
 
 
 def broadcast_array(array: Any, dims: Shape) -> Any:
@@ -228,68 +263,73 @@ def broadcast_array(array: Any, dims: Shape) -> Any:
                 got={"array": aval_of(array), "shape": dims},
             )
         )
-    return shape.broadcast_in_dim(array, dims, tuple(range(lead, len(dims))))
+    return shape.broadcast_in_dim(array, dims, range(lead, len(dims)))
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
-    """Arrays repeated to their common shape.  Mirrors jax.numpy.broadcast_arrays (0.10)."""
-    check_arraylike("broadcast_arrays", *args)
-    dims = broadcast_shapes(*(aval_of(x).shape for x in args))
-    return [broadcast_array(x, dims) for x in args]
+    """Arrays repeated to their common shape.  Mirrors jax.numpy.broadcast_arrays (0.10).
+
+    Raises:
+        ValueError: there is none.
+    """
+    arrays = [array_argument("broadcast_arrays", x) for x in args]
+    dims = broadcast_shapes(*(x.aval.shape for x in arrays))
+    return [broadcast_array(x, dims) for x in arrays]
 
 
-def broadcast_shapes(*shapes: Sequence[int] | int) -> Shape:
+def broadcast_shapes(*shapes: Any) -> Shape:
     """The common shape of arrays of some shapes.  Mirrors jax.numpy.broadcast_shapes (0.10).
 
     Raises:
         ValueError: there is none.
     """
-    return shape.broadcast_shapes(
-        *((s,) if isinstance(s, (int, np.integer)) else tuple(s) for s in shapes)
-    ) if shapes else ()
+    return shape.broadcast_shapes(*shapes)
 
 
-def _at_least(rank: int, name: str, arrays: Sequence[Any]) -> Any:
-    check_arraylike(name, *arrays)
+def _at_least(name: str, rank: int, arrays: Sequence[Any]) -> Any:
     made = []
     for x in arrays:
-        own = aval_of(x).ndim
+        array = array_argument(name, x)
+        own = array.aval.ndim
         if own >= rank:
-            made.append(x if hasattr(x, "aval") else shape.copy(x))
-        elif rank == 3 and own == 2:
-            made.append(shape.expand_dims(x, (2,)))
-        elif rank == 3 and own == 1:
-            made.append(shape.expand_dims(x, (0, 2)))
+            made.append(array)
+        elif rank == 3 and own:
+            made.append(shape.expand_dims(array, (2,) if own == 2 else (0, 2)))
         else:
-            made.append(shape.expand_dims(x, tuple(range(rank - own))))
+            made.append(shape.expand_dims(array, range(rank - own)))
     return made[0] if len(made) == 1 else made
 
 
 def atleast_1d(*arys: Any) -> Any:
     """Arrays with one dimension at least.  Mirrors jax.numpy.atleast_1d (0.10)."""
-    return _at_least(1, "atleast_1d", arys)
+    return _at_least("atleast_1d", 1, arys)
 
 
 def atleast_2d(*arys: Any) -> Any:
     """Arrays with two dimensions at least.  Mirrors jax.numpy.atleast_2d (0.10)."""
-    return _at_least(2, "atleast_2d", arys)
+    return _at_least("atleast_2d", 2, arys)
 
 
 def atleast_3d(*arys: Any) -> Any:
     """Arrays with three dimensions at least.  Mirrors jax.numpy.atleast_3d (0.10)."""
-    return _at_least(3, "atleast_3d", arys)
+    return _at_least("atleast_3d", 3, arys)
 
 
+@one_program(static=("axis",))
 def flip(m: Any, axis: Any = None) -> Any:
     """`m` in reverse order along `axis`, or along all dimensions.
 
-    Source: mirrors jax.numpy.flip (0.10).
+    Shapes:     m: T[s] -> T[s].
+    Lowers to:  stablehlo.reverse.
+    Source:     mirrors jax.numpy.flip (0.10).
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
     """
-    check_arraylike("flip", m)
-    rank = aval_of(m).ndim
-    return shape.rev(m, tuple(range(rank)) if axis is None else canonical_axes(
-        "numpy.flip", axis, rank
-    ))
+    m = array_argument("flip", m)
+    rank = m.aval.ndim
+    axes = range(rank) if axis is None else canonical_axes("numpy.flip", axis, rank)
+    return shape.rev(m, axes)
 
 
 def fliplr(m: Any) -> Any:
@@ -302,62 +342,82 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
+@one_program(static=("k", "axes"))
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """`m` turned by `k` quarter turns in the plane of `axes`.  Mirrors jax.numpy.rot90 (0.10).
+    """`m` turned by `k` quarter turns in the plane of `axes`.
+
+    Source:     mirrors jax.numpy.rot90 (0.10).
 
     Raises:
-        ValueError: the axes are the same.
+        ValueError: the axes are the same, or out of range.
     """
-    check_arraylike("rot90", m)
-    first, second = canonical_axes("numpy.rot90", tuple(axes), aval_of(m).ndim)
-    k %= 4
-    if k == 0:
+    m = array_argument("rot90", m)
+    first, second = canonical_axes("numpy.rot90", tuple(axes), m.aval.ndim)
+    turns = k % 4
+    if turns == 0:
         return m
-    if k == 2:
+    if turns == 2:
         return flip(m, (first, second))
-    if k == 1:
+    if turns == 1:
         return swapaxes(flip(m, second), first, second)
     return flip(swapaxes(m, first, second), second)
 
 
+@one_program(static=("axis",))
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """`a` shifted round along `axis`, or as if it were one dimension.
 
-    Source: mirrors jax.numpy.roll (0.10).
+    Args:
+        a: the array.
+        shift: by how many places, one number or one for each axis; may be traced.
+        axis: one dimension or several.
+
+    Shapes:     a: T[s] -> T[s].
+    Source:     mirrors jax.numpy.roll (0.10).
 
     Raises:
-        ValueError: shifts and axes are not equally many.
+        ValueError: shifts and axes are not equally many, or an axis is out of range.
+        TypeError: a shift is no integer.
     """
-    check_arraylike("roll", a)
-    dims = aval_of(a).shape
+    a = array_argument("roll", a)
+    dims = a.aval.shape
     if axis is None:
         return reshape_array(roll(ravel(a), shift, 0), dims)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    shifts = shift if isinstance(shift, (tuple, list)) else [shift] * len(axes)
-    if np.ndim(shifts) and len(shifts) != len(axes):
-        if len(axes) == 1:
-            axes = tuple(axes) * len(shifts)
-        else:
-            raise ValueError(
-                message(
-                    "numpy.roll",
-                    "shift and axis must be equally many.",
-                    got={"shift": shift, "axis": axis},
-                )
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    if isinstance(shift, (tuple, list)):
+        shifts = list(shift)
+    elif aval_of(shift).ndim:
+        shifts = [shift[i] for i in range(shift.shape[0])]
+    else:
+        shifts = [shift]
+    count = max(len(shifts), len(axes))
+    if not {len(shifts), len(axes)} <= {1, count}:
+        raise ValueError(
+            message(
+                "numpy.roll",
+                "shift and axis must be equally many.",
+                got=f"{len(shifts)} shifts, {len(axes)} axes",
             )
-    for step, dim in zip(shifts, axes, strict=True):
-        a = _rolled(a, step, arguments.canonicalize_axis(dim, len(dims), "numpy.roll"))
+        )
+    for i in range(count):
+        dim = arguments.canonicalize_axis(axes[i % len(axes)], len(dims), "numpy.roll")
+        a = _rolled(a, shifts[i % len(shifts)], dim)
     return a
 
 
 def _rolled(a: Any, shift: Any, axis: int) -> Any:
     size = aval_of(a).shape[axis]
+    if not dtypes.issubdtype(aval_of(shift).dtype, np.integer):
+        raise TypeError(message("numpy.roll", "shifts must be integers.", got=str(shift)))
     if size == 0:
         return a
-    if isinstance(shift, Tracer) or hasattr(shift, "aval"):
-        offset = binary.rem(shift, np.asarray(size, aval_of(shift).dtype)[()])
-        start = binary.sub(np.asarray(size, aval_of(shift).dtype)[()], offset)
-        doubled = shape.concatenate([a, a, a], axis)
+    if hasattr(shift, "aval"):
+        # From 1 to 2 * size - 1 places behind the start of the first copy.
+        shift = binary.rem(convert.convert_element_type(shift, _INT32), np.int32(size))
+        start = choice.select_n(
+            binary.lt(np.int32(0), shift), unary.neg(shift), binary.sub(np.int32(size), shift)
+        )
+        doubled = shape.concatenate([a, a], axis)
         return slicing.dynamic_slice_in_dim(doubled, start, size, axis)
     start = -int(shift) % size
     if start == 0:
@@ -371,17 +431,26 @@ def _rolled(a: Any, shift: Any, axis: int) -> Any:
     )
 
 
+@one_program(static=("reps",))
 def tile(A: Any, reps: Any) -> Any:  # noqa: N803  NumPy's name
-    """`A` repeated whole `reps` times along each dimension.  Mirrors jax.numpy.tile (0.10)."""
-    check_arraylike("tile", A)
+    """`A` repeated whole `reps` times along each dimension.
+
+    Shapes:     A: T[s] -> T[s * reps], where the shorter of both is filled up with ones in front.
+    Source:     mirrors jax.numpy.tile (0.10).
+
+    Raises:
+        TypeError: a number of repeats is no integer, or negative.
+    """
+    A = array_argument("tile", A)  # noqa: N806  as above
     counts = canonicalize_shape(reps, "numpy.tile reps")
-    dims = aval_of(A).shape
+    dims = A.aval.shape
     rank = max(len(counts), len(dims))
     counts = (1,) * (rank - len(counts)) + counts
     dims = (1,) * (rank - len(dims)) + dims
-    spread = [n for pair in zip([1] * rank, dims, strict=True) for n in pair]
+    # Each dimension n becomes (1, n), which is repeated to (count, n).
     wide = [n for pair in zip(counts, dims, strict=True) for n in pair]
-    split = broadcast_array(shape.reshape(A, tuple(spread)), tuple(wide))
+    places = [2 * d + 1 for d in range(rank - A.aval.ndim, rank)]
+    split = shape.broadcast_in_dim(A, tuple(wide), places)
     return shape.reshape(split, tuple(c * n for c, n in zip(counts, dims, strict=True)))
 
 
@@ -399,22 +468,56 @@ def repeat(
         a: the array.
         repeats: how often, one number or one for each position.
         axis: the dimension.
-        total_repeat_length: the size of the result; needed where `repeats` is traced.
+        total_repeat_length: the size of the result; needed where `repeats` is traced.  What is
+            missing is filled up with the last element.
+        out_sharding: of the result.
 
-    Source: mirrors jax.numpy.repeat (0.10).
+    Source:     mirrors jax.numpy.repeat (0.10).
 
     Raises:
-        TypeError: `repeats` is traced and `total_repeat_length` is not given.
+        ConcretizationTypeError: `repeats` is traced and `total_repeat_length` is not given.
+        TypeError: repeats are no integers.
         ValueError: there are not as many repeats as positions.
     """
-    check_arraylike("repeat", a)
+    a = array_argument("repeat", a)
     if axis is None:
         a, axis = ravel(a), 0
-    axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, "numpy.repeat")
-    size = aval_of(a).shape[axis]
-    if isinstance(repeats, Tracer) and repeats.concrete() is None:
-        return _repeat_traced(a, repeats, axis, size, total_repeat_length)
-    counts = np.atleast_1d(np.asarray(repeats))
+    axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.repeat")
+    size = a.aval.shape[axis]
+    known = repeats.concrete() if isinstance(repeats, Tracer) else repeats
+    if known is None:
+        if total_repeat_length is None:
+            raise ConcretizationTypeError(
+                message(
+                    "numpy.repeat",
+                    "the number of repeats is traced, so the shape of the result is unknown.",
+                    got=str(repeats.aval),
+                    fix="give total_repeat_length",
+                )
+            )
+        check_repeats(aval_of(repeats), size)
+        return _repeated_to(a, repeats, axis, total_repeat_length)
+    counts = np.asarray(known)
+    check_repeats(counts, size)
+    if counts.size == 1 and total_repeat_length is None:
+        return _repeated_equally(a, int(counts.reshape(())), axis)
+    positions = np.repeat(np.arange(size, dtype=np.int32), counts.ravel())
+    if total_repeat_length is not None:
+        missing = max(total_repeat_length - positions.size, 0)
+        last = np.full(missing, size - 1, np.int32)
+        positions = np.concatenate([positions, last])[:total_repeat_length]
+    return slicing_take(a, positions, axis)
+
+
+def check_repeats(counts: Any, size: int) -> None:
+    """Refuses numbers of repeats that are no integers, or do not fit `size` positions.
+
+    Raises:
+        TypeError: they are no integers.
+        ValueError: there are too few or too many.
+    """
+    if not dtypes.issubdtype(counts.dtype, np.integer):
+        raise TypeError(message("numpy.repeat", "repeats must be integers.", got=str(counts.dtype)))
     if counts.size not in (1, size):
         raise ValueError(
             message(
@@ -423,82 +526,47 @@ def repeat(
                 got=f"{counts.size} numbers for {size} positions",
             )
         )
-    if counts.size == 1 and total_repeat_length is None:
-        wide = shape.expand_dims(a, (axis + 1,))
-        dims = list(aval_of(wide).shape)
-        dims[axis + 1] = int(counts.flat[0])
-        out = broadcast_array(wide, tuple(dims))
-        dims[axis : axis + 2] = [size * int(counts.flat[0])]
-        return shape.reshape(out, tuple(dims))
-    positions = np.repeat(np.arange(size), counts)
-    if total_repeat_length is not None:
-        last = positions[-1:] if positions.size else np.zeros(1, int)
-        missing = max(total_repeat_length - positions.size, 0)
-        positions = np.concatenate([positions, np.repeat(last, missing)])[:total_repeat_length]
-    return slicing_take(a, positions.astype(np.int32), axis)
 
 
-def _repeat_traced(a: Any, repeats: Any, axis: int, size: int, total: int | None) -> Any:
-    if total is None:
-        raise ConcretizationTypeError(
-            message(
-                "numpy.repeat",
-                "the number of repeats is traced, so the shape of the result is unknown.",
-                got=str(repeats.aval),
-                fix="give total_repeat_length",
-            )
-        )
-    from_each = broadcast_array(repeats, (size,))
-    ends = _cumulated(from_each)
-    places = creation.iota(np.dtype(np.int32), total)
-    passed = binary.le(
-        shape.broadcast_in_dim(ends, (total, size), (1,)),
-        shape.broadcast_in_dim(places, (total, size), (0,)),
-    )
-    index = _count(passed)
-    return slicing_take(a, binary.min(index, np.int32(size - 1)), axis)
+@one_program(static=("count", "axis"))
+def _repeated_equally(a: Any, count: int, axis: int) -> Any:
+    dims = aval_of(a).shape
+    wide = canonicalize_shape((*dims[: axis + 1], count, *dims[axis + 1 :]), "numpy.repeat")
+    kept = [d + (d > axis) for d in range(len(dims))]
+    out = shape.broadcast_in_dim(a, wide, kept)
+    return shape.reshape(out, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
 
 
-def _cumulated(x: Any) -> Any:
-    """Running sums of a vector, by one masked matrix."""
-    n = aval_of(x).shape[0]
-    mask = np.tri(n, dtype=np.int32)
-    wide = shape.broadcast_in_dim(x.astype(np.int32), (n, n), (1,))
-    return _sum_last(binary.mul(wide, mask))
-
-
-def _count(mask: Any) -> Any:
-    return _sum_last(mask.astype(np.int32))
-
-
-def _sum_last(x: Any) -> Any:
-    return x.sum(-1)
+def _repeated_to(a: Any, repeats: Any, axis: int, total: int) -> Any:
+    """Repeats known at run time only: the i-th one ends where the first i sum up to."""
+    size = aval_of(a).shape[axis]
+    each = convert.convert_element_type(ravel(repeats), _INT32)
+    ends = cumulative.cumsum(broadcast_array(each, (size,)))
+    passed = full((total,), 0, _INT32).at[ends].add(1)
+    positions = cumulative.cumsum(passed)
+    return slicing_take(a, binary.min(positions, np.int32(size - 1)), axis)
 
 
 def slicing_take(a: Any, positions: Any, axis: int) -> Any:
     """Elements of `a` at positions along one dimension."""
-    index: list[Any] = [slice(None)] * aval_of(a).ndim
-    index[axis] = positions
-    return a[tuple(index)] if hasattr(a, "aval") else shape.copy(a)[tuple(index)]
+    return array_argument("take", a)[(*(slice(None),) * axis, positions)]
 
 
+@one_program(static=("new_shape",))
 def resize(a: Any, new_shape: Any) -> Any:
-    """`a` cut or repeated to fill a shape.  Mirrors jax.numpy.resize (0.10).
+    """`a` cut or repeated to fill a shape.
+
+    Source:     mirrors jax.numpy.resize (0.10).
 
     Raises:
         ValueError: a dimension is negative.
     """
-    check_arraylike("resize", a)
+    a = array_argument("resize", a)
     dims = tuple(map(operator.index, new_shape if np.iterable(new_shape) else (new_shape,)))
     if any(n < 0 for n in dims):
-        raise ValueError(
-            message("numpy.resize", "dimensions must not be negative.", got=str(dims))
-        )
-    flat = ravel(a)
-    size, wanted = aval_of(flat).size, math.prod(dims)
+        raise ValueError(message("numpy.resize", "dimensions must not be negative.", got=str(dims)))
+    size, wanted = a.aval.size, math.prod(dims)
     if size == 0 or wanted == 0:
-        return creation.full(dims, 0, aval_of(a).dtype)
-    copies = -(-wanted // size)
-    if copies > 1:
-        flat = shape.concatenate([flat] * copies, 0)
+        return full(dims, 0, a.aval.dtype)
+    flat = tile(ravel(a), -(-wanted // size))
     return shape.reshape(slicing.slice_in_dim(flat, 0, wanted), dims)

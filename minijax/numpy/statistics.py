@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import binary, power, reduction, shape, unary
 from minijax.lax.convert import convert_element_type, convert_to_type
-from minijax.numpy import contraction, matrices, reductions, selection, shaping
+from minijax.numpy import contraction, matrices, ordering, reductions, selection, shaping
 from minijax.numpy.arithmetic import check_not_complex, is_kind
 from minijax.numpy.elementary import conjugate, real
 from minijax.numpy.joining import concatenate
@@ -282,8 +282,7 @@ def _quantile(
 
 def _quantile_operands(name: str, a: Any, q: Any) -> tuple[Any, Any]:
     a, q = check_array(name, a, "a"), check_array(name, q, "q")
-    dtype, _ = dtypes.lattice_result_type(a, q)
-    dtype = dtypes.to_inexact_dtype(dtype)
+    dtype = dtypes.to_inexact_dtype(aval_of(a).dtype)
     return convert_to_type(a, dtype, weak_type=False), convert_to_type(q, dtype, weak_type=False)
 
 
@@ -324,7 +323,7 @@ def _quantile_of_rows(rows: Any, fractions: Any, method: str, weights: Any, skip
         ordered, places = _inverted_cdf(rows, fractions, weights)
         found = selection.take_along_axis(ordered, places, -1)
     else:
-        ordered = selection.sort(rows, -1)
+        ordered = ordering.sort(rows, -1)
         last = binary.sub(convert_element_type(counts, dtype), 1.0) if skip_nan else float(n - 1)
         position = binary.mul(fractions, last)
         found = _between(ordered, position, method)
@@ -356,7 +355,7 @@ def _inverted_cdf(rows: Any, fractions: Any, weights: Any) -> tuple[Any, Any]:
     if weights is None:
         weights = broadcast_to(np.ones((), aval_of(rows).dtype)[()], aval_of(rows).shape)
     weights = pick(isnan(rows), 0.0, weights)
-    order = selection.argsort(rows, -1)
+    order = ordering.argsort(rows, -1)
     ordered = selection.take_along_axis(rows, order, -1)
     reached = reductions.cumsum(selection.take_along_axis(weights, order, -1), -1)
     rank = aval_of(rows).ndim

@@ -17,9 +17,9 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
-from minijax.lax import binary, choice, gather_numbers, gather_scatter, shape, slicing
+from minijax.lax import binary, choice, convert, gather_numbers, gather_scatter, shape, slicing
 from minijax.numpy import arithmetic, creation, indexing, promotion
-from minijax.numpy.indexing import At, Fixed, New, Picked, Range, Template, Whole
+from minijax.numpy.indexing import At, Fixed, From, New, Picked, Range, Template, Whole, Windows
 from minijax.numpy.one_program import native_program
 from minijax.runtime.array import Array
 
@@ -122,9 +122,32 @@ class IndexUpdateRef:
         ones = creation.ones_like(self.array)
         return IndexUpdateRef(ones, self.index).multiply(values, **options)
 
-    def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
-        """`x` with `func` applied to `x[index]`, once wherever a position is repeated."""
-        return self.set(func(self.get(mode="clip")), **options)
+    def apply(
+        self,
+        func: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """`x` with `func` applied to `x[index]`, again for each time that a position is repeated.
+
+        Differentiable where no position can be repeated: without arrays in the index, or with
+        `unique_indices=True`.
+        """
+        options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
+        x, template, operands = indexing.parse(self.array, self.index, dynamic=False)
+        if unique_indices or not any(aval_of(v).ndim for v in operands):
+            chosen = self.get(mode="clip", wrap_negative_indices=wrap_negative_indices)
+            return self.set(func(chosen), **options._asdict())
+        windows, settings = _windows(x, template, operands, options)
+        if 0 in windows.shape or 0 in aval_of(x).shape:
+            return self.array
+        out = gather_scatter.scatter_apply(
+            x, windows.starts, func, update_shape=windows.shape, **settings
+        )
+        return shape.reshape(out, aval_of(self.array).shape)
 
     def get(
         self,
@@ -155,10 +178,9 @@ class IndexUpdateRef:
             out_sharding,
             wrap_negative_indices,
         )
-        x, template, operands = indexing.parse(
-            self.array, self.index, dynamic=indexing.is_eager()
-        )
+        x, template, operands = indexing.parse(self.array, self.index, dynamic=indexing.is_eager())
         run = _read_program if current.value is eager.EAGER else _read
+        fill_value = static_fill_value(fill_value)
         return run(x, *operands, template=template, options=options, fill_value=fill_value)
 
     def __repr__(self) -> str:
@@ -191,25 +213,25 @@ _read_program = native_program(_read, ("template", "options", "fill_value"))
 def _update(x: Any, index: Any, values: Any, kind: str, options: Options) -> Any:
     if isinstance(values, (list, tuple)):
         values = creation.asarray(values)
-    _check_lossless(x, values, kind)
+    check_lossless(x, values, f"at[...].{kind}")
     if _is_mask_of_equals(x, index, values):
         run = _masked_program if current.value is eager.EAGER else _masked
         return run(x, index, values, kind=kind)
-    dims = aval_of(x).shape
+    aval = aval_of(x)
     x, template, operands = indexing.parse(x, index, dynamic=indexing.is_eager())
     run = _update_program if current.value is eager.EAGER else _updated
     out = run(x, values, *operands, template=template, kind=kind, options=options)
-    return out if aval_of(out).shape == dims else shape.reshape(out, dims)
+    return out if aval_of(out).shape == aval.shape else shape.reshape(out, aval.shape)
 
 
-def _check_lossless(x: Any, values: Any, kind: str) -> None:
-    """Warns where the values lose something by becoming of the array's dtype."""
+def check_lossless(x: Any, values: Any, name: str) -> None:
+    """Warns where values lose something by becoming of the dtype of `x`."""
     own, given = aval_of(x), aval_of(values)
     if own.dtype == given.dtype or dtypes.lattice_result_type(own, given)[0] == own.dtype:
         return
     warnings.warn(
         message(
-            f"at[...].{kind}",
+            name,
             "the values are converted to the array's dtype, which loses something.",
             got={"array": own, "values": given},
             fix="convert them with astype",
@@ -217,6 +239,12 @@ def _check_lossless(x: Any, values: Any, kind: str) -> None:
         FutureWarning,
         stacklevel=4,
     )
+
+
+def static_fill_value(value: Any) -> Any:
+    """A fill value as part of a signature: NaN, which no signature would equal, is the default."""
+    is_nan = value is not None and value != value  # noqa: PLR0124  only NaN differs from itself
+    return None if is_nan else value
 
 
 def _as_dtype_of(values: Any, x: Any) -> Any:
@@ -254,16 +282,17 @@ def _updated(
         type(entry) is not Picked and (type(entry) is not Range or entry.step == 1)
         for entry in template.entries
     ):
-        return _write_box(x, values, template, operands, kind)
-    return _scatter(x, values, template, operands, kind, options)
+        out = _write_box(x, values, template, operands, kind)
+    else:
+        out = _scatter(x, values, template, operands, kind, options)
+    aval = aval_of(x)
+    return out if aval_of(out) is aval else convert.convert_to_type(out, aval.dtype, aval.weak_type)
 
 
 _update_program = native_program(_updated, ("template", "kind", "options"))
 
 
-def _fitted(
-    values: Any, selected: Shape, made: Shape, target: Shape, places: Sequence[int]
-) -> Any:
+def _fitted(values: Any, selected: Shape, made: Shape, target: Shape, places: Sequence[int]) -> Any:
     """Values for a selection, repeated to another shape.
 
     Args:
@@ -296,9 +325,7 @@ def _fitted(
     return shape.broadcast_in_dim(values, target, places[missing:])
 
 
-def _write_box(
-    x: Any, values: Any, template: Template, operands: Sequence[Any], kind: str
-) -> Any:
+def _write_box(x: Any, values: Any, template: Template, operands: Sequence[Any], kind: str) -> Any:
     """Writes a box that is known to be in range."""
     starts: list[Any] = []
     sizes: list[int] = []
@@ -308,17 +335,17 @@ def _write_box(
         if type(entry) is New:
             continue
         size = next(dims)
-        if type(entry) in (Fixed, At):
-            starts.append(entry.position if type(entry) is Fixed else operand)
-            sizes.append(1)
-            continue
-        kept.append(len(starts))
-        if type(entry) is Whole:
-            starts.append(0)
-            sizes.append(size)
+        if isinstance(entry, (Whole, Range, From)):
+            kept.append(len(starts))
+            sizes.append(size if isinstance(entry, Whole) else entry.size)
         else:
-            starts.append(entry.start if type(entry) is Range else operand)
-            sizes.append(entry.size)
+            sizes.append(1)
+        if isinstance(entry, (At, From)):
+            starts.append(operand)
+        elif type(entry) is Fixed:
+            starts.append(entry.position)
+        else:
+            starts.append(entry.start if type(entry) is Range else 0)
     made = indexing.layout_of(template, operands).made
     values = _fitted(values, tuple(sizes[d] for d in kept), made, tuple(sizes), kept)
     if 0 in sizes:
@@ -333,30 +360,33 @@ def _scatter(
     x: Any, values: Any, template: Template, operands: Sequence[Any], kind: str, options: Options
 ) -> Any:
     """Scatters values over windows of `x`."""
-    dims = aval_of(x).shape
-    windows = indexing.windows_of(
-        dims, template, operands, wrap=options.wrap_negative_indices
-    )
+    windows, settings = _windows(x, template, operands, options)
     rank = len(windows.shape)
     values = _fitted(values, windows.shape, windows.made, windows.shape, range(rank))
-    mode = gather_numbers.GatherScatterMode.from_any(options.mode)
-    if 0 in windows.shape or 0 in dims:
+    if 0 in windows.shape or 0 in aval_of(x).shape:
         return x
+    return _SCATTER[kind](x, windows.starts, values, **settings)
+
+
+def _windows(
+    x: Any, template: Template, operands: Sequence[Any], options: Options
+) -> tuple[Windows, dict[str, Any]]:
+    """The windows of `x` that an update writes, and the scatter's keyword arguments."""
+    windows = indexing.windows_of(
+        aval_of(x).shape, template, operands, wrap=options.wrap_negative_indices
+    )
     # Single positions and rising ranges come in order, and only once.
     ordered = not any(
         aval_of(v).ndim if type(e) is Picked else type(e) is Range and e.step < 0
         for e, v in indexing.with_operands(template, operands)
     )
-    return _SCATTER[kind](
-        x,
-        windows.starts,
-        values,
-        gather_numbers.ScatterDimensionNumbers(
+    return windows, {
+        "dimension_numbers": gather_numbers.ScatterDimensionNumbers(
             update_window_dims=windows.offsets,
             inserted_window_dims=windows.collapsed,
             scatter_dims_to_operand_dims=windows.indexed,
         ),
-        indices_are_sorted=options.indices_are_sorted or ordered,
-        unique_indices=options.unique_indices or ordered,
-        mode=mode,
-    )
+        "indices_are_sorted": options.indices_are_sorted or ordered,
+        "unique_indices": options.unique_indices or ordered,
+        "mode": gather_numbers.GatherScatterMode.from_any(options.mode),
+    }

@@ -27,13 +27,14 @@ from minijax.lax import (
 )
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
-from minijax.numpy import selection, shaping
+from minijax.numpy import ordering, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
 from minijax.random.distributions import (
     check_kind,
     check_mode,
     check_shape,
+    converted,
     gumbel_samples,
     program,
     sampler,
@@ -94,16 +95,16 @@ def bernoulli_samples(key: Any, p: Any, dims: Shape, mode: str) -> Any:
 
 
 @sampler("rademacher")
-def rademacher(
-    key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Samples of -1 and 1.
 
     Shapes: key[] -> T[shape], int by default.
     Source: mirrors jax.random.rademacher (0.10).
     """
-    wanted = dtypes.default_int_dtype() if dtype is None else (
-        dtypes.canonicalize_user_dtype(dtype, "random.rademacher")
+    wanted = (
+        dtypes.default_int_dtype()
+        if dtype is None
+        else (dtypes.canonicalize_user_dtype(dtype, "random.rademacher"))
     )
     return rademacher_samples(key, canonicalize_shape(shape, "random.rademacher shape"), wanted)
 
@@ -136,8 +137,10 @@ def randint(
         TypeError: the dtype is no integer.
         ValueError: the bounds do not fit the shape.
     """
-    wanted = dtypes.default_int_dtype() if dtype is None else (
-        dtypes.canonicalize_user_dtype(dtype, "random.randint")
+    wanted = (
+        dtypes.default_int_dtype()
+        if dtype is None
+        else (dtypes.canonicalize_user_dtype(dtype, "random.randint"))
     )
     if not dtypes.issubdtype(wanted, np.integer):
         raise TypeError(
@@ -151,20 +154,10 @@ def randint(
 def _integer_bound(bound: Any) -> Any:
     """A bound as a value of an integer dtype."""
     if isinstance(bound, int):
-        limit = 1 << (8 * dtypes.default_int_dtype().itemsize - 1)
-        if not -limit <= bound < limit:
-            raise OverflowError(
-                message(
-                    "random.randint",
-                    "a bound does not fit the default integer dtype.",
-                    got=str(bound),
-                    fix="a bound of another dtype, such as numpy.uint32(bound)",
-                )
-            )
         return int(bound)
     if dtypes.issubdtype(aval_of(bound).dtype, np.integer):
         return bound
-    return convert.convert_element_type(bound, dtypes.default_int_dtype())
+    return converted(bound, dtypes.default_int_dtype())
 
 
 @program
@@ -179,16 +172,14 @@ def _randint(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any
     low, high, beyond = (
         lax_shape.broadcast_to_rank(x, len(dims))
         for x in (
-            convert.convert_element_type(_clipped(minval, least, most), dtype),
-            convert.convert_element_type(_clipped(maxval, least, most), dtype),
+            converted(_clipped(minval, least, most), dtype),
+            converted(_clipped(maxval, least, most), dtype),
             beyond,
         )
     )
     unsigned = np.dtype(f"uint{info.bits}")
     span = _span(low, high, beyond, unsigned)
-    upper, lower = (
-        random_bits_p.bind(k, bit_width=info.bits, shape=dims) for k in split_keys(key)
-    )
+    upper, lower = (random_bits_p.bind(k, bit_width=info.bits, shape=dims) for k in split_keys(key))
     # Two draws cover the span more evenly: (upper * 2**bits + lower) mod span.
     factor = binary.rem(scalar(2 ** (info.bits // 2), unsigned), span)
     factor = binary.rem(binary.mul(factor, factor), span)
@@ -216,7 +207,7 @@ def _limit(value: int, dtype: Any) -> Any:
 def _clipped(bound: Any, least: int, most: int) -> Any:
     """A bound between two limits, as a value of at least 32 bits."""
     if dtypes.iinfo(aval_of(bound).dtype).bits < 32:
-        bound = convert.convert_element_type(bound, _INT32)
+        bound = converted(bound, _INT32)
     given = aval_of(bound).dtype
     return binary.min(_limit(most, given), binary.max(_limit(least, given), bound))
 
@@ -295,9 +286,7 @@ def _check_enough(name: str, count: int, size: int) -> None:
 
 
 @one_program(static=("axis", "dims", "replace", "mode"))
-def _categorical(
-    key: Any, logits: Any, axis: int, dims: Shape, replace: bool, mode: str
-) -> Any:
+def _categorical(key: Any, logits: Any, axis: int, dims: Shape, replace: bool, mode: str) -> Any:
     aval = aval_of(logits)
     lead = len(dims) - (aval.ndim - 1)
     if replace:
@@ -453,14 +442,14 @@ def _choice(
 
 
 def _weighted(key: Any, p: Any, dims: Shape, replace: bool, mode: str) -> Any:
-    p = convert.convert_element_type(p, dtypes.to_inexact_dtype(aval_of(p).dtype))
+    p = converted(p, dtypes.to_inexact_dtype(aval_of(p).dtype))
     dtype, (size,) = aval_of(p).dtype, aval_of(p).shape
     if replace:
         total = cumulative.cumsum(p)
         last = slicing.index_in_dim(total, size - 1, 0, keepdims=False)
         u = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
         level = binary.mul(last, binary.sub(scalar(1, dtype), u))
-        return selection.searchsorted(total, level)
+        return ordering.searchsorted(total, level)
     noise = gumbel_samples(key, (size,), dtype, mode)
     _, chosen = sorting.top_k(binary.add(noise, unary.log(p)), math.prod(dims))
     index = convert.convert_element_type(chosen, dtypes.default_int_dtype())
@@ -486,7 +475,7 @@ def geometric(
 
 @program
 def _geometric(key: Any, p: Any, dims: Shape, dtype: Any) -> Any:
-    p = convert.convert_element_type(p, dtypes.to_inexact_dtype(aval_of(p).dtype))
+    p = converted(p, dtypes.to_inexact_dtype(aval_of(p).dtype))
     draws = aval_of(p).dtype
     zero, one = scalar(0, draws), scalar(1, draws)
     u = uniform_samples(key, zero, one, dims, draws)

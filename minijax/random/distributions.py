@@ -100,6 +100,13 @@ def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(value).astype(dtype)[()]
 
 
+def converted(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A parameter in a dtype; one that is no array yet is converted on the host."""
+    if hasattr(value, "aval"):
+        return convert.convert_element_type(value, dtype)
+    return scalar(value, dtype)
+
+
 @sampler("bits")
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform random bits as unsigned integers.
@@ -154,7 +161,7 @@ def uniform(
 def uniform_samples(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any:
     """Uniform samples, for checked arguments."""
     low, high = (
-        lax_shape.broadcast_to_rank(convert.convert_element_type(bound, dtype), len(dims))
+        lax_shape.broadcast_to_rank(converted(bound, dtype), len(dims))
         for bound in (minval, maxval)
     )
     info = dtypes.finfo(dtype)
@@ -227,7 +234,7 @@ def truncated_normal(
 @program
 def truncated_normal_samples(key: Any, lower: Any, upper: Any, dims: Shape, dtype: Any) -> Any:
     """Truncated normal samples, for checked arguments."""
-    lower, upper = (convert.convert_element_type(x, dtype) for x in (lower, upper))
+    lower, upper = (converted(x, dtype) for x in (lower, upper))
     root = scalar(np.sqrt(2), dtype)
     low, high = (special.erf(binary.div(x, root)) for x in (lower, upper))
     samples = uniform_samples(key, low, high, dims, dtype)
@@ -240,9 +247,7 @@ def truncated_normal_samples(key: Any, lower: Any, upper: Any, dims: Shape, dtyp
 
 
 @sampler("exponential")
-def exponential(
-    key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Samples of the exponential distribution of rate 1.
 
     Shapes: key[] -> float[shape].

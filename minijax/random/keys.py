@@ -238,9 +238,7 @@ def _seed_data(seeds: Any) -> Any:
 
 
 def _pair(high: Any, low: Any, dims: Shape) -> Any:
-    columns = [
-        broadcast_in_dim(x, (*dims, 1), range(aval_of(x).ndim)) for x in (high, low)
-    ]
+    columns = [broadcast_in_dim(x, (*dims, 1), range(aval_of(x).ndim)) for x in (high, low)]
     return shape.concatenate(columns, len(dims))
 
 
@@ -287,9 +285,7 @@ def _split_data(data: Any, rank: int, extra: Shape) -> Any:
 def _fold_in_data(data: Any, number: Any, dims: Shape) -> Any:
     aval = aval_of(data)
     kept = range(len(dims) - aval.ndim + 1, len(dims))
-    key = [
-        broadcast_in_dim(word, dims, kept) for word in _words(data, aval.ndim - 1, ())
-    ]
+    key = [broadcast_in_dim(word, dims, kept) for word in _words(data, aval.ndim - 1, ())]
     low = convert.convert_element_type(number, _UINT32)
     lead = len(dims) - aval_of(low).ndim
     low = broadcast_in_dim(low, dims, range(lead, len(dims)))
@@ -451,7 +447,7 @@ def fold_in(key: Any, data: Any) -> Any:
             raise OverflowError(
                 message("random.fold_in", "the data must fit 32 bits.", got=str(data))
             )
-        data = np.uint32(data)
+        return _in_style(random_fold_in_p.bind(keys, np.uint32(data)), old)
     aval = aval_of(data)
     if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(

@@ -12,7 +12,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import message
-from minijax.lax import binary, convert, power, unary
+from minijax.lax import binary, power, unary
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
 from minijax.numpy import arithmetic
@@ -20,6 +20,7 @@ from minijax.random.discrete import rademacher_samples
 from minijax.random.distributions import (
     check_float,
     check_shape,
+    converted,
     exponential_samples,
     maxwell_samples,
     normal_samples,
@@ -51,7 +52,7 @@ def _check_params(name: str, dtype: np.dtype[Any], *params: Any) -> None:
 
 def _fitted(param: Any, dims: Shape, dtype: np.dtype[Any]) -> Any:
     """A parameter in the dtype of the samples; one that is no scalar has their rank."""
-    param = convert.convert_element_type(param, dtype)
+    param = converted(param, dtype)
     return lax_shape.broadcast_to_rank(param, len(dims)) if aval_of(param).ndim else param
 
 
@@ -159,8 +160,7 @@ def triangular(
 def _triangular(key: Any, left: Any, mode: Any, right: Any, dims: Shape, dtype: Any) -> Any:
     # The inverse of the distribution function, a square root on each side of the mode.
     left, mode, right = (
-        lax_shape.broadcast_to_rank(_fitted(x, dims, dtype), len(dims))
-        for x in (left, mode, right)
+        lax_shape.broadcast_to_rank(_fitted(x, dims, dtype), len(dims)) for x in (left, mode, right)
     )
     width = binary.sub(right, left)
     below = binary.div(binary.sub(mode, left), width)
@@ -232,14 +232,12 @@ def weibull_min(
 def _weibull_min(key: Any, scale: Any, concentration: Any, dims: Shape, dtype: Any) -> Any:
     base = exponential_samples(key, dims, dtype)
     exponent = arithmetic.divide(1.0, concentration)
-    exponent = convert.convert_element_type(exponent, dtype)
+    exponent = converted(exponent, dtype)
     return arithmetic.multiply(arithmetic.power(base, exponent), scale)
 
 
 @sampler("double_sided_maxwell")
-def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None
-) -> Any:
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Samples of the Maxwell distribution with a random sign, scaled and moved.
 
     Shapes: key[], float[s], float[s] -> float[*shape, *s], where `shape` is s by default.

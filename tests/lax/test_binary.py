@@ -11,7 +11,7 @@ import pytest
 import minijax
 from minijax.core.config import enable_x64
 from minijax.core.errors import MissingRule
-from minijax.lax import binary, incomplete_gamma, power, choice, special, unary
+from minijax.lax import binary, choice, incomplete_gamma, power, special, unary
 
 INF, NAN = np.inf, np.nan
 _X = (0.0, 1.0, 0.0, 2.0, -1.0, 0.0, 2.0, 3.0)

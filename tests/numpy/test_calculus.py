@@ -1,4 +1,4 @@
-"""Differences, integrals, interpolation, convolutions, windows, polynomials, histograms."""
+"""Differences, integrals, convolutions, windows, polynomials, histograms, bits, divisors."""
 
 from __future__ import annotations
 
@@ -66,6 +66,14 @@ CALLS: list[Callable[[Any], Any]] = [
     lambda np_: np_.histogram(F, np_.asarray([-2.0, 0.0, 3.0], "float32"), density=True)[0],
     lambda np_: np_.histogram2d(F.ravel(), G.ravel(), [2, 3])[0],
     lambda np_: np_.histogramdd(F.T, 2, density=True)[0],
+    lambda np_: np_.bincount(np_.asarray([1, 1, 3, 0])),
+    lambda np_: np_.bincount(np_.asarray([1, 1, 3, 0]), weights=V, minlength=6),
+    lambda np_: np_.packbits(F > 0, axis=1),
+    lambda np_: np_.packbits(np_.arange(20) % 3, bitorder="little"),
+    lambda np_: np_.unpackbits(np_.asarray([[3, 200]], "uint8"), axis=0, count=5),
+    lambda np_: np_.unpackbits(np_.asarray([3, 200], "uint8"), bitorder="little"),
+    lambda np_: np_.gcd(np_.asarray([12, 0, -8, 7], "int8"), np_.asarray([18, 5, 12, 0], "int8")),
+    lambda np_: np_.lcm(np_.asarray([4, 0, -3], "int8"), np_.asarray([6, 5, 7], "int8")),
     lambda np_: np_.apply_along_axis(lambda x: x * x.sum(), 0, F),
     lambda np_: np_.apply_along_axis(np_.sum, 1, F),
     lambda np_: np_.apply_over_axes(np_.sum, F, [0, 1]),
@@ -100,6 +108,13 @@ def test_function_is_that_of_numpy(call: Callable[[Any], Any]) -> None:
         (lambda: jnp.histogram(F, "auto"), NotImplementedError),
         (lambda: jnp.histogram(F, 3, weights=V), ValueError),
         (lambda: jnp.histogramdd(V, 2), ValueError),
+        (lambda: jnp.bincount(V), TypeError),
+        (lambda: jnp.bincount(jnp.ones((2, 2), int)), ValueError),
+        (lambda: minijax.jit(jnp.bincount)(jnp.arange(3)), TypeError),
+        (lambda: jnp.packbits(F), TypeError),
+        (lambda: jnp.packbits(F > 0, bitorder="middle"), ValueError),
+        (lambda: jnp.unpackbits(jnp.arange(3)), TypeError),
+        (lambda: jnp.gcd(1.5, 2), ValueError),
         (lambda: jnp.piecewise(V, [V < 2], [1, 2, 3]), ValueError),
         (lambda: jnp.vectorize(abs, signature="foo")(V), ValueError),
         (lambda: jnp.vectorize(abs, signature="(n),(n)->(n)")(F, V), ValueError),
@@ -121,6 +136,17 @@ def test_interp_extrapolates_on_request() -> None:
 def test_gradient_of_interp_is_the_slope() -> None:
     slope = minijax.grad(lambda x: jnp.interp(x, POINTS, POINTS**2))(2.0)
     np.testing.assert_allclose(slope, (16 - 1) / 3)
+
+
+def test_bincount_within_jit_takes_a_length() -> None:
+    counts = minijax.jit(lambda x: jnp.bincount(x, length=3))(jnp.array([0, 2, 2, 7]))
+    np.testing.assert_array_equal(counts, [1, 0, 2])
+
+
+@pytest.mark.slow
+def test_gcd_takes_as_many_steps_as_the_worst_pair() -> None:
+    x, y = np.int32(1836311903), np.int32(1134903170)
+    assert jnp.gcd(x, y) == 1
 
 
 def test_polydiv_inverts_polymul() -> None:

@@ -22,7 +22,8 @@ def figure(name: str, *, x64: bool = False) -> np.ndarray:
 def ulps_apart(x: np.ndarray, y: np.ndarray) -> int:
     """The largest distance of two arrays, counted in floats between; equal bits are 0 apart."""
     if np.iscomplexobj(x):
-        return max(ulps_apart(x.real.copy(), y.real.copy()), ulps_apart(x.imag.copy(), y.imag.copy()))
+        part = x.real.dtype
+        x, y = x.ravel().view(part), y.ravel().view(part)
     ranks = [_rank(array) for array in (x, y)]
     return max((abs(int(a) - int(b)) for a, b in zip(*ranks, strict=True)), default=0)
 
@@ -34,3 +35,11 @@ def _rank(x: np.ndarray) -> np.ndarray:
     signed = x.ravel().view(f"int{8 * x.dtype.itemsize}").astype(object)
     lowest = 1 << (8 * x.dtype.itemsize - 1)
     return np.array([s if s >= 0 else -(s + lowest) for s in signed], object)
+
+
+def check(name: str, actual: object, *, x64: bool = False, ulps: int = 0) -> None:
+    """Compares a result with JAX's: its dtype, its shape, and its bits up to a distance."""
+    expected = figure(name, x64=x64)
+    host = np.asarray(actual)
+    assert (host.dtype, host.shape) == (expected.dtype, expected.shape)
+    assert ulps_apart(host, expected) <= ulps

@@ -1,6 +1,6 @@
-"""What `tests/random/recorded.json` records of JAX: calls by name, on any library of its API.
+"""What `recorded.json` records of JAX: calls by name, on any library of its API.
 
-A call takes the module `random` of the library and a key.  `record.py` runs all of them on JAX.
+A call takes the library and a key.  `record.py` runs all of them on JAX.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PLAIN = (
 
 
 def _plain(name: str, shape: tuple[int, ...], dtype: str) -> Call:
-    return lambda random, key: getattr(random, name)(key, shape, dtype)
+    return lambda jax, key: getattr(jax.random, name)(key, shape, dtype)
 
 
 def _calls_of_plain() -> dict[str, Call]:
@@ -59,20 +59,9 @@ def _calls_of_plain() -> dict[str, Call]:
     return {f"{name} {dims}": _plain(name, dims, "float32") for name in PLAIN for dims in shapes}
 
 
-def _calls_of_dtypes(
-    floats: Sequence[str], complexes: Sequence[str], integers: Sequence[str]
-) -> dict[str, Call]:
+def _calls_of_floats(floats: Sequence[str], complexes: Sequence[str]) -> dict[str, Call]:
     calls = {f"{name} {dtype}": _plain(name, (7,), dtype) for name in PLAIN for dtype in floats}
     calls |= {f"normal {dtype}": _plain("normal", (5,), dtype) for dtype in complexes}
-    for dtype in integers:
-        calls[f"rademacher {dtype}"] = _plain("rademacher", (7,), dtype)
-        if dtype.startswith("u"):
-            calls[f"bits {dtype}"] = _plain("bits", (2, 3), dtype)
-        info = np.iinfo(dtype)
-        # Bounds are given in the default integer dtype.
-        largest = min(int(info.max), 2 ** (max(info.bits, 32) - 1) - 1)
-        calls[f"randint {dtype} small"] = _randint(3, 17, dtype)
-        calls[f"randint {dtype} whole"] = _randint(int(info.min), largest, dtype)
     for name, call in PARAMETRIC.items():
         # NumPy itself cannot make an array of bfloat16 by name.
         of_array = "array" in name
@@ -82,8 +71,22 @@ def _calls_of_dtypes(
     return calls
 
 
+def _calls_of_integers(integers: Sequence[str]) -> dict[str, Call]:
+    calls = {}
+    for dtype in integers:
+        calls[f"rademacher {dtype}"] = _plain("rademacher", (7,), dtype)
+        if dtype.startswith("u"):
+            calls[f"bits {dtype}"] = _plain("bits", (2, 3), dtype)
+        info = np.iinfo(dtype)
+        # Bounds are given in the default integer dtype.
+        largest = min(int(info.max), 2 ** (max(info.bits, 32) - 1) - 1)
+        calls[f"randint {dtype} small"] = _randint(3, 17, dtype)
+        calls[f"randint {dtype} whole"] = _randint(int(info.min), largest, dtype)
+    return calls
+
+
 def _randint(low: Any, high: Any, dtype: str) -> Call:
-    return lambda random, key: random.randint(key, (2, 3), low, high, dtype)
+    return lambda jax, key: jax.random.randint(key, (2, 3), low, high, dtype)
 
 
 def _calls_of_randint() -> dict[str, Call]:
@@ -103,105 +106,103 @@ _WEIGHTS = np.array([0.1, 0, 0.4, 0.2, 0.3], np.float32)
 _HALVES = np.array([0.5, 0.25], np.float16)
 
 DISCRETE: dict[str, Call] = {
-    "bernoulli": lambda random, key: random.bernoulli(key, 0.3, (7,)),
-    "bernoulli default": lambda random, key: random.bernoulli(key),
-    "bernoulli of array": lambda random, key: random.bernoulli(key, _WEIGHTS),
-    "bernoulli of broadcast array": lambda random, key: random.bernoulli(key, _WEIGHTS, (3, 5)),
-    "bernoulli of float16": lambda random, key: random.bernoulli(key, _HALVES, (5, 2)),
-    "bernoulli high": lambda random, key: random.bernoulli(key, 0.3, (7,), mode="high"),
-    "categorical": lambda random, key: random.categorical(key, np.log(_ROWS + 1)),
-    "categorical of axis": lambda random, key: random.categorical(key, _ROWS, axis=0),
-    "categorical of shape": lambda random, key: random.categorical(key, _ROWS, shape=(4, 2)),
-    "categorical of many": lambda random, key: random.categorical(key, _ROWS, 0, (2, 2, 3)),
-    "categorical once each": lambda random, key: random.categorical(
+    "bernoulli": lambda jax, key: jax.random.bernoulli(key, 0.3, (7,)),
+    "bernoulli default": lambda jax, key: jax.random.bernoulli(key),
+    "bernoulli of array": lambda jax, key: jax.random.bernoulli(key, _WEIGHTS),
+    "bernoulli of broadcast array": lambda jax, key: jax.random.bernoulli(key, _WEIGHTS, (3, 5)),
+    "bernoulli of float16": lambda jax, key: jax.random.bernoulli(key, _HALVES, (5, 2)),
+    "bernoulli high": lambda jax, key: jax.random.bernoulli(key, 0.3, (7,), mode="high"),
+    "categorical": lambda jax, key: jax.random.categorical(key, np.log(_ROWS + 1)),
+    "categorical of axis": lambda jax, key: jax.random.categorical(key, _ROWS, axis=0),
+    "categorical of shape": lambda jax, key: jax.random.categorical(key, _ROWS, shape=(4, 2)),
+    "categorical of many": lambda jax, key: jax.random.categorical(key, _ROWS, 0, (2, 2, 3)),
+    "categorical once each": lambda jax, key: jax.random.categorical(
         key, _ROWS, shape=(3, 2), replace=False
     ),
-    "categorical high": lambda random, key: random.categorical(key, _ROWS, mode="high"),
-    "categorical float16": lambda random, key: random.categorical(key, _HALVES, shape=(6,)),
-    "permutation of range": lambda random, key: random.permutation(key, 9),
-    "permutation of nothing": lambda random, key: random.permutation(key, 0),
-    "permutation of vector": lambda random, key: random.permutation(key, _WEIGHTS),
-    "permutation of rows": lambda random, key: random.permutation(key, _ROWS),
-    "permutation of columns": lambda random, key: random.permutation(key, _ROWS, -1),
-    "permutation in rows": lambda random, key: random.permutation(key, _ROWS, 1, True),
-    "permutation of 3000": lambda random, key: random.permutation(key, 3000)[:20],
-    "choice": lambda random, key: random.choice(key, 9, (2, 3)),
-    "choice of array": lambda random, key: random.choice(key, _WEIGHTS, (4,)),
-    "choice of columns": lambda random, key: random.choice(key, _ROWS, (2, 2), axis=1),
-    "choice once each": lambda random, key: random.choice(key, 9, (2, 3), replace=False),
-    "choice of columns once each": lambda random, key: random.choice(
+    "categorical high": lambda jax, key: jax.random.categorical(key, _ROWS, mode="high"),
+    "categorical float16": lambda jax, key: jax.random.categorical(key, _HALVES, shape=(6,)),
+    "permutation of range": lambda jax, key: jax.random.permutation(key, 9),
+    "permutation of nothing": lambda jax, key: jax.random.permutation(key, 0),
+    "permutation of vector": lambda jax, key: jax.random.permutation(key, _WEIGHTS),
+    "permutation of rows": lambda jax, key: jax.random.permutation(key, _ROWS),
+    "permutation of columns": lambda jax, key: jax.random.permutation(key, _ROWS, -1),
+    "permutation in rows": lambda jax, key: jax.random.permutation(key, _ROWS, 1, True),
+    "permutation of 3000": lambda jax, key: jax.random.permutation(key, 3000)[:20],
+    "choice": lambda jax, key: jax.random.choice(key, 9, (2, 3)),
+    "choice of array": lambda jax, key: jax.random.choice(key, _WEIGHTS, (4,)),
+    "choice of columns": lambda jax, key: jax.random.choice(key, _ROWS, (2, 2), axis=1),
+    "choice once each": lambda jax, key: jax.random.choice(key, 9, (2, 3), replace=False),
+    "choice of columns once each": lambda jax, key: jax.random.choice(
         key, _ROWS, (3, 1), False, axis=1
     ),
-    "choice weighted": lambda random, key: random.choice(key, 5, (3, 4), p=_WEIGHTS),
-    "choice weighted once each": lambda random, key: random.choice(
-        key, 5, (4,), False, _WEIGHTS
-    ),
-    "choice weighted high": lambda random, key: random.choice(
+    "choice weighted": lambda jax, key: jax.random.choice(key, 5, (3, 4), p=_WEIGHTS),
+    "choice weighted once each": lambda jax, key: jax.random.choice(key, 5, (4,), False, _WEIGHTS),
+    "choice weighted high": lambda jax, key: jax.random.choice(
         key, 5, (4,), False, _WEIGHTS, mode="high"
     ),
-    "choice of nothing": lambda random, key: random.choice(key, _WEIGHTS[:0], (0, 2)),
-    "geometric": lambda random, key: random.geometric(key, 0.3, (7,)),
-    "geometric of array": lambda random, key: random.geometric(key, _HALVES, (3, 2)),
-    "geometric int8": lambda random, key: random.geometric(key, 0.1, (5,), "int8"),
-    "gumbel high": lambda random, key: random.gumbel(key, (7,), mode="high"),
-    "gumbel high float16": lambda random, key: random.gumbel(key, (7,), "float16", mode="high"),
+    "choice of nothing": lambda jax, key: jax.random.choice(key, _WEIGHTS[:0], (0, 2)),
+    "geometric": lambda jax, key: jax.random.geometric(key, 0.3, (7,)),
+    "geometric of array": lambda jax, key: jax.random.geometric(key, _HALVES, (3, 2)),
+    "geometric int8": lambda jax, key: jax.random.geometric(key, 0.1, (5,), "int8"),
+    "gumbel high": lambda jax, key: jax.random.gumbel(key, (7,), mode="high"),
+    "gumbel high float16": lambda jax, key: jax.random.gumbel(key, (7,), "float16", mode="high"),
 }
 
 PARAMETRIC: dict[str, Callable[[Any, Any, str], Any]] = {
-    "uniform bounds": lambda random, key, d: random.uniform(key, (7,), d, -2, 3.5),
-    "uniform array": lambda random, key, d: random.uniform(
+    "uniform bounds": lambda jax, key, d: jax.random.uniform(key, (7,), d, -2, 3.5),
+    "uniform array": lambda jax, key, d: jax.random.uniform(
         key, (3, 2), d, np.array([0, 1], d), np.array([[1], [5], [9]], d)
     ),
-    "truncated_normal": lambda random, key, d: random.truncated_normal(key, -1.5, 2, (7,), d),
-    "truncated_normal array": lambda random, key, d: random.truncated_normal(
+    "truncated_normal": lambda jax, key, d: jax.random.truncated_normal(key, -1.5, 2, (7,), d),
+    "truncated_normal array": lambda jax, key, d: jax.random.truncated_normal(
         key, np.array([-9, 1.5], d), np.array([-1, 1.625], d), (3, 2), d
     ),
-    "rayleigh": lambda random, key, d: random.rayleigh(key, 2, (7,), d),
-    "rayleigh array": lambda random, key, d: random.rayleigh(key, np.array([1, 2], d), (3, 2), d),
-    "pareto": lambda random, key, d: random.pareto(key, 1.5, (7,), d),
-    "lognormal": lambda random, key, d: random.lognormal(key, 0.5, (7,), d),
-    "triangular": lambda random, key, d: random.triangular(key, -1, 0.5, 2, (7,), d),
-    "triangular array": lambda random, key, d: random.triangular(
+    "rayleigh": lambda jax, key, d: jax.random.rayleigh(key, 2, (7,), d),
+    "rayleigh array": lambda jax, key, d: jax.random.rayleigh(key, np.array([1, 2], d), (3, 2), d),
+    "pareto": lambda jax, key, d: jax.random.pareto(key, 1.5, (7,), d),
+    "lognormal": lambda jax, key, d: jax.random.lognormal(key, 0.5, (7,), d),
+    "triangular": lambda jax, key, d: jax.random.triangular(key, -1, 0.5, 2, (7,), d),
+    "triangular array": lambda jax, key, d: jax.random.triangular(
         key, np.array([-1, 0], d), 0.5, 2, (3, 2), d
     ),
-    "wald": lambda random, key, d: random.wald(key, 1.5, (7,), d),
-    "weibull_min": lambda random, key, d: random.weibull_min(key, 2, 1.5, (7,), d),
-    "double_sided_maxwell": lambda random, key, d: random.double_sided_maxwell(
+    "wald": lambda jax, key, d: jax.random.wald(key, 1.5, (7,), d),
+    "weibull_min": lambda jax, key, d: jax.random.weibull_min(key, 2, 1.5, (7,), d),
+    "double_sided_maxwell": lambda jax, key, d: jax.random.double_sided_maxwell(
         key, 1, 2.0, (7,), d
     ),
-    "double_sided_maxwell array": lambda random, key, d: random.double_sided_maxwell(
+    "double_sided_maxwell array": lambda jax, key, d: jax.random.double_sided_maxwell(
         key, np.array([1, 2], d), 2.0, (3,), d
     ),
 }
 
 KEYS: dict[str, Call] = {
-    "split": lambda random, key: random.key_data(random.split(key)),
-    "split 5": lambda random, key: random.key_data(random.split(key, 5)),
-    "split 0": lambda random, key: random.key_data(random.split(key, 0)),
-    "split (2, 3)": lambda random, key: random.key_data(random.split(key, (2, 3))),
-    "split of split": lambda random, key: random.key_data(
-        random.split(random.split(key, 3)[1], 2)
+    "split": lambda jax, key: jax.random.key_data(jax.random.split(key)),
+    "split 5": lambda jax, key: jax.random.key_data(jax.random.split(key, 5)),
+    "split 0": lambda jax, key: jax.random.key_data(jax.random.split(key, 0)),
+    "split (2, 3)": lambda jax, key: jax.random.key_data(jax.random.split(key, (2, 3))),
+    "split of split": lambda jax, key: jax.random.key_data(
+        jax.random.split(jax.random.split(key, 3)[1], 2)
     ),
-    "fold_in 0": lambda random, key: random.key_data(random.fold_in(key, 0)),
-    "fold_in 7": lambda random, key: random.key_data(random.fold_in(key, 7)),
-    "fold_in 2**32-1": lambda random, key: random.key_data(random.fold_in(key, 2**32 - 1)),
-    "fold_in int64": lambda random, key: random.key_data(random.fold_in(key, np.int64(-1))),
-    "fold_in of fold_in": lambda random, key: random.key_data(
-        random.fold_in(random.fold_in(key, 1), 2)
+    "fold_in 0": lambda jax, key: jax.random.key_data(jax.random.fold_in(key, 0)),
+    "fold_in 7": lambda jax, key: jax.random.key_data(jax.random.fold_in(key, 7)),
+    "fold_in 2**32-1": lambda jax, key: jax.random.key_data(jax.random.fold_in(key, 2**32 - 1)),
+    "fold_in int64": lambda jax, key: jax.random.key_data(jax.random.fold_in(key, np.int64(-1))),
+    "fold_in of fold_in": lambda jax, key: jax.random.key_data(
+        jax.random.fold_in(jax.random.fold_in(key, 1), 2)
     ),
-    "normal of fold_in of split": lambda random, key: random.normal(
-        random.fold_in(random.split(key)[0], 3), (4,)
+    "normal of fold_in of split": lambda jax, key: jax.random.normal(
+        jax.random.fold_in(jax.random.split(key)[0], 3), (4,)
     ),
-    "bits over 2**16": lambda random, key: random.bits(key, (70000,))[65530:65550],
+    "bits over 2**16": lambda jax, key: jax.random.bits(key, (70000,))[65530:65550],
 }
 
 
 def _of_dtype(call: Callable[[Any, Any, str], Any], dtype: str) -> Call:
-    return lambda random, key: call(random, key, dtype)
+    return lambda jax, key: call(jax, key, dtype)
 
 
 def _of_seed(seed: Any, style: str) -> Call:
-    return lambda random, key: random.key_data(getattr(random, style)(seed))
+    return lambda jax, key: jax.random.key_data(getattr(jax.random, style)(seed))
 
 
 _OF_SEEDS = {
@@ -210,20 +211,46 @@ _OF_SEEDS = {
     for style in ("key", "PRNGKey")
 }
 
-CALLS: dict[str, Call] = {
-    **_calls_of_plain(),
-    **_calls_of_dtypes(FLOATS, ("complex64",), INTEGERS),
-    **_calls_of_randint(),
-    **DISCRETE,
-    **KEYS,
-    **_OF_SEEDS,
+GRADIENTS: dict[str, Call] = {
+    "gradient of uniform by minval": lambda jax, key: jax.grad(
+        lambda low: jax.random.uniform(key, (3,), minval=low).sum()
+    )(0.25),
+    "gradient of truncated_normal by lower": lambda jax, key: jax.grad(
+        lambda low: jax.random.truncated_normal(key, low, 2.0, (3,)).sum()
+    )(-1.0),
+    "gradient of lognormal by sigma": lambda jax, key: jax.grad(
+        lambda sigma: jax.random.lognormal(key, sigma)
+    )(0.5),
+    "gradient of scaled normal by key too": lambda jax, key: jax.grad(
+        lambda x, k: x * jax.random.normal(k)
+    )(2.0, key),
 }
 
-CALLS_X64: dict[str, Call] = {
-    **_calls_of_dtypes(("float64",), ("complex128",), ("int64", "uint64")),
-    **{name: call for name, call in _calls_of_randint().items() if "bounds" not in name},
-    **DISCRETE,
-    **KEYS,
-    **_OF_SEEDS,
+_RANDINTS = _calls_of_randint()
+
+CALLS: dict[str, dict[str, Call]] = {
+    "keys": {**KEYS, **_OF_SEEDS},
+    "distributions": {
+        **_calls_of_plain(),
+        **_calls_of_floats(FLOATS, ("complex64",)),
+        **GRADIENTS,
+    },
+    "discrete": {**_calls_of_integers(INTEGERS), **_RANDINTS, **DISCRETE},
+}
+
+CALLS_X64: dict[str, dict[str, Call]] = {
+    "keys": {**KEYS, **_OF_SEEDS},
+    "distributions": _calls_of_floats(("float64",), ("complex128",)),
+    "discrete": {
+        **_calls_of_integers(("int64", "uint64")),
+        **{name: call for name, call in _RANDINTS.items() if "bounds" not in name},
+        **DISCRETE,
+    },
 }
 """Calls for programs with 64-bit types."""
+
+FUNCTIONS = sorted(
+    {name.split()[0] for calls in CALLS.values() for name in calls} - {"gradient"}
+    | {"clone", "key_data", "key_dtype", "key_impl", "wrap_key_data"}
+)
+"""The functions of `jax.random` whose signatures are recorded."""

@@ -6,29 +6,28 @@ from minijax import lax
 
 
 def loss(weights: jax.Array, inputs: jax.Array) -> jax.Array:
-    return jnp.sum(jnp.tanh(inputs @ weights) ** 2)
+    total: jax.Array = jnp.sum(jnp.tanh(inputs @ weights) ** 2)
+    return total
 
 
 compiled = jax.jit(loss)
+later = jax.jit(static_argnames="inputs")(loss)
 with_options = jax.jit(loss, donate_argnums=0, static_argnames=("inputs",), keep_unused=True)
 gradients = jax.grad(loss, argnums=(0, 1))
 with_value = jax.value_and_grad(loss)
 per_example = jax.vmap(jax.grad(loss), in_axes=(None, 0), out_axes=0)
 
 
-@jax.jit
 def step(weights: jax.Array, inputs: jax.Array) -> jax.Array:
-    return weights - 0.1 * jax.grad(loss)(weights, inputs)
-
-
-@jax.jit(static_argnames="times")
-def repeated(weights: jax.Array, times: int) -> jax.Array:
-    return lax.add(weights, 1.0 * times)
+    moved: jax.Array = weights - 0.1 * jax.grad(loss)(weights, inputs)
+    shifted: jax.Array = lax.add(moved, 1.0)
+    return shifted
 
 
 def operators(x: jax.Array) -> jax.Array:
     y: jax.Array = -x + 2 * x @ x.T - x[0]
-    return y.at[1:].set(0.0).astype(jnp.float32).reshape(-1)
+    z: jax.Array = y.at[1:].set(0.0).astype(jnp.float32).reshape(-1)
+    return z
 
 
 def stages(x: jax.Array) -> str:

@@ -9,7 +9,8 @@ from minijax import lax
 
 
 def loss(weights: jax.Array) -> jax.Array:
-    return jnp.sum(weights)
+    total: jax.Array = jnp.sum(weights)
+    return total
 
 
 jax.jit(3)  # type: ignore[arg-type]

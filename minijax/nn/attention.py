@@ -1,0 +1,180 @@
+"""Attention: `softmax(query · keyᵀ) · value`, by plain XLA operations.
+
+Input: queries, keys and values of each head.  Output: weighted values.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import binary, convert, creation, unary
+from minijax.nn.normalization import logsumexp, softmax
+from minijax.numpy import arithmetic, contraction, logic, selection, shaping
+from minijax.numpy.one_program import one_program
+
+_FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
+# Added to rather than infinite, so that rows without any key stay finite.
+_LOWEST = -0.7 * float(np.finfo(np.float32).max)
+
+
+@one_program(
+    static=("scale", "is_causal", "local_window_size", "implementation", "return_residual")
+)
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: Any = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """softmax(query · keyᵀ · scale + bias) · value for each head.
+
+    Shapes: query T[b, t, n, h], key and value T[b, s, k, h] with k dividing n -> T[b, t, n, h];
+        b may be absent throughout.
+
+    Args:
+        query: the queries.
+        key: the keys.
+        value: the values.
+        bias: added to the logits, which are float32[b, n, t, s].
+        mask: which pairs count, bool[b, n, t, s].
+        scale: of the logits; 1 / sqrt(h) by default.
+        is_causal: whether a query sees only keys up to its own position.
+        query_seq_lengths: how many queries of each batch count; the others give 0.
+        key_value_seq_lengths: how many keys of each batch count.
+        local_window_size: how many keys to the left and to the right of its position a query sees:
+            one number or two.
+        implementation: None or "xla"; others are not built.
+        return_residual: whether to return the logarithms of the sums of the softmax as well,
+            float32[b, t, n].
+
+    Source: mirrors jax.nn.dot_product_attention (0.10); Vaswani et al., "Attention is all you
+        need" (2017); Ainslie et al. on groups of queries, "GQA" (2023).
+
+    Raises:
+        NotImplementedError: the implementation is not built.
+        ValueError: shapes or dtypes do not fit.
+    """
+    _check(query, key, value, mask, implementation)
+    batched = aval_of(query).ndim == 4
+    if not batched:
+        query, key, value = (shaping.expand_dims(x, 0) for x in (query, key, value))
+    lengths = query_seq_lengths, key_value_seq_lengths
+    sizes = aval_of(query).shape[1], aval_of(key).shape[1]
+    logits = _logits(query, key, scale)
+    if bias is not None:
+        logits = arithmetic.add(logits, _of_rank_4("bias", bias))
+    allowed = _allowed(sizes, mask, is_causal, lengths, local_window_size)
+    if allowed is not None:
+        logits = selection.where(allowed, logits, _LOWEST)
+    out = _weighted(softmax(logits), value)
+    if query_seq_lengths is not None:
+        inside = _before(query_seq_lengths, sizes[0])
+        out = selection.where(shaping.expand_dims(inside, (2, 3)), out, 0)
+    results = [out]
+    if return_residual:
+        sums = unary.stop_gradient(logsumexp(logits, axis=-1))
+        results.append(shaping.transpose(sums, (0, 2, 1)))
+    if not batched:
+        results = [shaping.squeeze(x, 0) for x in results]
+    return tuple(results) if return_residual else results[0]
+
+
+def _check(query: Any, key: Any, value: Any, mask: Any, implementation: Any) -> None:
+    name = "nn.dot_product_attention"
+    if implementation == "cudnn":
+        raise NotImplementedError(message(name, "cuDNN's attention is not built."))
+    if implementation not in (None, "xla"):
+        raise ValueError(
+            message(name, f"unknown implementation {implementation!r}.", expected="None or 'xla'")
+        )
+    avals = {"query": aval_of(query), "key": aval_of(key), "value": aval_of(value)}
+    q, k, v = avals.values()
+    if mask is not None and aval_of(mask).dtype != np.bool_:
+        avals, problem = {"mask": aval_of(mask)}, "the mask must be bool."
+    elif {q.ndim, k.ndim, v.ndim} not in ({3}, {4}):
+        problem = "query, key and value must have the same rank: 3 or 4."
+    elif len({q.dtype, k.dtype, v.dtype}) > 1:
+        problem = "query, key and value must have the same dtype."
+    elif k.shape != v.shape:
+        problem = "key and value must have the same shape."
+    elif (q.shape[:-3], q.shape[-1]) != (k.shape[:-3], k.shape[-1]):
+        problem = "query and key must have the same batch size and the same head size."
+    elif q.shape[-2] % k.shape[-2]:
+        problem = "the number of heads of the keys must divide that of the queries."
+    else:
+        return
+    raise ValueError(message(name, problem, got=avals))
+
+
+def _logits(query: Any, key: Any, scale: Any) -> Any:
+    """float32[b, n, t, s]: scaled products of queries and keys; k keys serve n queries."""
+    (b, t, n, h), (_, s, k, _) = aval_of(query).shape, aval_of(key).shape
+    grouped = shaping.reshape(query, (b, t, k, n // k, h))
+    products = contraction.einsum(
+        "btkgh,bskh->bkgts", grouped, key, preferred_element_type=_FLOAT32
+    )
+    products = shaping.reshape(products, (b, n, t, s))
+    return arithmetic.multiply(products, h**-0.5 if scale is None else scale)
+
+
+def _weighted(weights: Any, value: Any) -> Any:
+    """T[b, t, n, h]: values weighted by float32[b, n, t, s]."""
+    (b, n, t, s), (_, _, k, h) = aval_of(weights).shape, aval_of(value).shape
+    dtype = aval_of(value).dtype
+    weights = convert.convert_element_type(weights, dtype)
+    grouped = shaping.reshape(weights, (b, k, n // k, t, s))
+    out = contraction.einsum("bkgts,bskh->btkgh", grouped, value, preferred_element_type=_FLOAT32)
+    return shaping.reshape(convert.convert_element_type(out, dtype), (b, t, n, h))
+
+
+def _of_rank_4(name: str, x: Any) -> Any:
+    missing = 4 - aval_of(x).ndim
+    if missing < 0:
+        raise ValueError(
+            message(
+                "nn.dot_product_attention",
+                f"{name} must have the dimensions of the logits.",
+                got={name: aval_of(x)},
+                expected="[b, n, t, s], where the first may be absent and any may be 1",
+            )
+        )
+    return shaping.expand_dims(x, tuple(range(missing)))
+
+
+def _before(lengths: Any, size: int) -> Any:
+    """bool[b, size]: which positions lie before each length."""
+    return logic.less(creation.iota(_INT32, size), shaping.expand_dims(lengths, 1))
+
+
+def _allowed(
+    sizes: tuple[int, int], mask: Any, is_causal: bool, lengths: tuple[Any, Any], window: Any
+) -> Any:
+    """Which pairs of queries and keys count, or None for all."""
+    conditions = [] if mask is None else [_of_rank_4("mask", mask)]
+    # How far each key lies to the right of each query.
+    rows = creation.broadcasted_iota(_INT32, sizes, 0)
+    distance = binary.sub(creation.broadcasted_iota(_INT32, sizes, 1), rows)
+    if is_causal:
+        conditions.append(logic.less_equal(distance, 0))
+    if window is not None:
+        left, right = (window, window) if isinstance(window, int) else window
+        conditions.append(logic.greater_equal(distance, -left))
+        conditions.append(logic.less_equal(distance, right))
+    for length, size, dims in zip(lengths, sizes, ((1, 3), (1, 2)), strict=True):
+        if length is not None:
+            conditions.append(shaping.expand_dims(_before(length, size), dims))
+    return functools.reduce(logic.logical_and, conditions) if conditions else None

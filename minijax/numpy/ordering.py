@@ -1,0 +1,281 @@
+"""Functions of order: sort, argsort, partition, search.
+
+Input: arrays.  Output: their elements in order, the positions that bring them there, or the
+places of others among them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.errors import message
+from minijax.lax import arguments, binary, convert, creation, shape, sorting
+from minijax.numpy import logic, promotion, selection, shaping
+from minijax.numpy.arithmetic import is_kind
+from minijax.numpy.one_program import one_program
+from minijax.numpy.shaping import array_argument
+
+_SORT_OPTIONS = ("axis", "kind", "order", "stable", "descending")
+# Up to so many elements, comparing with all of them is faster than searching by halves.
+_FEW = 32
+
+
+def _check_sort_options(name: str, kind: Any, order: Any) -> None:
+    if kind is not None or order is not None:
+        raise TypeError(
+            message(
+                f"numpy.{name}",
+                "kind and order are not understood: sorts are stable, and arrays have no fields.",
+                got=f"kind={kind!r}, order={order!r}",
+            )
+        )
+
+
+@one_program(static=_SORT_OPTIONS)
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """`a` sorted along `axis`, or as one dimension; NaN comes last, in descending order first.
+
+    Shapes:     a: T[s] -> T[s].
+    Dtypes:     all; complex numbers are ordered by real parts, then imaginary ones.
+    Derivative: the tangents are permuted as the elements.
+    Lowers to:  stablehlo.sort.
+    Source:     mirrors jax.numpy.sort (0.10).
+
+    Raises:
+        ValueError: the axis is out of range.
+        TypeError: `kind` or `order` is given.
+    """
+    _check_sort_options("sort", kind, order)
+    a, axis = _with_axis("sort", a, axis)
+    out = sorting.sort(a, dimension=axis, is_stable=stable)
+    return shape.rev(out, (axis,)) if descending else out
+
+
+def _with_axis(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    a = array_argument(name, a)
+    if axis is None:
+        return shaping.ravel(a), 0
+    return a, arguments.canonicalize_axis(axis, a.aval.ndim, f"numpy.{name}")
+
+
+@one_program(static=(*_SORT_OPTIONS, "dtype"))
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: Any = None,
+) -> Any:
+    """The positions that sort `a` along `axis`, or as one dimension.
+
+    Shapes:     a: T[s] -> int[s].
+    Lowers to:  stablehlo.sort.
+    Source:     mirrors jax.numpy.argsort (0.10).
+
+    Raises:
+        ValueError: the axis is out of range.
+        TypeError: `kind` or `order` is given.
+    """
+    _check_sort_options("argsort", kind, order)
+    a, axis = _with_axis("argsort", a, axis)
+    places = creation.broadcasted_iota(dtypes.default_int_dtype(), a.aval.shape, axis)
+    if descending:
+        # Reversed before and after, equal elements keep their order.
+        a, places = shape.rev(a, (axis,)), shape.rev(places, (axis,))
+    _, found = sorting.sort((a, places), dimension=axis, is_stable=stable, num_keys=1)
+    if descending:
+        found = shape.rev(found, (axis,))
+    if dtype is None:
+        return found
+    return convert.convert_element_type(
+        found, dtypes.canonicalize_user_dtype(dtype, "numpy.argsort")
+    )
+
+
+@one_program(static=("axis",))
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The positions that sort by several keys, of which the last counts most.
+
+    Shapes:     keys: T[s] each -> int[s].
+    Lowers to:  stablehlo.sort.
+    Source:     mirrors jax.numpy.lexsort (0.10).
+
+    Raises:
+        TypeError: there are no keys.
+        ValueError: their shapes differ, or the axis is out of range.
+    """
+    arrays = [array_argument("lexsort", key) for key in keys]
+    if not arrays:
+        raise TypeError(message("numpy.lexsort", "needs at least one key."))
+    dims = arrays[0].aval.shape
+    if any(x.aval.shape != dims for x in arrays):
+        raise ValueError(
+            message(
+                "numpy.lexsort",
+                "all keys must have the same shape.",
+                got=", ".join(str(x.aval) for x in arrays),
+            )
+        )
+    dtype = dtypes.default_int_dtype()
+    if not dims:
+        return creation.full((), 0, dtype)
+    axis = arguments.canonicalize_axis(axis, len(dims), "numpy.lexsort")
+    places = creation.broadcasted_iota(dtype, dims, axis)
+    return sorting.sort((*arrays[::-1], places), dimension=axis, num_keys=len(arrays))[-1]
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """`a` with the element that sorting would put at `kth` there, smaller ones before it.
+
+    Source:     mirrors jax.numpy.partition (0.10).
+
+    Raises:
+        ValueError: `kth` or the axis is out of range.
+    """
+    _check_kth("partition", a, kth, axis)
+    return sort(a, axis)
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The positions that partition `a`.
+
+    Source:     mirrors jax.numpy.argpartition (0.10).
+
+    Raises:
+        ValueError: `kth` or the axis is out of range.
+    """
+    _check_kth("argpartition", a, kth, axis)
+    return argsort(a, axis)
+
+
+def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
+    a, axis = _with_axis(name, a, axis)
+    arguments.canonicalize_axis(kth, a.aval.shape[axis], f"numpy.{name} kth")
+
+
+def sort_complex(a: Any) -> Any:
+    """`a` as complex numbers, sorted by real parts, then imaginary ones.
+
+    Source:     mirrors jax.numpy.sort_complex (0.10).
+    """
+    a = array_argument("sort_complex", a)
+    return sort(convert.convert_element_type(a, dtypes.to_complex_dtype(a.dtype)))
+
+
+@one_program(static=("side", "method"))
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
+    """Where elements of `v` would be inserted into the sorted vector `a`.
+
+    Args:
+        a: a sorted vector; NaN comes last.
+        v: what to insert.
+        side: before ("left") or after ("right") equal elements.
+        sorter: positions that sort `a`.
+        method: "compare_all" compares each element with all others; the other names, "default",
+            "scan", "scan_unrolled" and "sort", mean a search by halves.
+
+    Shapes:     a: T[n], v: T[s] -> int[s].
+    Source:     mirrors jax.numpy.searchsorted (0.10).
+
+    Raises:
+        ValueError: the side or method is not known, or `a` is no vector.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(
+            message("numpy.searchsorted", f"unknown side {side!r}.", expected="'left' or 'right'")
+        )
+    if method not in ("default", "scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(message("numpy.searchsorted", f"unknown method {method!r}."))
+    a, v = array_argument("searchsorted", a), array_argument("searchsorted", v)
+    if a.aval.ndim != 1:
+        raise ValueError(message("numpy.searchsorted", "a must be a vector.", got=str(a.aval)))
+    if sorter is not None:
+        a = shaping.slicing_take(a, sorter, 0)
+    a, v = promotion.promote_dtypes("searchsorted", a, v)
+    if a.aval.size <= _FEW or method == "compare_all":
+        return _count_before(a, v, side)
+    return _halving_search(a, v, side)
+
+
+def _comes_before(x: Any, y: Any, side: str) -> Any:
+    """Whether `x` stays before `y` where that is inserted; all floats have an order."""
+    if is_kind(x, np.floating):
+        primitive = binary.lt_to_p if side == "left" else binary.le_to_p
+        return primitive.bind(_with_one_zero_and_nan(x), _with_one_zero_and_nan(y))
+    return logic.less(x, y) if side == "left" else logic.less_equal(x, y)
+
+
+def _with_one_zero_and_nan(x: Any) -> Any:
+    kind = x.dtype.type
+    x = selection.where(x == kind(0), kind(0), x)
+    return selection.where(logic.isnan(x), kind(np.nan), x)
+
+
+def _count_before(a: Any, v: Any, side: str) -> Any:
+    dims = (*v.aval.shape, a.aval.size)
+    rank = len(dims) - 1
+    before = _comes_before(
+        shape.broadcast_in_dim(a, dims, (rank,)),
+        shape.broadcast_in_dim(v, dims, range(rank)),
+        side,
+    )
+    return before.sum(-1, dtype=dtypes.default_int_dtype())
+
+
+def _halving_search(a: Any, v: Any, side: str) -> Any:
+    """The number of elements that come before, bit by bit from the highest."""
+    size, dtype = a.aval.size, dtypes.default_int_dtype()
+    found = creation.full(v.aval.shape, 0, dtype)
+    for bit in reversed(range(size.bit_length())):
+        wanted = found + (1 << bit)
+        last = a.at[wanted - 1].get(mode="clip")
+        reached = (wanted <= size) & _comes_before(last, v, side)
+        found = selection.where(reached, wanted, found)
+    return found
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin that each element falls into.
+
+    Args:
+        x: the elements.
+        bins: the edges of the bins, ascending or descending.
+        right: whether an element equal to an edge belongs to the bin before it.
+        method: how to search, see `searchsorted`.
+
+    Shapes:     x: T[s], bins: T[n] -> int[s].
+    Source:     mirrors jax.numpy.digitize (0.10).
+
+    Raises:
+        ValueError: `bins` is no vector.
+    """
+    x, bins = array_argument("digitize", x), array_argument("digitize", bins)
+    if bins.aval.ndim != 1:
+        raise ValueError(message("numpy.digitize", "bins must be a vector.", got=str(bins.aval)))
+    return _digitized(x, bins, "left" if right else "right", method or "scan")
+
+
+@one_program(static=("side", "method"))
+def _digitized(x: Any, bins: Any, side: str, method: str) -> Any:
+    count = bins.aval.size
+    if not count:
+        return creation.full(x.aval.shape, 0, np.dtype(np.int32))
+    ascending = searchsorted(bins, x, side, method=method)
+    descending = count - searchsorted(bins[::-1], x, side, method=method)
+    return selection.where(bins[-1] >= bins[0], ascending, descending)
