@@ -318,6 +318,7 @@ def aval_of(x: Any) -> Any:
 
     Raises:
         TypeError: `x` is none of these.
+        ValueError: `x` is a masked array.
     """
     handler = aval_handlers.get(type(x))
     if handler is not None:
@@ -335,6 +336,15 @@ def has_aval(x: Any) -> bool:
 
 
 def _aval_of_other(x: Any) -> Any:
+    if isinstance(x, np.ndarray) and hasattr(x, "filled"):
+        raise ValueError(
+            message(
+                "",
+                "masked arrays cannot be computed with.",
+                got=f"NumPy {type(x).__name__} of shape {x.shape}",
+                fix="x.filled(value) puts a value where the mask is set",
+            )
+        )
     for base in type(x).__mro__:
         handler = aval_handlers.get(base)
         if handler is not None:

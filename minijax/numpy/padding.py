@@ -66,6 +66,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     """
     array = array_argument("pad", array)
     widths = _widths(pad_width, array.aval.ndim)
+    if not widths:
+        return array
     if callable(mode):
         return _pad_by_function(array, widths, mode, kwargs)
     if mode not in _OPTIONS:

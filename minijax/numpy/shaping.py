@@ -124,14 +124,16 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     Source:     mirrors jax.numpy.transpose (0.10).
 
     Raises:
-        ValueError: an axis is out of range, or named twice.
+        ValueError: an axis is out of range.
         TypeError: `axes` is no permutation.
     """
     a = array_argument("transpose", a)
     rank = a.aval.ndim
     if axes is None:
         return shape.transpose(a, range(rank)[::-1])
-    return shape.transpose(a, canonical_axes("numpy.transpose", tuple(axes), rank))
+    return shape.transpose(
+        a, [arguments.canonicalize_axis(axis, rank, "numpy.transpose") for axis in axes]
+    )
 
 
 def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:

@@ -148,7 +148,15 @@ def test_integers_that_do_not_fit_are_refused():
         assert jnp.asarray(2**40).dtype == np.int64
 
 
-@pytest.mark.feature("AR-03", "AR-04")
+@pytest.mark.feature("AR-03")
+def test_masked_arrays_are_refused():
+    masked = np.ma.masked_array([1.0, 2.0], mask=[True, False])
+    for use in (jnp.sin, jax.jit(lambda x: x), jax.device_put):
+        with pytest.raises(ValueError, match=r"x.filled\(value\)"):
+            use(masked)
+
+
+@pytest.mark.feature("AR-04")
 def test_float0_values_pass_through_jit():
     zero = np.zeros((3,), dtypes.float0)
     assert jax.jit(lambda z, x: x + 1)(zero, 1.0).tolist() == 2.0
