@@ -72,7 +72,7 @@ class DebugInfo:
         self.func_src_info = func_src_info
         self._arg_names = arg_names
         self._result_paths = result_paths
-        self.func_name = func_name or func_src_info.split(" ")[0]
+        self.func_name = func_name or func_src_info.split(" ", maxsplit=1)[0]
 
     @property
     def arg_names(self) -> tuple[str, ...] | None:

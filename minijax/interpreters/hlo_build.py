@@ -211,7 +211,7 @@ class LoweringContext:
         """Builds an operation with one result, of the equation's result type by default."""
         if type is None:
             aval = self.avals_out[0]
-            type = _types.get(aval) or type_of(aval)  # noqa: A001
+            type = _types.get(aval) or type_of(aval)
         return _create(
             name,
             [type],

@@ -38,13 +38,10 @@ def dead_code_elimination(
     eqns: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
         bound = eqn.outvars
-        if len(bound) == 1:
-            needed = bound[0] in live
-        else:
-            needed = any(v in live for v in bound)
+        needed = bound[0] in live if len(bound) == 1 else any(v in live for v in bound)
         if not needed and not eqn.effects:
             continue
-        slim: Eqn | None = eqn
+        slim = eqn
         if eqn.primitive.dead_code is not None:
             slim = eqn.primitive.dead_code(eqn, [v in live for v in bound])
             if slim is None:

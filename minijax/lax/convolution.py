@@ -219,9 +219,11 @@ def _merge_inside(x: Any, dim: int, axis: int, groups: int) -> Any:
 
 
 def _split_inside(x: Any, axis: int, size: int, groups: int) -> tuple[Any, int]:
-    """The inverse of `_merge_inside`; the batch becomes dimension 0."""
+    """The inverse of `_merge_inside`: the parts, and where the batch is."""
     dims = aval_of(x).shape
     rest = dims[axis] // size
+    if groups == 1:
+        return shape.reshape(x, (*dims[:axis], size, rest, *dims[axis + 1 :])), axis
     split = (*dims[:axis], groups, size, rest // groups, *dims[axis + 1 :])
     moved = moveaxis(shape.reshape(x, split), axis + 1, 0)
     return shape.reshape(moved, (size, *dims[:axis], rest, *dims[axis + 1 :])), 0

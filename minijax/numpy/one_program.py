@@ -55,18 +55,16 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        def first_call(*args: Any, **kwargs: Any) -> Any:
-            # Made on demand: an import declares hundreds of functions and calls few.
-            nonlocal native
-            native = native_program(function, static)
-            return native(*args, **kwargs)
-
-        native: Callable[..., Any] = first_call
+        native: Callable[..., Any] | None = None
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal native
             if current.value is not eager.EAGER:
                 return function(*args, **kwargs)
+            if native is None:
+                # Made on demand: an import declares hundreds of functions and calls few.
+                native = native_program(function, static)
             try:
                 return native(*args, **kwargs)
             except ValueError as error:

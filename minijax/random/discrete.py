@@ -101,11 +101,9 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     Shapes: key[] -> T[shape], int by default.
     Source: mirrors jax.random.rademacher (0.10).
     """
-    wanted = (
-        dtypes.default_int_dtype()
-        if dtype is None
-        else (dtypes.canonicalize_user_dtype(dtype, "random.rademacher"))
-    )
+    wanted = dtypes.default_int_dtype()
+    if dtype is not None:
+        wanted = dtypes.canonicalize_user_dtype(dtype, "random.rademacher")
     return rademacher_samples(key, canonicalize_shape(shape, "random.rademacher shape"), wanted)
 
 
@@ -137,11 +135,9 @@ def randint(
         TypeError: the dtype is no integer.
         ValueError: the bounds do not fit the shape.
     """
-    wanted = (
-        dtypes.default_int_dtype()
-        if dtype is None
-        else (dtypes.canonicalize_user_dtype(dtype, "random.randint"))
-    )
+    wanted = dtypes.default_int_dtype()
+    if dtype is not None:
+        wanted = dtypes.canonicalize_user_dtype(dtype, "random.randint")
     if not dtypes.issubdtype(wanted, np.integer):
         raise TypeError(
             message("random.randint", "the dtype must be an integer.", got=f"dtype: {wanted}")

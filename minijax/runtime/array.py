@@ -395,8 +395,6 @@ def physical_aval(aval: Any) -> Any:
     return aval
 
 
-
-
 def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
     """The elements on the host, as a read-only NumPy array; waits for them.
 

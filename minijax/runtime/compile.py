@@ -16,6 +16,7 @@ from minijax.core.errors import message
 
 logger = logging.getLogger("minijax")
 
+
 def compile_module(
     module: Any,
     device: Any,

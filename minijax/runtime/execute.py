@@ -80,12 +80,11 @@ class Executable:
         self.donated = tuple(donated)
         sharding = placement.native_sharding(device)
         self.handlers = [
-            versions.result_handler(physical_aval(aval), sharding, committed)
-            for aval in out_avals
+            versions.result_handler(physical_aval(aval), sharding, committed) for aval in out_avals
         ]
         self.plain_outs = not any(aval.is_extended for aval in out_avals)
 
-    def __call__(self, args: Sequence[Any]) -> list[Array]:
+    def __call__(self, args: Sequence[Any]) -> Sequence[Array | Token]:
         """Runs the program; `args` are arrays or host values of the types it was made for."""
         if self.kept is not None:
             args = [args[i] for i in self.kept]
@@ -97,7 +96,7 @@ class Executable:
                 else buffer_on(x, aval, self.device)
             )
         results = self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
-        outs = (
+        outs: Sequence[Array | Token] = (
             list(map(Array, results))
             if self.plain_outs
             else list(map(wrap, results, self.out_avals))
@@ -149,7 +148,7 @@ def buffer_on(x: Any, aval: Any, device: Any) -> Any:
     return placement.put_host_value(host, physical_aval(aval), device, committed=False)
 
 
-def check_finite(arrays: Sequence[Array], name: str = "a computation") -> None:
+def check_finite(arrays: Sequence[Array | Token], name: str = "a computation") -> None:
     """Refuses results that hold a NaN or an infinity, as far as the flags ask.
 
     Raises:

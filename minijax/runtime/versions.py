@@ -10,9 +10,7 @@ from jaxlib import _jax, version
 JAXLIB = tuple(int(part) for part in version.__version__.split(".")[:3] if part.isdigit())
 _BEFORE_0_11 = JAXLIB < (0, 11)
 
-ONE_OP_OPTIONS: Mapping[str, Any] = (
-    {"xla_cpu_use_fusion_emitters": False} if _BEFORE_0_11 else {}
-)
+ONE_OP_OPTIONS: Mapping[str, Any] = {"xla_cpu_use_fusion_emitters": False} if _BEFORE_0_11 else {}
 """Options that compile small programs faster: a single operation gains nothing from fusion, and
 takes half the time without it.  Later versions of XLA have no such choice."""
 

@@ -78,7 +78,6 @@ def debug_info(
         in_tree: tree of (args, kwargs).
         positions: the parameters that `args` are, when others are held fixed.
     """
-
     # The jaxpr must not hold the function, or programs would never die with it.
     names = parameter_names(function)
 

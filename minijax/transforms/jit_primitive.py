@@ -38,7 +38,7 @@ class Jit(Primitive):
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {"name": params["name"], "jaxpr": params["jaxpr"]}
 
-    def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
         eager.check_no_tracers(args)
         options = program.Options(params["name"], params["keep_unused"])
         return program.executable_for(jaxpr, args, options, params["device"])(args)

@@ -299,7 +299,8 @@ class Compiled(_Stage):
     def _check_call(self, args: Any, kwargs: Any, leaves: Sequence[Any], in_tree: Any) -> None:
         if in_tree != self.in_tree:
             self._refuse_tree(args, kwargs, in_tree)
-        names = self._closed.jaxpr.debug_info.arg_names or [f"argument {i}" for i in range(len(leaves))]
+        names = self._closed.jaxpr.debug_info.arg_names
+        names = names or tuple(f"argument {i}" for i in range(len(leaves)))
         wrong = []
         moved = []
         for x, expected, name in zip(leaves, self._in_avals, names, strict=True):

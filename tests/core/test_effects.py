@@ -95,7 +95,8 @@ def test_tokens_flow_through_jit():
     assert float(y) == 2.0
     assert repr(token.block_until_ready()) == "Token()"
     text = f.lower(token, 1.0).as_text()
-    assert "stablehlo.after_all" in text and "!stablehlo.token" in text
+    assert "stablehlo.after_all" in text
+    assert "!stablehlo.token" in text
     with pytest.raises(TypeError, match="operands must be tokens"):
         jax.lax.after_all(jnp.ones(2))
 

@@ -1,10 +1,11 @@
-"""Jaxprs transformed: evaluation, partial evaluation, transposition, batching, dead code, checks."""
+"""Jaxprs transformed: evaluated, split, transposed, batched, cleaned and checked."""
 
 import numpy as np
 import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax.core.aval import ShapedArray
 from minijax.core.check import check_jaxpr
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import ClosedJaxpr, Literal, Var, subjaxprs
@@ -90,7 +91,7 @@ def test_check_accepts_transformed_programs():
 def test_check_refuses_a_wrong_type():
     closed = stage(lambda x: jnp.sin(x) * 2, jnp.ones(3))
     closed.jaxpr.eqns[0].outvars[0].aval = jax.typeof(jnp.ones(4))
-    with pytest.raises(InternalError, match=r"gives f32\[3\] but binds a variable of type f32\[4\]"):
+    with pytest.raises(InternalError, match=r"gives f32\[3\] but binds .* f32\[4\]"):
         check_jaxpr(closed)
 
 
@@ -129,8 +130,6 @@ def test_inner_jaxprs_are_found():
 
 @pytest.mark.feature("CR-04")
 def test_avals_are_interned():
-    from minijax.core.aval import ShapedArray
-
     assert ShapedArray((2,), np.float32) is ShapedArray([2], "float32")
     assert ShapedArray((2,), np.float32) is not ShapedArray((2,), np.float32, weak_type=True)
     assert str(ShapedArray((2, 3), np.float32)) == "f32[2,3]"

@@ -247,6 +247,6 @@ def test_faulty_call_is_refused(sample: Any) -> None:
 def test_every_primitive_of_lax_has_a_record() -> None:
     lax = str(Path(minijax.__file__).parent / "lax")
     primitives = {name for name, p in PRIMITIVES.items() if p.declared_at.startswith(lax)}
-    # Tokens hold no values, so there is nothing for laws to compare; see tests/core/test_effects.py.
+    # Tokens hold no values for laws to compare; tests/core/test_effects.py tests them.
     tokens = {"create_token", "after_all"}
     assert primitives - tokens - {record.name for record in RECORDS} == set()

@@ -98,7 +98,7 @@ def test_grad_of_an_array_used_many_times_adds_up():
 
 def test_grad_keeps_the_dtype_of_the_argument():
     x = jnp.ones((), jnp.bfloat16)
-    assert jax.grad(lambda x: (x.astype(jnp.float32) ** 2))(x).dtype == jnp.bfloat16
+    assert jax.grad(lambda x: x.astype(jnp.float32) ** 2)(x).dtype == jnp.bfloat16
 
 
 def test_grad_under_jit_and_vmap():
@@ -287,7 +287,7 @@ def test_differentiating_without_a_rule_names_the_primitive():
     opaque = jax.extend.core.Primitive("opaque_for_grad")
     opaque.def_impl(lambda x: x)
     opaque.def_abstract_eval(lambda x: x)
-    with pytest.raises(NotImplementedError, match="opaque_for_grad.*forward-mode"):
+    with pytest.raises(NotImplementedError, match=r"opaque_for_grad.*forward-mode"):
         jax.grad(lambda x: opaque.bind(x))(1.0)
 
 

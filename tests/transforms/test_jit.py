@@ -1,9 +1,11 @@
 """`jit`: signatures, static and donated arguments, nesting, errors."""
 
 import functools
+import gc
 import inspect
 import threading
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -43,9 +45,6 @@ def test_jit_of_one_function_twice_shares_the_trace():
 
 @pytest.mark.feature("CR-11")
 def test_staged_programs_die_with_their_function():
-    import gc
-    import weakref
-
     def f(x):
         return x + 1
 
@@ -210,7 +209,8 @@ def test_donation_by_name_and_of_a_tree():
     jax.jit(lambda state, x: ({k: v + 1 for k, v in state.items()}, x), donate_argnames="state")(
         state=state, x=kept
     )
-    assert state["a"].is_deleted() and state["b"].is_deleted()
+    assert state["a"].is_deleted()
+    assert state["b"].is_deleted()
     assert not kept.is_deleted()
 
 
@@ -318,7 +318,8 @@ def test_jit_returns_arguments_and_constants_unchanged():
     x = jnp.arange(3.0)
     a, b, c = jax.jit(lambda x: (x, 7, jnp.ones(2)))(x)
     assert a.tolist() == x.tolist()
-    assert b.tolist() == 7 and b.weak_type
+    assert b.tolist() == 7
+    assert b.weak_type
     assert c.tolist() == [1, 1]
 
 
@@ -405,9 +406,11 @@ def test_log_compiles_tells_each_step(caplog):
         finally:
             jax.config.update("log_compiles", False)
     text = caplog.text
-    assert "Compiling <lambda>" in text and "float32[7]" in text
+    assert "Compiling <lambda>" in text
+    assert "float32[7]" in text
     for step in ("tracing", "StableHLO lowering", "XLA compilation"):
-        assert f"Finished" in text and step in text
+        assert "Finished" in text
+        assert step in text
 
 
 @pytest.mark.feature("LG-05")

@@ -97,7 +97,7 @@ def test_compiled_lists_five_mismatches_at_most():
 @pytest.mark.feature("AO-03")
 def test_compiled_counts_arguments():
     compiled = jax.jit(lambda x: x).lower(1.0).compile()
-    with pytest.raises(TypeError, match=r"compiled for 1 positional argument\(s\) but called with 2"):
+    with pytest.raises(TypeError, match=r"compiled for 1 positional .* called with 2"):
         compiled(1.0, 2.0)
 
 

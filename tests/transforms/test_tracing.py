@@ -5,6 +5,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax.core import source
 
 
 @pytest.mark.feature("CR-03", "PE-01")
@@ -30,7 +31,8 @@ def test_jaxpr_evaluates_to_what_the_function_gives():
 
 
 def test_make_jaxpr_with_static_arguments_and_shape():
-    closed, shape = jax.make_jaxpr(lambda x, n: [x] * n, static_argnums=1, return_shape=True)(1.0, 2)
+    staged = jax.make_jaxpr(lambda x, n: [x] * n, static_argnums=1, return_shape=True)
+    closed, shape = staged(1.0, 2)
     assert len(closed.jaxpr.outvars) == len(shape) == 2
 
 
@@ -47,8 +49,6 @@ def test_jaxpr_shows_users_lines_on_request():
 
 @pytest.mark.feature("CR-14")
 def test_equations_know_the_line_of_the_user():
-    from minijax.core import source
-
     (eqn,) = jax.make_jaxpr(lambda x: jnp.sin(x))(1.0).eqns
     assert source.user_frame(eqn.source).file_name == __file__
 
@@ -67,7 +67,9 @@ def test_shape_dtype_struct_compares_and_hashes():
     assert a == b
     assert hash(a) == hash(b)
     assert a != a.update(shape=(3,))
-    assert len(a) == 2 and a.ndim == 1 and a.size == 2
+    assert len(a) == 2
+    assert a.ndim == 1
+    assert a.size == 2
     with pytest.raises(ValueError, match="dtype must be given"):
         jax.ShapeDtypeStruct((2,), None)
 
@@ -167,7 +169,8 @@ def test_block_until_ready_and_device_get():
     tree = {"a": jnp.ones(2), "b": 3}
     assert jax.block_until_ready(tree) is tree
     host = jax.device_get(tree)
-    assert isinstance(host["a"], np.ndarray) and host["b"] == 3
+    assert isinstance(host["a"], np.ndarray)
+    assert host["b"] == 3
 
 
 def test_clear_caches_traces_again():

@@ -5,6 +5,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax.core import axes
 
 
 @pytest.mark.feature("BT-01")
@@ -126,8 +127,6 @@ def test_vmap_refuses_python_control_flow_on_mapped_values():
 
 @pytest.mark.feature("CR-07", "CR-08")
 def test_vmap_axis_name_is_in_scope_inside_only():
-    from minijax.core import axes
-
     seen = []
     jax.vmap(lambda x: seen.append(axes.size("i")) or x, axis_name="i")(jnp.ones(5))
     assert seen == [5]
@@ -137,8 +136,6 @@ def test_vmap_axis_name_is_in_scope_inside_only():
 
 @pytest.mark.feature("CR-07")
 def test_nested_vmaps_of_one_name_see_the_inner_one():
-    from minijax.core import axes
-
     seen = []
     inner = jax.vmap(lambda x: seen.append(axes.size("i")) or x, axis_name="i")
     jax.vmap(inner, axis_name="i")(jnp.ones((2, 7)))
