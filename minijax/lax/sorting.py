@@ -21,7 +21,7 @@ from minijax.interpreters.structural import moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero
 from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import FLOAT, ORDERED, check_dtype
+from minijax.lax.families import ANY, FLOAT, ORDERED, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather
@@ -62,6 +62,8 @@ class Sort(Primitive):
     def abstract_eval(
         self, *avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int
     ) -> list[ShapedArray]:
+        for i, x in enumerate(avals[:num_keys]):
+            check_dtype("sort", f"operand[{i}]", x, ANY)
         if any(x.shape != avals[0].shape for x in avals):
             raise TypeError(
                 message(

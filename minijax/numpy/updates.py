@@ -211,6 +211,7 @@ _read_program = native_program(_read, ("template", "options", "fill_value"))
 
 
 def _update(x: Any, index: Any, values: Any, kind: str, options: Options) -> Any:
+    gather_numbers.GatherScatterMode.from_any(options.mode)
     if isinstance(values, (list, tuple)):
         values = creation.asarray(values)
     check_lossless(x, values, f"at[...].{kind}")

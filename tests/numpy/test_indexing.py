@@ -123,7 +123,7 @@ def test_templates_of_different_kinds_do_not_share_programs() -> None:
     assert [x[0, :].shape, x[0:1, :].shape] == [(3,), (1, 3)]
 
 
-@pytest.mark.feature("CR-28")
+@pytest.mark.feature("NP-01")
 def test_eager_loop_over_an_index_compiles_once() -> None:
     x = jnp.arange(7.0).reshape(7, 1)
     before = minijax.cache_stats()["compile"].misses
@@ -132,7 +132,7 @@ def test_eager_loop_over_an_index_compiles_once() -> None:
     assert rows == list(range(7))
 
 
-@pytest.mark.feature("CR-28")
+@pytest.mark.feature("NP-01")
 def test_eager_loop_over_the_start_of_a_slice_compiles_once() -> None:
     x = jnp.arange(11.0)
     before = minijax.cache_stats()["compile"].misses
@@ -141,7 +141,7 @@ def test_eager_loop_over_the_start_of_a_slice_compiles_once() -> None:
     assert parts == [[i, i + 1] for i in range(9)]
 
 
-@pytest.mark.feature("CR-28")
+@pytest.mark.feature("NP-01")
 def test_eager_loop_under_grad_compiles_no_more_for_another_index() -> None:
     x = jnp.arange(13.0)
     minijax.grad(lambda x: x[1] * 2)(x)
