@@ -58,4 +58,3 @@ def after_all(*operands: Any) -> Any:
         TypeError: an operand is no token.
     """
     return after_all_p.bind(*operands)
-

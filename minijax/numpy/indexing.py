@@ -617,9 +617,7 @@ def _spread(value: Any, dtype: Any, lead: Shape, places: Sequence[int]) -> Any:
         return np.broadcast_to(np.expand_dims(value, others), (*lead, 1)).astype(dtype)
     if isinstance(value, np.generic):
         return shape.broadcast_in_dim(value.astype(dtype), (*lead, 1), ())
-    return shape.broadcast_in_dim(
-        convert.convert_element_type(value, dtype), (*lead, 1), places
-    )
+    return shape.broadcast_in_dim(convert.convert_element_type(value, dtype), (*lead, 1), places)
 
 
 def gather(

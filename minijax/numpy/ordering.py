@@ -235,13 +235,18 @@ def _count_before(a: Any, v: Any, side: str) -> Any:
         shape.broadcast_in_dim(v, dims, range(rank)),
         side,
     )
-    return before.sum(-1, dtype=dtypes.default_int_dtype())
+    return before.sum(-1, dtype=_dtype_of_places(a))
+
+
+def _dtype_of_places(a: Any) -> np.dtype[Any]:
+    """A dtype that numbers all places of a vector: int32 unless it is huge."""
+    return np.dtype(np.int32 if a.aval.size < 2**31 else np.int64)
 
 
 def _halving_search(a: Any, v: Any, side: str) -> Any:
     """The number of elements that come before, bit by bit from the highest."""
-    size, dtype = a.aval.size, dtypes.default_int_dtype()
-    found = creation.full(v.aval.shape, 0, dtype)
+    size = a.aval.size
+    found = creation.full(v.aval.shape, 0, _dtype_of_places(a))
     for bit in reversed(range(size.bit_length())):
         wanted = found + (1 << bit)
         last = a.at[wanted - 1].get(mode="clip")

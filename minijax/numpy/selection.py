@@ -149,7 +149,15 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """`nonzero` of an array as one dimension.  Mirrors jax.numpy.flatnonzero (0.10)."""
-    return nonzero(shaping.ravel(a), size=size, fill_value=fill_value)[0]
+    return nonzero(_flat("flatnonzero", a, size), size=size, fill_value=fill_value)[0]
+
+
+def _flat(name: str, x: Any, size: int | None) -> Any:
+    """`x` as one dimension, on the host if it is known and a result's size depends on it."""
+    x = check_array(name, x)
+    if size is None and not isinstance(x, Tracer):
+        return np.ravel(np.asarray(x))
+    return shaping.ravel(x)
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
@@ -628,10 +636,13 @@ def compress(
             )
         )
     (places,) = nonzero(condition, size=size, fill_value=length)
+    if not length:
+        dims = (*a.aval.shape[:axis], places.aval.size, *a.aval.shape[axis + 1 :])
+        return creation.full(dims, fill_value, a.dtype)
     return take(a, places, axis, mode="fill", fill_value=fill_value)
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
     """The elements where a condition holds.  Mirrors jax.numpy.extract (0.10)."""
-    flat = shaping.ravel(condition)
+    flat = _flat("extract", condition, size)
     return compress(flat, shaping.ravel(arr), 0, size=size, fill_value=fill_value)

@@ -39,6 +39,11 @@ _SCATTER: dict[str, Callable[..., Any]] = {
     "min": gather_scatter.scatter_min,
     "max": gather_scatter.scatter_max,
 }
+# Updates that are no scatters: of the whole array, by ones but for values at the index.
+_BY_FACTORS: dict[str, Callable[[Any, Any], Any]] = {
+    "divide": arithmetic.divide,
+    "power": arithmetic.power,
+}
 
 
 class Options(NamedTuple):
@@ -108,19 +113,8 @@ class IndexUpdateRef:
     mul = multiply
     min = _method("min", "`x` with `x[index]` replaced where `values` are smaller.")
     max = _method("max", "`x` with `x[index]` replaced where `values` are larger.")
-
-    def divide(self, values: Any, **options: Any) -> Any:
-        """`x` with `x[index] /= values`."""
-        return arithmetic.divide(self.array, self._factors(values, options))
-
-    def power(self, values: Any, **options: Any) -> Any:
-        """`x` with `x[index] **= values`."""
-        return arithmetic.power(self.array, self._factors(values, options))
-
-    def _factors(self, values: Any, options: dict[str, Any]) -> Any:
-        """Ones, but `values` at the index."""
-        ones = creation.ones_like(self.array)
-        return IndexUpdateRef(ones, self.index).multiply(values, **options)
+    divide = _method("divide", "`x` with `x[index] /= values`.")
+    power = _method("power", "`x` with `x[index] **= values`.")
 
     def apply(
         self,
@@ -215,6 +209,9 @@ def _update(x: Any, index: Any, values: Any, kind: str, options: Options) -> Any
     if isinstance(values, (list, tuple)):
         values = creation.asarray(values)
     check_lossless(x, values, f"at[...].{kind}")
+    if kind in _BY_FACTORS:
+        factors = _update(creation.ones_like(x), index, values, "multiply", options)
+        return _BY_FACTORS[kind](x, factors)
     if _is_mask_of_equals(x, index, values):
         run = _masked_program if current.value is eager.EAGER else _masked
         return run(x, index, values, kind=kind)

@@ -5,6 +5,7 @@ A line is `expression  ==>  answer`.  Lines that start with `!` are statements, 
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ def load(name: str) -> Facts:
 
 def namespace(jax: Any, facts: Facts) -> dict[str, Any]:
     """The names that expressions use, with `jax` the library to ask."""
-    names = {"jax": jax, "jnp": jax.numpy, "np": np}
+    names = {"jax": jax, "jnp": jax.numpy, "np": np, "signature": signature}
     for statement in facts.setup:
         exec(statement, names)
     return names
@@ -58,6 +59,18 @@ def answer(expression: str, names: dict[str, Any]) -> tuple[str, tuple[str, ...]
     except Exception as error:
         classes = tuple(kind.__name__ for kind in type(error).__mro__)
         return f"raises {classes[0]}", tuple(f"raises {name}" for name in classes)
+
+
+def signature(function: Any) -> str:
+    """The parameters of a function without types; a default that is a function has its name."""
+    parameters = inspect.signature(function).parameters.values()
+    plain = []
+    for parameter in parameters:
+        default = parameter.default
+        if inspect.isroutine(default):
+            default = default.__name__
+        plain.append(parameter.replace(annotation=parameter.empty, default=default))
+    return str(inspect.Signature(plain))
 
 
 def check(expression: str, facts: Facts, names: dict[str, Any]) -> None:

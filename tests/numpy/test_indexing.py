@@ -167,8 +167,10 @@ INDEX_JAXPRS = {
 def test_jaxpr_of_a_static_index_is_that_of_jax(expression: str) -> None:
     jaxpr = minijax.make_jaxpr(lambda x: eval(expression, {"x": x}))(X)
     text = re.sub(r"\s+", " ", str(jaxpr)).replace("[ ", "[").replace(" ]", "]")
-    assert re.fullmatch(r"\{ lambda ; a:f32\[5,4,3\]\. let ?(.*) in \(\w,\) \}", text)[1].strip() \
+    assert (
+        re.fullmatch(r"\{ lambda ; a:f32\[5,4,3\]\. let ?(.*) in \(\w,\) \}", text)[1].strip()
         == INDEX_JAXPRS[expression]
+    )
 
 
 def test_traced_position_is_wrapped_and_sliced_dynamically() -> None:
@@ -190,7 +192,11 @@ def test_small_integers_count_from_the_end_of_a_large_dimension() -> None:
 
 def test_constant_positions_are_one_constant() -> None:
     jaxpr = minijax.make_jaxpr(lambda x: x[np.array([0, -1]), 2])(X)
-    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["broadcast_in_dim", "concatenate", "gather"]
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == [
+        "broadcast_in_dim",
+        "concatenate",
+        "gather",
+    ]
 
 
 ERRORS = {

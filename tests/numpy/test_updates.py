@@ -61,7 +61,7 @@ def test_update_changes_what_numpy_changes(method: str, case: Any) -> None:
 @pytest.mark.feature("NP-01")
 @given(case=updates())
 def test_setting_under_jit_writes_what_numpy_writes(case: Any) -> None:
-    x, index, values = case
+    x, index, _ = case
     expected = x.copy()
     expected[index] = 7
     found = minijax.jit(lambda x: x.at[index].set(7))(x)
