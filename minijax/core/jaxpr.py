@@ -274,7 +274,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         yield from jaxprs_in_params(eqn.params)
 
 
-def used_outputs(jaxpr: Jaxpr) -> set[Any]:
+def used_variables(jaxpr: Jaxpr) -> set[Any]:
     """Variables that some equation or result of `jaxpr` reads."""
     used = {v for v in jaxpr.outvars if type(v) is Var}
     for eqn in jaxpr.eqns:

@@ -15,7 +15,7 @@ from minijax.core import config, hooks, statistics, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.trace import Trace, Tracer, current, leaked
+from minijax.core.trace import Trace, Tracer, leaked
 from minijax.interpreters import program, staging
 from minijax.runtime import versions
 from minijax.runtime.array import Array
@@ -156,15 +156,6 @@ def clear_caches() -> None:
     """Forgets all programs of single operations."""
     _one_op_functions.clear()
     _function_cache.clear()
-
-
-def run_outside_traces(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls `function` as if nothing were being traced."""
-    before = current.swap_local(EAGER)
-    try:
-        return function(*args, **kwargs)
-    finally:
-        current.set_local(before)
 
 
 def check_callable(name: str, function: Any) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
@@ -160,8 +159,3 @@ def _jvp_jaxpr(
     info = closed.jaxpr.debug_info
     jaxpr, consts = staging.stage(function, in_avals + tangent_avals, info)
     return ClosedJaxpr(jaxpr, consts), out_nonzero
-
-
-def is_differentiable(aval: Any) -> bool:
-    """Whether values of a type have tangents other than float0."""
-    return bool(aval.tangent_aval().dtype != dtypes.float0)

@@ -15,10 +15,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from minijax.core import config, source
-from minijax.core.aval import AbstractToken, AbstractValue
+from minijax.core.aval import AbstractToken
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from minijax.core.trace import current
 from minijax.interpreters import batching, hlo_build, staging
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
 from minijax.interpreters.structural import to_batch_dim
@@ -208,7 +207,7 @@ def _lower_physically(
             for x, d, aval in zip(outs, out_dims, ctx.avals_out, strict=True)
         ]
 
-    jaxpr, consts = _stage_outside(function, list(map(physical_aval, ctx.avals_in)))
+    jaxpr, consts = staging.stage(function, list(map(physical_aval, ctx.avals_in)))
     return lower_jaxpr(ctx, jaxpr, consts, operands)
 
 
@@ -221,7 +220,7 @@ def lower_function(ctx: LoweringContext, function: Callable[..., Any], *values: 
 
     `function` takes values of the equation's argument types and returns a sequence of results.
     """
-    jaxpr, consts = _stage_outside(function, ctx.avals_in)
+    jaxpr, consts = staging.stage(function, ctx.avals_in)
     return lower_jaxpr(ctx, jaxpr, consts, values)
 
 
@@ -229,18 +228,8 @@ def lower_physical_function(
     ctx: LoweringContext, function: Callable[..., Any], *values: Any
 ) -> list[Any]:
     """As `lower_function`, for a function of what XLA computes with in place of extended dtypes."""
-    jaxpr, consts = _stage_outside(function, list(map(physical_aval, ctx.avals_in)))
+    jaxpr, consts = staging.stage(function, list(map(physical_aval, ctx.avals_in)))
     return lower_jaxpr(ctx, jaxpr, consts, values)
-
-
-def _stage_outside(
-    function: Callable[..., Any], avals: Sequence[AbstractValue]
-) -> tuple[Jaxpr, list[Any]]:
-    before = current.value
-    try:
-        return staging.stage(function, avals)
-    finally:
-        current.set_local(before)
 
 
 def lower_to_module(

@@ -7,11 +7,10 @@ type-checked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from minijax.core import config
 from minijax.core.check import check_jaxpr
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 
 
 def dead_code_elimination(
@@ -67,9 +66,7 @@ def dead_code_elimination(
 def prune_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Drops constants that no equation and no result reads."""
     jaxpr = closed.jaxpr
-    used: set[Any] = {v for v in jaxpr.outvars if type(v) is Var}
-    for eqn in jaxpr.eqns:
-        used.update(v for v in eqn.invars if type(v) is Var)
+    used = used_variables(jaxpr)
     pairs = [
         (var, value)
         for var, value in zip(jaxpr.constvars, closed.consts, strict=True)

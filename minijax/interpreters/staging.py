@@ -215,15 +215,11 @@ def _holders(tracer: Tracer) -> str:
                 None,
             )
             names += [f"{_name(owner)}{key!r}" for key in keys]
-        elif isinstance(holder, (list, tuple, set)) and type(holder) is not list_of_frames:
+        elif isinstance(holder, (list, tuple, set)):
             names.append(f"a {type(holder).__name__} of {len(holder)}")
         elif type(holder).__name__ == "cell":
             names.append("the closure of a function")
     return ", ".join(names) or "an unknown object"
-
-
-# Comprehensions in this file hold tracers in plain lists of their own.
-list_of_frames = type("list_of_frames", (), {})
 
 
 def _name(owner: Any) -> str:

@@ -15,7 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
-from minijax.interpreters import eager, program
+from minijax.interpreters import program
 from minijax.runtime import analysis, client
 from minijax.runtime.array import Array
 from minijax.runtime.execute import Executable
@@ -293,7 +293,6 @@ class Compiled(_Stage):
                 )
             )
         self._check_call(args, kwargs, leaves, in_tree)
-        eager.check_no_tracers(leaves)
         return tree.unflatten(self.out_tree, self._executable(leaves))
 
     def _check_call(self, args: Any, kwargs: Any, leaves: Sequence[Any], in_tree: Any) -> None:

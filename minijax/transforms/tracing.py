@@ -14,7 +14,7 @@ from minijax.core import config, statistics, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.trace import Tracer, current
+from minijax.core.trace import current
 from minijax.interpreters import eager, staging
 from minijax.transforms import flattening, jit, stages
 
@@ -169,8 +169,3 @@ def typeof(x: Any) -> Any:
         TypeError: `x` is no array and no number.
     """
     return aval_of(x)
-
-
-def is_tracer(x: Any) -> bool:
-    """Whether a value is being traced."""
-    return isinstance(x, Tracer)
