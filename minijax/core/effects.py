@@ -58,6 +58,11 @@ lowerable_effects = EffectTypes()
 control_flow_allowed_effects = EffectTypes()
 
 
+def ordered_among(effects: Iterable[Any]) -> list[Any]:
+    """The ordered effects among some, in an order that depends on nothing else."""
+    return sorted(filter(ordered_effects.contains, effects), key=repr)
+
+
 def without_axis(effects: Iterable[Any], name: Any) -> frozenset[Any]:
     """Effects outside the construct that maps over the axis `name`."""
     return frozenset(effects) - {NamedAxisEffect(name)}

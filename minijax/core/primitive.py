@@ -49,6 +49,9 @@ class Primitive:
     partial_eval: Any = None
     # Drops unused outputs of an operation that holds a jaxpr; None: opaque.
     dead_code: Any = None
+    # Makes the equation of an operation whose parameters are Python functions, by staging them
+    # first: `stage(trace, args, params)`; None: the parameters are those of the equation.
+    stage: Any = None
 
     def __init__(self, name: str = "") -> None:
         self.name = name or self.name

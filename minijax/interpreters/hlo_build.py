@@ -177,9 +177,19 @@ class LoweringContext:
         point: where new operations are inserted.
         location: the user's line, given to new operations.
         module: state shared by the whole module (`interpreters/lowering.py`).
+        tokens: the token of each ordered effect here; a rule with the effect replaces it.
     """
 
-    __slots__ = ("avals_in", "avals_out", "location", "module", "platform", "point", "scalars")
+    __slots__ = (
+        "avals_in",
+        "avals_out",
+        "location",
+        "module",
+        "platform",
+        "point",
+        "scalars",
+        "tokens",
+    )
 
     def __init__(self, module: Any, platform: str, point: Any, location: Any) -> None:
         self.module = module
@@ -190,6 +200,7 @@ class LoweringContext:
         self.avals_out: Sequence[Any] = ()
         # Scalar constants already made in this block, by value and type.
         self.scalars: dict[Any, Any] = {}
+        self.tokens: dict[Any, Any] = {}
 
     i64_array = staticmethod(lambda values: i64_array(tuple(map(int, values))))
     bool_array = staticmethod(lambda values: bool_array(tuple(map(bool, values))))

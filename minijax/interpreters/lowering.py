@@ -191,6 +191,26 @@ def lower_jaxpr(
     return [read(atom) for atom in jaxpr.outvars]
 
 
+def lower_region(
+    ctx: LoweringContext,
+    closed: ClosedJaxpr,
+    ordered: Sequence[Any],
+    args: Sequence[Any],
+) -> list[Any]:
+    """Builds a jaxpr inside a region that takes and returns the tokens of `ordered` effects first.
+
+    Args:
+        ctx: a context that builds in the region.
+        closed: what the region computes.
+        ordered: the effects whose tokens are the first of `args` and of the results.
+        args: values of the tokens, then of the arguments of `closed`.
+    """
+    count = len(ordered)
+    ctx.tokens = dict(zip(ordered, args[:count], strict=True))
+    outs = lower_jaxpr(ctx, closed.jaxpr, closed.consts, args[count:])
+    return [ctx.tokens[effect] for effect in ordered] + outs
+
+
 def _lower_physically(
     ctx: LoweringContext, primitive: Any, operands: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:

@@ -100,6 +100,9 @@ class StagingTrace(Trace):
                 atom = self.atom(x)
                 invars.append(atom)
                 avals.append(atom.aval)
+        if primitive.stage is not None:
+            staged: Sequence[Any] = primitive.stage(self, args, params)
+            return staged
         out = primitive.abstract_eval(*avals, **params)
         effects = NO_EFFECTS
         if primitive.has_effects:

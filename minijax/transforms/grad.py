@@ -18,12 +18,18 @@ from minijax.core.check import same_type
 from minijax.core.errors import message
 from minijax.core.jaxpr import DebugInfo, Jaxpr
 from minijax.core.trace import Tracer
-from minijax.interpreters import eager, evaluation, partial_eval, staging, transpose
+from minijax.interpreters import (
+    eager,
+    evaluation,
+    flattening,
+    partial_eval,
+    staging,
+    transpose,
+)
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.structural import instantiate, zeros
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert
-from minijax.transforms import flattening
 
 
 def _flat(function: Callable[..., Any], args: Any) -> tuple[list[Any], flattening.FlatFunction]:

@@ -16,10 +16,10 @@ import numpy as np
 from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.interpreters import eager
+from minijax.interpreters import eager, flattening
 from minijax.lax import shape as lax_shape
 from minijax.lax import slicing
-from minijax.transforms import flattening, grad
+from minijax.transforms import grad
 from minijax.transforms.vmap import vmap
 
 

@@ -18,10 +18,10 @@ from minijax.core import config, statistics, tree
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager, evaluation, program, staging
+from minijax.interpreters import eager, evaluation, flattening, program, staging
 from minijax.runtime import client
 from minijax.runtime.array import Array, to_numpy
-from minijax.transforms import flattening, stages
+from minijax.transforms import stages
 from minijax.transforms.jit_primitive import jit_p
 
 

@@ -15,8 +15,8 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import current
-from minijax.interpreters import eager, staging
-from minijax.transforms import flattening, jit, stages
+from minijax.interpreters import eager, flattening, staging
+from minijax.transforms import jit, stages
 
 
 def make_jaxpr(

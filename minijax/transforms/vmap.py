@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 from minijax.core import tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.interpreters import batching, eager
+from minijax.interpreters import batching, eager, flattening
 from minijax.interpreters.structural import to_batch_dim
-from minijax.transforms import flattening
 
 
 def vmap(
