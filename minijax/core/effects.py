@@ -92,3 +92,21 @@ def check_lowerable(name: str, effects: Iterable[Any]) -> None:
                     fix="register its class: effects.lowerable_effects.add_type(...)",
                 )
             )
+
+
+def check_control_flow(name: str, effects: Iterable[Any]) -> None:
+    """Refuses effects that the bodies of control flow must not have.
+
+    Raises:
+        NotImplementedError: an effect is not registered as allowed there.
+    """
+    for effect in effects:
+        if isinstance(effect, NamedAxisEffect) or control_flow_allowed_effects.contains(effect):
+            continue
+        raise NotImplementedError(
+            message(
+                name,
+                f"the effect {effect!r} is not allowed in the body of control flow.",
+                fix="register its class: effects.control_flow_allowed_effects.add_type(...)",
+            )
+        )

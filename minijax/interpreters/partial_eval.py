@@ -42,6 +42,14 @@ class PartialTrace(Trace):
         finally:
             current.set_local(self)
 
+    def evaluate_known(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        """Runs a jaxpr on known values, outside this trace."""
+        current.set_local(self.known)
+        try:
+            return evaluation.eval_closed_jaxpr(closed, *args)
+        finally:
+            current.set_local(self)
+
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         unknown = self.unknown
         for x in args:
@@ -113,14 +121,24 @@ class PartialJaxpr(NamedTuple):
         return [next(rest) if i is None else known_args[i] for i in self.sources]
 
 
-def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool]) -> PartialJaxpr:
-    """Splits a jaxpr into what follows from its known arguments, and the rest."""
-    key = ("partial_eval", tuple(unknown))
-    result: PartialJaxpr = closed.remember(key, lambda: _partial_eval_jaxpr(closed, unknown))
+def partial_eval_jaxpr(
+    closed: ClosedJaxpr, unknown: Sequence[bool], force: Sequence[bool] = ()
+) -> PartialJaxpr:
+    """Splits a jaxpr into what follows from its known arguments, and the rest.
+
+    Args:
+        closed: the function.
+        unknown: which arguments are unknown.
+        force: which results are to count as unknown even if they are known.
+    """
+    key = ("partial_eval", tuple(unknown), tuple(force))
+    result: PartialJaxpr = closed.remember(key, lambda: _partial_eval_jaxpr(closed, unknown, force))
     return result
 
 
-def _partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool]) -> PartialJaxpr:
+def _partial_eval_jaxpr(
+    closed: ClosedJaxpr, unknown: Sequence[bool], force: Sequence[bool]
+) -> PartialJaxpr:
     in_avals = closed.in_avals
     known_avals = [a for a, u in zip(in_avals, unknown, strict=True) if not u]
     name = closed.jaxpr.debug_info.func_name
@@ -140,7 +158,8 @@ def _partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool]) -> Partial
             outs = evaluation.eval_closed_jaxpr(closed, *args)
         finally:
             current.set_local(trace.known)
-        out_unknown[:] = [trace.is_unknown(x) for x in outs]
+        forced = force or [False] * len(outs)
+        out_unknown[:] = [trace.is_unknown(x) or f for x, f in zip(outs, forced, strict=True)]
         jaxpr, residuals = staged.finish([x for x, u in zip(outs, out_unknown, strict=True) if u])
         result.append(jaxpr)
         return [x for x, u in zip(outs, out_unknown, strict=True) if not u] + residuals

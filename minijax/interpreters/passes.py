@@ -14,14 +14,17 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 
 
 def dead_code_elimination(
-    jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None, *, keep_inputs: bool = False
+    jaxpr: Jaxpr,
+    used_outputs: Sequence[bool] | None = None,
+    *,
+    keep_inputs: bool | Sequence[bool] = False,
 ) -> tuple[Jaxpr, list[bool]]:
     """Drops equations whose results nobody reads, except those with effects.
 
     Args:
         jaxpr: what to clean.
         used_outputs: which results are wanted; all by default.
-        keep_inputs: whether parameters stay even if nobody reads them.
+        keep_inputs: whether, or which, parameters stay even if nobody reads them.
 
     Returns:
         The jaxpr, and which of its former parameters it still has.
@@ -49,7 +52,9 @@ def dead_code_elimination(
         for v in slim.invars:
             if type(v) is Var:
                 live.add(v)
-    kept = [keep_inputs or v in live for v in jaxpr.invars]
+    if isinstance(keep_inputs, bool):
+        keep_inputs = [keep_inputs] * len(jaxpr.invars)
+    kept = [keep or v in live for v, keep in zip(jaxpr.invars, keep_inputs, strict=True)]
     result = Jaxpr(
         jaxpr.constvars,
         [v for v, keep in zip(jaxpr.invars, kept, strict=True) if keep],
@@ -61,6 +66,22 @@ def dead_code_elimination(
     if config.enable_checks.value:
         check_jaxpr(result)
     return result, kept
+
+
+def without_dead_code(
+    closed: ClosedJaxpr, used_outputs: Sequence[bool], keep_inputs: Sequence[bool] | None = None
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """As `dead_code_elimination`, of a closed jaxpr and remembered with it."""
+
+    def make() -> tuple[ClosedJaxpr, list[bool]]:
+        jaxpr, kept = dead_code_elimination(
+            closed.jaxpr, used_outputs, keep_inputs=False if keep_inputs is None else keep_inputs
+        )
+        return prune_constants(ClosedJaxpr(jaxpr, closed.consts)), kept
+
+    key = ("dead_code", tuple(used_outputs), None if keep_inputs is None else tuple(keep_inputs))
+    result: tuple[ClosedJaxpr, list[bool]] = closed.remember(key, make)
+    return result
 
 
 def prune_constants(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -81,7 +81,10 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Var, Any]) -> list[Eqn]:
 
 
 def transpose_jaxpr(
-    closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzero: Sequence[bool]
+    closed: ClosedJaxpr,
+    linear: Sequence[bool],
+    ct_nonzero: Sequence[bool],
+    force: Sequence[bool] = (),
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The jaxpr of known arguments, then cotangents of results, to cotangents of linear arguments.
 
@@ -89,19 +92,20 @@ def transpose_jaxpr(
         closed: a jaxpr linear in the arguments marked `linear`.
         linear: which arguments are.
         ct_nonzero: which results have a cotangent that is not symbolically zero.
+        force: which linear arguments shall get a cotangent even if it is zero.
 
     Returns:
         The jaxpr, and which linear arguments get a cotangent.
     """
-    key = ("transpose", tuple(linear), tuple(ct_nonzero))
+    key = ("transpose", tuple(linear), tuple(ct_nonzero), tuple(force))
     result: tuple[ClosedJaxpr, list[bool]] = closed.remember(
-        key, lambda: _transpose_jaxpr(closed, linear, ct_nonzero)
+        key, lambda: _transpose_jaxpr(closed, linear, ct_nonzero, force)
     )
     return result
 
 
 def _transpose_jaxpr(
-    closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzero: Sequence[bool]
+    closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzero: Sequence[bool], force: Sequence[bool]
 ) -> tuple[ClosedJaxpr, list[bool]]:
     jaxpr = closed.jaxpr
     known_vars = [v for v, lin in zip(jaxpr.invars, linear, strict=True) if not lin]
@@ -121,8 +125,9 @@ def _transpose_jaxpr(
             for v, nz in zip(jaxpr.outvars, ct_nonzero, strict=True)
         ]
         outs = backward_pass(open_jaxpr, [*closed.consts, *known], cts)
-        nonzero[:] = [type(ct) is not Zero for ct in outs]
-        return [instantiate(ct) for ct in outs if type(ct) is not Zero]
+        forced = force or [False] * len(outs)
+        nonzero[:] = [type(ct) is not Zero or f for ct, f in zip(outs, forced, strict=True)]
+        return [instantiate(ct) for ct, nz in zip(outs, nonzero, strict=True) if nz]
 
     avals = [v.aval for v in known_vars] + ct_avals
     transposed, consts = staging.stage(function, avals, jaxpr.debug_info)

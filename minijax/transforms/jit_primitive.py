@@ -17,6 +17,7 @@ from minijax.interpreters import (
     partial_eval,
     passes,
     program,
+    rematerialization,
     transpose,
 )
 from minijax.interpreters.structural import moveaxis
@@ -142,11 +143,18 @@ class Jit(Primitive):
         outs = self.bind(*moved, jaxpr=whole, donated_invars=(), **params)
         return list(outs), [0 if b else None for b in out_batched]
 
+    def interpret(self, run: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
+        outs: Sequence[Any] = run(jaxpr, *args)
+        return outs
+
+    def divide(
+        self, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
+    ) -> rematerialization.Division:
+        return rematerialization.divide_call(eqn, wanted, policy, {"donated_invars": ()})
+
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         closed: ClosedJaxpr = eqn.params["jaxpr"]
-        slim, kept = closed.remember(
-            ("dead_code", tuple(used)), lambda: _without_dead_code(closed, used)
-        )
+        slim, kept = passes.without_dead_code(closed, used)
         if not slim.jaxpr.outvars and not slim.effects:
             return None
         donated = eqn.params["donated_invars"]
@@ -162,11 +170,6 @@ class Jit(Primitive):
             },
             effects=slim.effects,
         )
-
-
-def _without_dead_code(closed: ClosedJaxpr, used: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
-    jaxpr, kept = passes.dead_code_elimination(closed.jaxpr, used)
-    return passes.prune_constants(ClosedJaxpr(jaxpr, closed.consts)), kept
 
 
 jit_p = Jit()

@@ -1,0 +1,29 @@
+"""Control flow: branches, loops, scans, and what is built on them."""
+
+from __future__ import annotations
+
+from minijax.lax.control_flow.branching import (
+    cond,
+    cond_p,
+    platform_dependent,
+    platform_index_p,
+    switch,
+)
+from minijax.lax.control_flow.looping import fori_loop, while_loop, while_p
+from minijax.lax.control_flow.mapping import associative_scan, map
+from minijax.lax.control_flow.scanning import scan, scan_p
+
+__all__ = [
+    "associative_scan",
+    "cond",
+    "cond_p",
+    "fori_loop",
+    "map",
+    "platform_dependent",
+    "platform_index_p",
+    "scan",
+    "scan_p",
+    "switch",
+    "while_loop",
+    "while_p",
+]

@@ -1,0 +1,396 @@
+"""The bodies of control flow: users' functions as jaxprs whose types must agree.
+
+Input: functions of trees and the types of their arguments.  Output: closed jaxprs that take what
+the functions close over as leading arguments, staged once for each function and signature.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import config, dtypes, effects, key_paths, source, tree, tree_errors
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
+from minijax.core.check import same_type
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.trace import Tracer
+from minijax.interpreters import eager, flattening, program, staging
+from minijax.lax import convert
+
+
+class Bodies(NamedTuple):
+    """Functions staged for one signature, all with the same leading constants.
+
+    Attributes:
+        closed: for each function, the jaxpr of constants, then arguments.
+        consts: the values of the constants: arrays, or tracers of outer traces.
+        out_trees: for each function, the tree of its results.
+    """
+
+    closed: tuple[ClosedJaxpr, ...]
+    consts: list[Any]
+    out_trees: tuple[Any, ...]
+
+
+_staged: weakref.WeakKeyDictionary[Any, dict[Any, Bodies]] = weakref.WeakKeyDictionary()
+
+
+def stage_bodies(
+    name: str,
+    functions: Sequence[Callable[..., Any]],
+    in_tree: Any,
+    avals: Sequence[Any],
+    described: Callable[..., Any] | None = None,
+) -> Bodies:
+    """Stages functions of `(args, kwargs)`, a tree of structure `in_tree`, for some types.
+
+    Args:
+        name: the public function, for messages.
+        functions: users' functions, all of the same arguments.
+        in_tree: tree of (args, kwargs).
+        avals: the types of the leaves.
+        described: the user's function that messages name, where the one staged wraps it.
+
+    Raises:
+        TypeError: a function cannot be called.
+        NotImplementedError: a function has an effect that control flow cannot order.
+    """
+    for function in functions:
+        eager.check_callable(name, function)
+    try:
+        known = _staged.setdefault(functions[0], {})
+        others = tuple(map(weakref.ref, functions[1:]))
+    except TypeError:
+        return _stage_bodies(name, functions, in_tree, avals, described)
+    key = (others, in_tree, tuple(avals), config.trace_context())
+    found = known.get(key)
+    if found is None:
+        found = _stage_bodies(name, functions, in_tree, avals, described)
+        # What closes over tracers is right for this call only.
+        if not any(isinstance(c, Tracer) for c in found.consts):
+            known[key] = found
+    return found
+
+
+def _stage_bodies(
+    name: str,
+    functions: Sequence[Callable[..., Any]],
+    in_tree: Any,
+    avals: Sequence[Any],
+    described: Callable[..., Any] | None,
+) -> Bodies:
+    staged = []
+    out_trees = []
+    merged: dict[int, tuple[Any, Any]] = {}
+    for function in functions:
+        info = flattening.debug_info(name, described or function, in_tree)
+        flat = flattening.FlatFunction(function, in_tree, info.func_name)
+        jaxpr, consts = staging.stage(flat, avals, info)
+        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
+        if jaxpr.effects:
+            effects.check_control_flow(name, jaxpr.effects)
+        own = {id(c): v for c, v in zip(consts, jaxpr.constvars, strict=True)}
+        merged.update((id(c), (own[id(c)].aval, c)) for c in consts)
+        staged.append((jaxpr, own))
+        out_trees.append(flat.out_tree)
+    closed = tuple(
+        ClosedJaxpr(
+            Jaxpr(
+                [],
+                [own.get(key) or Var(aval) for key, (aval, _) in merged.items()] + jaxpr.invars,
+                jaxpr.outvars,
+                jaxpr.eqns,
+                jaxpr.effects,
+                jaxpr.debug_info.without_arg_names() if merged else jaxpr.debug_info,
+            )
+        )
+        for jaxpr, own in staged
+    )
+    return Bodies(closed, [value for _, value in merged.values()], tuple(out_trees))
+
+
+_wrappers: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+def wrapped_once(
+    wrap: Callable[[Callable[[], Any]], Callable[..., Any]], function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """`wrap` of a function, the same object each time, so that it is staged once.
+
+    `wrap` gets a way to ask for the function: to hold it would keep it alive for ever.
+    """
+    try:
+        known = _wrappers.setdefault(function, {})
+    except TypeError:
+        return wrap(lambda: function)
+    if wrap not in known:
+        known[wrap] = wrap(weakref.ref(function))
+    return known[wrap]  # type: ignore[no-any-return]
+
+
+def rearranged(
+    closed: ClosedJaxpr, inputs: Sequence[Any], outputs: Sequence[int] | None = None
+) -> ClosedJaxpr:
+    """The same equations with arguments and results in another order, or fewer results.
+
+    Args:
+        closed: the function.
+        inputs: for each new argument the number of the old one, or the type of one nobody reads.
+        outputs: for each new result the number of the old one; all by default.
+    """
+
+    def make() -> ClosedJaxpr:
+        jaxpr = closed.jaxpr
+        invars = [jaxpr.invars[i] if type(i) is int else Var(i) for i in inputs]
+        outvars = jaxpr.outvars if outputs is None else [jaxpr.outvars[i] for i in outputs]
+        info = jaxpr.debug_info.without_arg_names()
+        constvars, eqns = jaxpr.constvars, jaxpr.eqns
+        return ClosedJaxpr(
+            Jaxpr(constvars, invars, outvars, eqns, jaxpr.effects, info), closed.consts
+        )
+
+    key = ("rearranged", tuple(inputs), None if outputs is None else tuple(outputs))
+    result: ClosedJaxpr = closed.remember(key, make)
+    return result
+
+
+def interleaved(counts: Sequence[int], more: Sequence[int]) -> list[int]:
+    """Positions that put the k-th group of `more` behind the k-th group of `counts`.
+
+    Before, all groups of `counts` come first, then all those of `more`.
+    """
+    order: list[int] = []
+    first, second = 0, sum(counts)
+    for count, extra in zip(counts, more, strict=True):
+        order += range(first, first + count)
+        order += range(second, second + extra)
+        first += count
+        second += extra
+    return order
+
+
+def unchanging(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> list[bool]:
+    """Which parts of the carry a body returns as it was given them."""
+    carry = closed.jaxpr.invars[num_consts : num_consts + num_carry]
+    return [
+        out is given for given, out in zip(carry, closed.jaxpr.outvars[:num_carry], strict=True)
+    ]
+
+
+def run_program(
+    primitive: Any, closed: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    """Runs an operation that holds `closed` at once, as a program that is kept with `closed`."""
+    eager.check_no_tracers(args)
+    avals = list(map(aval_of, args))
+    key = ("program", primitive, *params.items(), *avals)
+
+    def make() -> ClosedJaxpr:
+        return staging.stage_closed(
+            lambda *xs: primitive.bind_all(*xs, **params), avals, closed.jaxpr.debug_info
+        )
+
+    whole = closed.remember(key, make)
+    return program.executable_for(whole, args, program.Options(primitive.name))(args)
+
+
+def promote_weak_types(
+    values: Sequence[Any], in_avals: Sequence[Any], out_avals: Sequence[Any]
+) -> tuple[list[Any], bool]:
+    """Initial values whose weak types give way to those that the body returns.
+
+    Returns:
+        The values, and whether the dtype of one has changed, so that the body is to be staged
+        again.
+    """
+    promoted = list(values)
+    changed = False
+    for i, (before, after) in enumerate(zip(in_avals, out_avals, strict=True)):
+        weak = isinstance(before, ShapedArray) and before.weak_type
+        if not weak or before is after or not isinstance(after, ShapedArray):
+            continue
+        if before.shape != after.shape or (before.dtype == after.dtype and after.weak_type):
+            continue
+        dtype = dtypes.result_type(before, after)
+        promoted[i] = retyped(values[i], dtype, after.weak_type)
+        changed = changed or dtype != before.dtype
+    return promoted, changed
+
+
+def retyped(x: Any, dtype: Any, weak_type: bool) -> Any:
+    """`x` with another dtype; numbers of Python stay numbers, and so literals of jaxprs."""
+    if type(x) not in dtypes.python_scalar_dtypes:
+        return convert.convert_to_type(x, dtype, weak_type)
+    return np.asarray(x, dtype).item() if weak_type else np.asarray(x, dtype)[()]
+
+
+def joined_types(*alternatives: Sequence[Any]) -> list[Any]:
+    """The types of values that may come from several places: weak only if all of them are."""
+    return [
+        next((a for a in avals if not getattr(a, "weak_type", False)), avals[0])
+        for avals in zip(*alternatives, strict=True)
+    ]
+
+
+def check_carry(
+    name: str, body: str, carry: str, in_tree: Any, out_tree: Any, in_avals: Any, closed: Any
+) -> None:
+    """Refuses a body that returns another carry than it is given.
+
+    Args:
+        name: the public function.
+        body: what it calls the body's argument, such as "body_fun".
+        carry: what it calls the initial value, such as "init_val".
+        in_tree: tree of the carry given.
+        out_tree: tree of the carry returned.
+        in_avals: types of its leaves.
+        closed: the body, whose first results are the carry.
+
+    Raises:
+        TypeError: the trees or the types differ; the text names each leaf.
+    """
+    function = closed.jaxpr.debug_info.func_src_info
+    if in_tree != out_tree:
+        raise TypeError(
+            message(
+                name,
+                f"{body} returns a carry of another structure than {carry}.",
+                got=f"{body}: {function}\n"
+                + _differences(in_tree, out_tree, f"{carry}", "returned"),
+                expected=f"the structure of {carry}, {in_tree}",
+            )
+        )
+    outvars = closed.jaxpr.outvars[: len(in_avals)]
+    wrong = [
+        f"{carry}{path}: {given.str_short()}   returned: {out.aval.str_short()}   "
+        f"({difference(given, out.aval)}; {_origin(closed.jaxpr, out, given)})"
+        for path, given, out in zip(leaf_names(in_tree), in_avals, outvars, strict=True)
+        if not same_type(given, out.aval)
+    ]
+    if wrong:
+        raise TypeError(
+            message(
+                name,
+                f"{body} returns a carry of other types than {carry}.",
+                got=f"{body}: {function}\n" + "\n".join(wrong),
+                expected="equal types: the carry of one step is the argument of the next",
+                fix=f"give {carry} the type that is returned, or convert what {body} returns, "
+                "with x.astype(dtype) or a reshape",
+            )
+        )
+
+
+def check_branches(
+    name: str, labels: Sequence[str], out_trees: Sequence[Any], closed: Sequence[ClosedJaxpr]
+) -> None:
+    """Refuses branches whose results differ in structure or type.
+
+    Raises:
+        TypeError: they do; the text names each leaf.
+    """
+    sources = [branch.jaxpr.debug_info.func_src_info for branch in closed]
+    for i in range(1, len(closed)):
+        functions = f"{labels[0]}: {sources[0]}\n{labels[i]}: {sources[i]}\n"
+        if out_trees[i] != out_trees[0]:
+            raise TypeError(
+                message(
+                    name,
+                    f"{labels[0]} and {labels[i]} return results of different structure.",
+                    got=functions + _differences(out_trees[0], out_trees[i], labels[0], labels[i]),
+                    expected="one structure for all branches",
+                )
+            )
+        wrong = [
+            f"result{path}: {a.aval.str_short()} from {labels[0]}, {b.aval.str_short()} from "
+            f"{labels[i]}   ({difference(a.aval, b.aval)}; {_origin(closed[i].jaxpr, b, a.aval)})"
+            for path, a, b in zip(
+                leaf_names(out_trees[0]),
+                closed[0].jaxpr.outvars,
+                closed[i].jaxpr.outvars,
+                strict=True,
+            )
+            if not same_type(a.aval, b.aval)
+        ]
+        if wrong:
+            raise TypeError(
+                message(
+                    name,
+                    f"{labels[0]} and {labels[i]} return results of different types.",
+                    got=functions + "\n".join(wrong),
+                    expected="equal types from all branches",
+                    fix="convert one with x.astype(dtype), or reshape it",
+                )
+            )
+
+
+def leaf_names(treedef: Any) -> list[str]:
+    """The path of each leaf, such as `['w'][0]`; empty for a tree that is a leaf."""
+    return [key_paths.keystr(path) for path in key_paths.leaf_paths(treedef)]
+
+
+def difference(a: AbstractValue, b: AbstractValue) -> str:
+    """In what two types differ, in a word or two."""
+    if not (isinstance(a, ShapedArray) and isinstance(b, ShapedArray)):
+        return "the kinds differ"
+    facts = (("shapes", a.shape, b.shape), ("dtypes", a.dtype, b.dtype))
+    found = [what for what, x, y in facts if x != y]
+    return f"the {' and '.join(found) or 'varying axes'} differ"
+
+
+def _differences(first: Any, second: Any, first_name: str, second_name: str) -> str:
+    return "\n".join(
+        f"{first_name}{key_paths.keystr(found.path)}: {found.first}   "
+        f"{second_name}{key_paths.keystr(found.path)}: {found.second}   ({found.reason})"
+        for found in tree_errors.differences(first, second, prefix=False)
+    )
+
+
+def _origin(jaxpr: Jaxpr, atom: Any, expected: Any) -> str:
+    """Where a value first got a type that `expected` is not, in words."""
+    if type(atom) is Literal:
+        return "a constant"
+    made_by = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+    eqn = made_by.get(atom)
+    if eqn is None:
+        return "an argument, returned as it is"
+
+    def is_wrong(aval: Any) -> bool:
+        if not isinstance(aval, ShapedArray):
+            return False
+        out = atom.aval
+        if out.dtype != expected.dtype and aval.dtype == out.dtype:
+            return True
+        return bool(out.shape != expected.shape and aval.shape == out.shape)
+
+    while True:
+        earlier = next((v for v in eqn.invars if v in made_by and is_wrong(v.aval)), None)
+        if earlier is None:
+            return f"first by {eqn.primitive} at {source.summarize(eqn.source)}"
+        eqn = made_by[earlier]
+
+
+def flatten_values(name: str, argument: str, value: Any) -> tuple[list[Any], Any, list[Any]]:
+    """Leaves, tree and types of an argument whose leaves must be arrays or numbers.
+
+    Raises:
+        TypeError: a leaf is neither.
+    """
+    leaves, treedef = tree.flatten(value)
+
+    def names() -> list[str]:
+        return [argument + path for path in leaf_names(treedef)]
+
+    return leaves, treedef, list(flattening.avals_of(leaves, names, name))
+
+
+def call_tree(args_tree: Any) -> Any:
+    """The tree of (args, kwargs) for a call with positional arguments of a tree."""
+    return tree.treedef_tuple((args_tree, _NO_KEYWORDS))
+
+
+_NO_KEYWORDS = tree.structure({})

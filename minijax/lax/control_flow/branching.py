@@ -1,0 +1,551 @@
+"""Branching: `cond`, `switch` and `platform_dependent`, over one primitive.
+
+Input: an index and functions of the same operands.  Output: the results of the function chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from minijax.core import config, dtypes, effects, tree
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from minijax.core.primitive import Primitive
+from minijax.core.tree import Unspecified
+from minijax.interpreters import (
+    batching,
+    eager,
+    evaluation,
+    jvp,
+    lowering,
+    partial_eval,
+    passes,
+    program,
+    staging,
+    transpose,
+)
+from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim, zeros
+from minijax.interpreters.tangents import Zero, is_linear
+from minijax.lax import choice, convert, unary
+from minijax.lax.binary import eq, ne
+from minijax.lax.control_flow import bodies
+from minijax.lax.families import operand as as_operand
+
+_UNSPECIFIED = Unspecified()
+Branches = tuple[ClosedJaxpr, ...]
+
+
+class Cond(Primitive):
+    """Runs the branch number `index`; the branches take the same operands.
+
+    Shapes: index: int32[], operands as the branches' arguments -> the branches' results.
+    """
+
+    name = "cond"
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    knows_extended: ClassVar[bool] = True
+    hidden_when_empty = frozenset({"branches_platforms"})
+
+    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        shown = dict(params)
+        if params["branches_platforms"] is None:
+            del shown["branches_platforms"]
+        return shown
+
+    def abstract_eval(
+        self, index: Any, *operands: Any, branches: Branches, branches_platforms: Any
+    ) -> list[Any]:
+        return bodies.joined_types(*(b.out_avals for b in branches))
+
+    def effects(self, index: Any, *operands: Any, branches: Branches, **_: Any) -> Any:
+        return frozenset().union(*(b.effects for b in branches))
+
+    def impl(
+        self, index: Any, *operands: Any, branches: Branches, branches_platforms: Any
+    ) -> Sequence[Any]:
+        branch = branches[int(index)]
+        eager.check_no_tracers(operands)
+        return program.executable_for(branch, operands, program.Options(self.name))(operands)
+
+    def lower(
+        self,
+        ctx: Any,
+        index: Any,
+        *operands: Any,
+        branches: Branches,
+        branches_platforms: Any,
+    ) -> list[Any]:
+        ordered = effects.ordered_among(self.effects(None, branches=branches))
+        if branches_platforms is not None:
+            branches = (branches[_platform_number(ctx.platform, branches_platforms)],)
+        tokens = [ctx.tokens[effect] for effect in ordered]
+        if len(branches) == 1:
+            return lowering.lower_jaxpr(ctx, branches[0].jaxpr, branches[0].consts, operands)
+
+        def region(branch: ClosedJaxpr) -> Any:
+            return [], lambda inner: lowering.lower_region(
+                inner, branch, ordered, [*tokens, *operands]
+            )
+
+        types = [t.type for t in tokens] + [ctx.type_of(aval) for aval in ctx.avals_out]
+        outs = ctx.ops(
+            "stablehlo.case", [index], types=types, regions=[region(b) for b in branches]
+        )
+        ctx.tokens.update(zip(ordered, outs[: len(ordered)], strict=True))
+        return list(outs[len(ordered) :])
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches, **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        nonzero = [type(t) is not Zero for t in tangents[1:]]
+        moving = _union(jvp.jvp_jaxpr(b, nonzero)[1] for b in branches)
+        derivatives = tuple(jvp.jvp_jaxpr(b, nonzero, moving)[0] for b in branches)
+        dots = [t for t in tangents[1:] if type(t) is not Zero]
+        outs = self.bind(*primals, *dots, branches=derivatives, **params)
+        given = iter(outs[len(moving) :])
+        out_dots = [
+            next(given) if nz else Zero(v.aval.tangent_aval())
+            for nz, v in zip(moving, branches[0].jaxpr.outvars, strict=True)
+        ]
+        return list(outs[: len(moving)]), out_dots
+
+    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        if trace.is_unknown(args[0]):
+            return list(trace.unknown.process(self, args, params))
+        index, operands = args[0], args[1:]
+        branches: Branches = params["branches"]
+        unknown = [trace.is_unknown(x) for x in operands]
+        known_args = [x for x, u in zip(operands, unknown, strict=True) if not u]
+        unknown_args = [x for x, u in zip(operands, unknown, strict=True) if u]
+        split = _split(branches, unknown)
+        num_known = split.out_unknown.count(False)
+        known_outs: Sequence[Any] = ()
+        if split.known[0].jaxpr.outvars or any(b.effects for b in split.known):
+            known_outs = trace.process_known(
+                self, [index, *known_args], {**params, "branches": split.known}
+            )
+        residuals = [known_args[i] for i in split.shared] + list(known_outs[num_known:])
+        staged_outs: Sequence[Any] = ()
+        if any(split.out_unknown) or any(b.effects for b in split.staged):
+            staged_outs = trace.unknown.process(
+                self, [index, *residuals, *unknown_args], {**params, "branches": split.staged}
+            )
+        known, staged = iter(known_outs[:num_known]), iter(staged_outs)
+        return [next(staged) if u else next(known) for u in split.out_unknown]
+
+    def transpose(
+        self, cts: Sequence[Any], index: Any, *args: Any, branches: Branches, **params: Any
+    ) -> list[Any]:
+        linear = [is_linear(x) for x in args]
+        ct_nonzero = [type(ct) is not Zero for ct in cts]
+        results = [transpose.transpose_jaxpr(b, linear, ct_nonzero) for b in branches]
+        moving = _union(nonzero for _, nonzero in results)
+        backward = tuple(
+            transpose.transpose_jaxpr(b, linear, ct_nonzero, moving)[0] for b in branches
+        )
+        outs = self.bind(
+            index,
+            *(x for x, lin in zip(args, linear, strict=True) if not lin),
+            *(ct for ct in cts if type(ct) is not Zero),
+            branches=backward,
+            **params,
+        )
+        given, flags = iter(outs), iter(moving)
+        return [None] + [next(given) if lin and next(flags) else None for lin in linear]
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        branches: Branches,
+        branches_platforms: Any,
+    ) -> tuple[list[Any], list[int | None]]:
+        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        index, operands = moved[0], moved[1:]
+        if dims[0] is not None:
+            return _batch_by_selection(size, index, operands, dims[1:], branches)
+        batched = [d is not None for d in dims[1:]]
+        out_batched = _union(batching.batch_jaxpr(b, size, batched)[1] for b in branches)
+        wide = tuple(batching.batch_jaxpr(b, size, batched, out_batched)[0] for b in branches)
+        outs = self.bind(index, *operands, branches=wide, branches_platforms=branches_platforms)
+        return list(outs), [0 if b else None for b in out_batched]
+
+    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+        branches: Branches = eqn.params["branches"]
+        if not any(used) and not eqn.effects:
+            return None
+        kept = _union(passes.without_dead_code(b, used)[1] for b in branches)
+        slim = tuple(passes.without_dead_code(b, used, kept)[0] for b in branches)
+        return eqn.replace(
+            invars=eqn.invars[:1]
+            + [v for v, keep in zip(eqn.invars[1:], kept, strict=True) if keep],
+            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+            params={**eqn.params, "branches": slim},
+            effects=frozenset().union(*(b.effects for b in slim)),
+        )
+
+
+cond_p = Cond()
+
+
+def _union(flags: Iterable[Sequence[bool]]) -> list[bool]:
+    return [any(column) for column in zip(*flags, strict=True)]
+
+
+class _Split(NamedTuple):
+    """Branches split into what is known and what is not, with residuals of common types.
+
+    Attributes:
+        known: known operands to known results, then the residuals that are computed.
+        staged: the residuals `shared`, the computed ones, unknown operands, to unknown results.
+        out_unknown: which results are unknown.
+        shared: the known operands that are residuals themselves.
+    """
+
+    known: Branches
+    staged: Branches
+    out_unknown: list[bool]
+    shared: list[int]
+
+
+def _split(branches: Branches, unknown: Sequence[bool]) -> _Split:
+    key = ("split", branches[1:], tuple(unknown))
+    found: _Split = branches[0].remember(key, lambda: _make_split(branches, unknown))
+    return found
+
+
+def _make_split(branches: Branches, unknown: Sequence[bool]) -> _Split:
+    out_unknown = _union(partial_eval.partial_eval_jaxpr(b, unknown).out_unknown for b in branches)
+    parts = [partial_eval.partial_eval_jaxpr(b, unknown, out_unknown) for b in branches]
+    shared = sorted({i for part in parts for i in part.sources if i is not None})
+    # Only one branch runs, so residuals of one type can take the same place.
+    slots: list[Any] = []
+    places = []
+    for part in parts:
+        num_computed = part.sources.count(None)
+        avals = part.known.out_avals[len(part.known.jaxpr.outvars) - num_computed :]
+        taken: list[int] = []
+        for aval in avals:
+            free = (i for i, slot in enumerate(slots) if slot is aval and i not in taken)
+            place = next(free, len(slots))
+            if place == len(slots):
+                slots.append(aval)
+            taken.append(place)
+        places.append(taken)
+    return _Split(
+        tuple(_fill(p.known, t, slots) for p, t in zip(parts, places, strict=True)),
+        tuple(
+            _spread(p, t, slots, shared, branches[0], unknown)
+            for p, t in zip(parts, places, strict=True)
+        ),
+        out_unknown,
+        shared,
+    )
+
+
+def _fill(known: ClosedJaxpr, places: Sequence[int], slots: Sequence[Any]) -> ClosedJaxpr:
+    """The known part of a branch, with zeros in the slots of other branches' residuals."""
+
+    def function(*args: Any) -> list[Any]:
+        outs = evaluation.eval_closed_jaxpr(known, *args)
+        count = len(outs) - len(places)
+        residuals = dict(zip(places, outs[count:], strict=True))
+        return outs[:count] + [
+            residuals[i] if i in residuals else zeros(aval) for i, aval in enumerate(slots)
+        ]
+
+    return staging.stage_closed(function, known.in_avals, known.jaxpr.debug_info)
+
+
+def _spread(
+    part: partial_eval.PartialJaxpr,
+    places: Sequence[int],
+    slots: Sequence[Any],
+    shared: Sequence[int],
+    branch: ClosedJaxpr,
+    unknown: Sequence[bool],
+) -> ClosedJaxpr:
+    """The staged part of a branch, which takes the residuals of all branches."""
+    jaxpr = part.staged.jaxpr
+    known_avals = [a for a, u in zip(branch.in_avals, unknown, strict=True) if not u]
+    leading = [Var(known_avals[i]) for i in shared] + [Var(aval) for aval in slots]
+    computed = iter(places)
+    for var, source in zip(jaxpr.invars[: len(part.sources)], part.sources, strict=True):
+        place = next(computed) + len(shared) if source is None else shared.index(source)
+        leading[place] = var
+    invars = leading + jaxpr.invars[len(part.sources) :]
+    return ClosedJaxpr(
+        Jaxpr([], invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+    )
+
+
+def _batch_by_selection(
+    size: int, index: Any, operands: Sequence[Any], dims: Sequence[Any], branches: Branches
+) -> tuple[list[Any], list[int | None]]:
+    """Runs all branches on the whole batch, and selects each example's results."""
+    joined = frozenset().union(*(b.effects for b in branches))
+    if joined:
+        raise NotImplementedError(
+            message(
+                "lax.cond",
+                "branches with effects cannot be batched over their predicate: all would run.",
+                got=f"effects {sorted(map(repr, joined))}",
+                fix="batch the rest, and take the predicate out of the batch",
+            )
+        )
+    whole = [
+        to_batch_dim(x, None if d is None else 0, 0, size)
+        for x, d in zip(operands, dims, strict=True)
+    ]
+    results = []
+    for i, branch in enumerate(branches):
+        chosen = eq(index, np.int32(i))
+        guarded = [_guard(chosen, x) for x in whole]
+        wide, _ = batching.batch_jaxpr(branch, size, [True] * len(whole), True)
+        results.append(evaluation.eval_closed_jaxpr(wide, *guarded))
+    outs = [_choose(index, cases) for cases in zip(*results, strict=True)]
+    return outs, [0] * len(outs)
+
+
+def _guard(chosen: Any, x: Any) -> Any:
+    """`x`, whose derivative is zero for examples that do not choose the branch.
+
+    A derivative there may be infinite or NaN, and times zero it would be NaN.
+    """
+    aval = aval_of(x)
+    if not dtypes.issubdtype(aval.dtype, np.inexact):
+        return x
+    return choice.select_n(_like(chosen, aval.shape), unary.stop_gradient(x), x)
+
+
+def _choose(index: Any, cases: Sequence[Any]) -> Any:
+    if aval_of(cases[0]).is_extended:
+        return choice.select_n(index, *cases)
+    return choice.select_n(_like(index, aval_of(cases[0]).shape), *cases)
+
+
+def _like(x: Any, shape: tuple[int, ...]) -> Any:
+    return broadcast_in_dim(x, shape, (0,))
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _UNSPECIFIED,
+) -> Any:
+    """The result of `true_fun(*operands)` or of `false_fun(*operands)`.
+
+    Only one of them is computed, unless the predicate differs between examples of a batch: then
+    both are, and each example gets its own.
+
+    Shapes:     pred: a scalar; the results of both functions have the same types.
+    Dtypes:     pred: bool, or a number, which is true unless zero.
+    Derivative: that of the function chosen.
+    Lowers to:  stablehlo.case.
+    Source:     mirrors jax.lax.cond (0.10).
+
+    Args:
+        pred: which function to take.
+        true_fun: a function of trees.
+        false_fun: the same.
+        operands: their arguments, trees of arrays.
+        operand: one argument, given by keyword.
+
+    Raises:
+        TypeError: pred is no scalar, or the results disagree; the text names the leaf.
+    """
+    if operand is not _UNSPECIFIED:
+        if operands:
+            raise TypeError(
+                message("lax.cond", "give operands either by position or as operand=, not both.")
+            )
+        operands = (operand,)
+    for function in (true_fun, false_fun):
+        eager.check_callable("lax.cond", function)
+    index = _predicate(pred)
+    if config.disable_jit.value:
+        try:
+            return (true_fun if bool(index) else false_fun)(*operands)
+        except ConcretizationTypeError:
+            pass
+    return _branch(
+        "lax.cond",
+        convert.convert_element_type(index, np.int32),
+        (false_fun, true_fun),
+        ("false_fun", "true_fun"),
+        operands,
+    )
+
+
+def _predicate(pred: Any) -> Any:
+    if pred is None or callable(pred):
+        raise TypeError(
+            message(
+                "lax.cond",
+                "the predicate must be a scalar.",
+                got=f"{pred!r} of type {type(pred).__name__}",
+                fix="lax.cond(pred, true_fun, false_fun, *operands)",
+            )
+        )
+    aval = aval_of(as_operand(pred))
+    if not isinstance(aval, ShapedArray) or aval.shape or aval.is_extended:
+        raise TypeError(
+            message(
+                "lax.cond",
+                "the predicate must be a scalar.",
+                got=str(aval),
+                fix="reduce it with .all() or .any(); or use lax.select or numpy.where to choose "
+                "element by element",
+            )
+        )
+    if aval.dtype == np.bool_:
+        return pred
+    if aval.dtype.kind not in "iuf":
+        raise TypeError(
+            message("lax.cond", "the predicate must be a boolean or a number.", got=str(aval))
+        )
+    return ne(pred, aval.dtype.type(0))
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = _UNSPECIFIED,
+) -> Any:
+    """The result of `branches[index](*operands)`; an index out of range is clamped.
+
+    Shapes:     index: a scalar; the results of all branches have the same types.
+    Dtypes:     index: an integer.
+    Derivative: that of the function chosen.
+    Lowers to:  stablehlo.case.
+    Source:     mirrors jax.lax.switch (0.10).
+
+    Raises:
+        TypeError: the index is no integer scalar, or the results disagree.
+        ValueError: there are no branches.
+    """
+    if operand is not _UNSPECIFIED:
+        operands = (*operands, operand)
+    branches = tuple(branches)
+    for function in branches:
+        eager.check_callable("lax.switch", function)
+    aval = aval_of(as_operand(index))
+    if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
+        raise TypeError(
+            message(
+                "lax.switch",
+                "the index must be an integer scalar.",
+                got=str(aval),
+                fix="lax.cond takes booleans",
+            )
+        )
+    if not branches:
+        raise ValueError(message("lax.switch", "needs at least one branch."))
+    if len(branches) == 1:
+        return branches[0](*operands)
+    if config.disable_jit.value:
+        try:
+            return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+        except ConcretizationTypeError:
+            pass
+    number = convert.convert_element_type(index, np.int32)
+    clamped = choice.clamp(np.int32(0), number, np.int32(len(branches) - 1))
+    labels = [f"branches[{i}]" for i in range(len(branches))]
+    return _branch("lax.switch", clamped, branches, labels, operands)
+
+
+def _branch(
+    name: str,
+    index: Any,
+    functions: Sequence[Callable[..., Any]],
+    labels: Sequence[str],
+    operands: tuple[Any, ...],
+    platforms: Any = None,
+) -> Any:
+    leaves, in_tree, avals = bodies.flatten_values(name, "operands", operands)
+    staged = bodies.stage_bodies(name, functions, bodies.call_tree(in_tree), avals)
+    bodies.check_branches(name, labels, staged.out_trees, staged.closed)
+    outs = cond_p.bind_all(
+        index, *staged.consts, *leaves, branches=staged.closed, branches_platforms=platforms
+    )
+    return tree.unflatten(staged.out_trees[0], outs)
+
+
+class PlatformIndex(Primitive):
+    """The position in `platforms` of the platform that the program is lowered for.
+
+    Shapes: -> int32[].  The same for all examples of a batch; it has no derivative.
+    """
+
+    name = "platform_index"
+    without = frozenset({"jvp", "transpose", "batch"})
+
+    def abstract_eval(self, *, platforms: Any) -> ShapedArray:
+        return shaped_array((), np.dtype(np.int32))
+
+    def lower(self, ctx: Any, *, platforms: Any) -> Any:
+        return ctx.constant(_platform_number(ctx.platform, platforms), np.int32)
+
+
+platform_index_p = PlatformIndex()
+
+
+def _platform_number(platform: str, platforms: Sequence[tuple[str, ...] | None]) -> int:
+    aliases = {platform, "gpu"} if platform in ("cuda", "rocm") else {platform}
+    for i, names in enumerate(platforms):
+        if names is None or aliases & set(names):
+            return i
+    raise NotImplementedError(
+        message(
+            "lax.platform_dependent",
+            f"there is no function for the platform {platform!r}.",
+            got=", ".join(name for names in platforms for name in names or ()),
+            fix="give one by that name, or default=",
+        )
+    )
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
+    """The result of the function for the platform that the program is compiled for.
+
+    Shapes:     the results of all functions have the same types.
+    Derivative: that of the function chosen.
+    Lowers to:  the function chosen; the others are not lowered.
+    Source:     mirrors jax.lax.platform_dependent (0.10).
+
+    Args:
+        args: arguments of the functions, trees of arrays.
+        default: the function for platforms without one of their own.
+        per_platform: functions by the name of the platform: cpu, tpu, cuda, rocm.
+
+    Raises:
+        NotImplementedError: there is no function for the platform.
+        TypeError: the results disagree.
+    """
+    functions = list(per_platform.values())
+    platforms: list[tuple[str, ...] | None] = [(name,) for name in per_platform]
+    labels = list(per_platform)
+    if default is not None:
+        functions.append(default)
+        platforms.append(None)
+        labels.append("default")
+    if not functions:
+        raise ValueError(
+            message("lax.platform_dependent", "needs a function for a platform, or a default.")
+        )
+    index = platform_index_p.bind(platforms=tuple(platforms))
+    return _branch(
+        "lax.platform_dependent", index, functions, labels, args, platforms=tuple(platforms)
+    )

@@ -1,0 +1,460 @@
+"""Loops: `while_loop` and `fori_loop`.
+
+Input: a condition and a body, functions of the carry.  Output: the carry when the condition
+fails.  A loop whose number of trips is known is a scan (`scanning.py`), which has reverse mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minijax.core import config, dtypes, tree
+from minijax.core.aval import aval_of
+from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Tracer
+from minijax.interpreters import batching, eager, jvp, partial_eval, passes
+from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
+from minijax.interpreters.tangents import Zero
+from minijax.lax.binary import add, lt
+from minijax.lax.control_flow import bodies, scanning, while_lowering
+from minijax.lax.families import operand as as_operand
+
+
+class While(Primitive):
+    """Replaces the carry by `body(carry)` as long as `condition(carry)` holds.
+
+    Both take constants of their own first.  A condition of a shape other than () is that of a
+    batch: the loop runs until it fails for all examples, and those for which it has failed keep
+    their carry.
+    """
+
+    name = "while"
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    knows_extended: ClassVar[bool] = True
+
+    def abstract_eval(self, *avals: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+        carry = avals[len(avals) - len(body_jaxpr.out_avals) :]
+        return bodies.joined_types(body_jaxpr.out_avals, carry) if carry else []
+
+    def effects(
+        self, *_: Any, body_jaxpr: ClosedJaxpr, cond_jaxpr: ClosedJaxpr, **__: Any
+    ) -> frozenset[Any]:
+        return body_jaxpr.effects | cond_jaxpr.effects
+
+    def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
+        return bodies.run_program(self, params["body_jaxpr"], args, params)
+
+    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
+        return while_lowering.lower(ctx, values, **params)
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        cond_nconsts: int,
+        cond_jaxpr: ClosedJaxpr,
+        body_nconsts: int,
+        body_jaxpr: ClosedJaxpr,
+    ) -> tuple[list[Any], list[Any]]:
+        num_consts = cond_nconsts + body_nconsts
+        const_dots, init_dots = tangents[cond_nconsts:num_consts], tangents[num_consts:]
+        const_nonzero = [type(t) is not Zero for t in const_dots]
+        moving = [type(t) is not Zero for t in init_dots]
+        # A carry's tangent may become non-zero on the way: until no more do.
+        while True:
+            _, out_moving = jvp.jvp_jaxpr(body_jaxpr, const_nonzero + moving, moving)
+            if out_moving == moving:
+                break
+            moving = out_moving
+        derivative, _ = jvp.jvp_jaxpr(body_jaxpr, const_nonzero + moving, moving)
+        count, num_dots = len(moving), sum(moving)
+        order = bodies.interleaved([body_nconsts, count], [sum(const_nonzero), num_dots])
+        dots = [instantiate(t) for t, nz in zip(init_dots, moving, strict=True) if nz]
+        more = [v.aval for v in derivative.jaxpr.outvars[count:]]
+        outs = self.bind(
+            *primals[:num_consts],
+            *(t for t in const_dots if type(t) is not Zero),
+            *primals[num_consts:],
+            *dots,
+            cond_nconsts=cond_nconsts,
+            cond_jaxpr=bodies.rearranged(cond_jaxpr, [*range(cond_nconsts + count), *more]),
+            body_nconsts=body_nconsts + sum(const_nonzero),
+            body_jaxpr=bodies.rearranged(derivative, order),
+        )
+        given = iter(outs[count:])
+        out_dots = [
+            next(given) if nz else Zero(v.aval.tangent_aval())
+            for nz, v in zip(moving, body_jaxpr.jaxpr.outvars, strict=True)
+        ]
+        return list(outs[:count]), out_dots
+
+    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Runs the known part of the carry now; the whole loop is staged for the rest."""
+        cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
+        cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
+        num_consts = cond_nconsts + body_nconsts
+        flags = [trace.is_unknown(x) for x in args]
+        cond_unknown, body_unknown = flags[:cond_nconsts], flags[cond_nconsts:num_consts]
+        unknown = flags[num_consts:]
+        while True:
+            split = partial_eval.partial_eval_jaxpr(body_jaxpr, body_unknown + unknown, unknown)
+            if split.out_unknown == unknown:
+                break
+            unknown = split.out_unknown
+        test = partial_eval.partial_eval_jaxpr(cond_jaxpr, cond_unknown + unknown)
+        if test.out_unknown[0] or all(unknown) or _effects(params):
+            return list(trace.unknown.process(self, args, params))
+        known_body = bodies.rearranged(
+            split.known, range(len(split.known.in_avals)), range(unknown.count(False))
+        )
+        flags = [*cond_unknown, *body_unknown, *unknown]
+        inputs = [x for x, u in zip(args, flags, strict=True) if not u]
+        known_outs = trace.process_known(
+            self,
+            inputs,
+            {
+                "cond_nconsts": cond_unknown.count(False),
+                "cond_jaxpr": test.known,
+                "body_nconsts": body_unknown.count(False),
+                "body_jaxpr": known_body,
+            },
+        )
+        staged_outs = trace.unknown.process(self, args, params)
+        known = iter(known_outs)
+        return [out if u else next(known) for out, u in zip(staged_outs, unknown, strict=True)]
+
+    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+        del cts, args, params
+        raise ValueError(
+            message(
+                "lax.while_loop",
+                "reverse-mode differentiation is impossible: the number of steps, and so the "
+                "memory for their values, is unknown before the loop runs.",
+                fix="use fori_loop with Python ints as bounds, or scan; or forward mode (jvp, "
+                "jacfwd); or give the loop a derivative of its own with custom_vjp",
+            )
+        )
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        cond_nconsts: int,
+        cond_jaxpr: ClosedJaxpr,
+        body_nconsts: int,
+        body_jaxpr: ClosedJaxpr,
+    ) -> tuple[list[Any], list[int | None]]:
+        num_consts = cond_nconsts + body_nconsts
+        batched = [d is not None for d in dims]
+        cond_batched, body_batched = batched[:cond_nconsts], batched[cond_nconsts:num_consts]
+        carry = batched[num_consts:]
+        while True:
+            test, pred_batched = batching.batch_jaxpr(cond_jaxpr, size, cond_batched + carry)
+            if pred_batched[0]:
+                carry = [True] * len(carry)
+            body, out_batched = batching.batch_jaxpr(body_jaxpr, size, body_batched + carry, carry)
+            if out_batched == carry:
+                break
+            carry = out_batched
+        if pred_batched[0]:
+            self._check_batched_effects(cond_jaxpr.effects | body_jaxpr.effects)
+            test, _ = batching.batch_jaxpr(cond_jaxpr, size, cond_batched + carry)
+        moved = [
+            x if d is None else moveaxis(x, d, 0)
+            for x, d in zip(args[:num_consts], dims[:num_consts], strict=True)
+        ]
+        init = [
+            to_batch_dim(x, d, 0, size) if b else x
+            for x, d, b in zip(args[num_consts:], dims[num_consts:], carry, strict=True)
+        ]
+        outs = self.bind(
+            *moved,
+            *init,
+            cond_nconsts=cond_nconsts,
+            cond_jaxpr=test,
+            body_nconsts=body_nconsts,
+            body_jaxpr=body,
+        )
+        return list(outs), [0 if b else None for b in carry]
+
+    def _check_batched_effects(self, found: frozenset[Any]) -> None:
+        if found:
+            raise NotImplementedError(
+                message(
+                    "lax.while_loop",
+                    "a loop with effects cannot be batched over its condition: examples that "
+                    "are done would go on having them.",
+                    got=f"effects {sorted(map(repr, found))}",
+                )
+            )
+
+    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+        if not any(used) and not eqn.effects:
+            return None
+        params = eqn.params
+        cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
+        num_consts = cond_nconsts + body_nconsts
+        _, cond_kept = passes.without_dead_code(params["cond_jaxpr"], [True])
+        live = [u or k for u, k in zip(used, cond_kept[cond_nconsts:], strict=True)]
+        while True:
+            _, kept = passes.without_dead_code(params["body_jaxpr"], live)
+            now = [u or k for u, k in zip(live, kept[body_nconsts:], strict=True)]
+            if now == live:
+                break
+            live = now
+        cond_keep = cond_kept[:cond_nconsts] + live
+        body_keep = kept[:body_nconsts] + live
+        test, _ = passes.without_dead_code(params["cond_jaxpr"], [True], cond_keep)
+        body, _ = passes.without_dead_code(params["body_jaxpr"], live, body_keep)
+        flags = [*cond_kept[:cond_nconsts], *kept[:body_nconsts], *live]
+        return eqn.replace(
+            invars=[v for v, keep in zip(eqn.invars, flags, strict=True) if keep],
+            outvars=[v for v, keep in zip(eqn.outvars, live, strict=True) if keep],
+            params={
+                "cond_nconsts": sum(flags[:cond_nconsts]),
+                "cond_jaxpr": test,
+                "body_nconsts": sum(flags[cond_nconsts:num_consts]),
+                "body_jaxpr": body,
+            },
+            effects=test.effects | body.effects,
+        )
+
+
+while_p = While()
+
+
+def _effects(params: dict[str, Any]) -> Any:
+    return params["body_jaxpr"].effects | params["cond_jaxpr"].effects
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
+    """Replaces `val` by `body_fun(val)` as long as `cond_fun(val)` holds, from `init_val`.
+
+    Shapes:     body_fun returns a tree of the types of init_val; cond_fun a boolean scalar.
+    Derivative: forward mode only; the number of steps is unknown when the loop is compiled.
+    Lowers to:  stablehlo.while.
+    Source:     mirrors jax.lax.while_loop (0.10).
+
+    Args:
+        cond_fun: whether to make another step.
+        body_fun: one step.
+        init_val: a tree of arrays.
+
+    Raises:
+        TypeError: the types do not fit; the text names each leaf and the line it comes from.
+    """
+    for function in (body_fun, cond_fun):
+        eager.check_callable("lax.while_loop", function)
+    if config.disable_jit.value:
+        try:
+            val = init_val
+            while bool(cond_fun(val)):
+                val = body_fun(val)
+            return val
+        except ConcretizationTypeError:
+            pass
+    return _while_loop("lax.while_loop", cond_fun, body_fun, init_val, body_fun)
+
+
+def _while_loop(
+    name: str,
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    described: Callable[..., Any],
+) -> Any:
+    init, in_tree, avals = bodies.flatten_values(name, "init_val", init_val)
+    carry_tree = bodies.call_tree(tree.treedef_tuple((in_tree,)))
+    changed = True
+    # Weakly typed initial values take the type that the body returns.
+    while changed:
+        body = bodies.stage_bodies(name, [body_fun], carry_tree, avals, described)
+        if body.out_trees[0] != in_tree:
+            break
+        init, changed = bodies.promote_weak_types(init, avals, body.closed[0].out_avals)
+        avals = [aval_of(x) for x in init] if changed else avals
+    bodies.check_carry(
+        name, "body_fun", "init_val", in_tree, body.out_trees[0], avals, body.closed[0]
+    )
+    test = bodies.stage_bodies(name, [cond_fun], carry_tree, avals)
+    _check_condition(name, test)
+    body_jaxpr, cond_jaxpr = body.closed[0], test.closed[0]
+    consts = [*test.consts, *body.consts]
+    counts = [len(test.consts), len(body.consts)]
+    fixed = bodies.unchanging(body_jaxpr, counts[1], len(init))
+    if any(fixed):
+        cond_jaxpr, more = _without_fixed(cond_jaxpr, counts[0], fixed, None)
+        consts[counts[0] : counts[0]] = [init[i] for i in more]
+        counts[0] += len(more)
+        kept = [i for i, f in enumerate(fixed) if not f]
+        body_jaxpr, more = _without_fixed(body_jaxpr, counts[1], fixed, kept)
+        consts += [init[i] for i in more]
+        counts[1] += len(more)
+    changing = while_p.bind_all(
+        *consts,
+        *(x for x, f in zip(init, fixed, strict=True) if not f),
+        cond_nconsts=counts[0],
+        cond_jaxpr=cond_jaxpr,
+        body_nconsts=counts[1],
+        body_jaxpr=body_jaxpr,
+    )
+    given = iter(changing)
+    outs = [x if f else next(given) for x, f in zip(init, fixed, strict=True)]
+    return tree.unflatten(in_tree, outs)
+
+
+def _without_fixed(
+    closed: ClosedJaxpr, num_consts: int, fixed: Sequence[bool], outputs: Sequence[int] | None
+) -> tuple[ClosedJaxpr, list[int]]:
+    """A condition or body that takes as constants the fixed parts of the carry that it reads.
+
+    Returns:
+        The jaxpr, and which parts of the carry have become constants.
+    """
+    jaxpr = closed.jaxpr
+    wanted = [jaxpr.outvars[i] for i in outputs] if outputs is not None else jaxpr.outvars
+    used = used_variables(jaxpr.replace(outvars=wanted))
+    carry = jaxpr.invars[num_consts:]
+    moved = [i for i, f in enumerate(fixed) if f and carry[i] in used]
+    kept = [i for i, f in enumerate(fixed) if not f]
+    order = [*range(num_consts), *(num_consts + i for i in (*moved, *kept))]
+    return bodies.rearranged(closed, order, outputs), moved
+
+
+def _check_condition(name: str, test: bodies.Bodies) -> None:
+    (closed,), (out_tree,) = test.closed, test.out_trees
+    avals = closed.out_avals
+    if out_tree != tree.structure(0) or avals[0].shape or avals[0].dtype != np.bool_:
+        got = str(avals[0]) if out_tree == tree.structure(0) else f"a tree {out_tree}"
+        raise TypeError(
+            message(
+                name,
+                "cond_fun must return a boolean scalar.",
+                got=f"{got} from {closed.jaxpr.debug_info.func_src_info}",
+                fix="compare, or reduce with .all() or .any()",
+            )
+        )
+
+
+def _fori_scan(function: Callable[[], Any]) -> Callable[..., Any]:
+    def step(carry: Any, _: None) -> Any:
+        i, val = carry
+        return (add(i, aval_of(i).dtype.type(1)), function()(i, val)), None
+
+    return step
+
+
+def _fori_body(function: Callable[[], Any]) -> Callable[..., Any]:
+    def step(carry: Any) -> Any:
+        i, upper, val = carry
+        return add(i, aval_of(i).dtype.type(1)), upper, function()(i, val)
+
+    return step
+
+
+def _fori_condition(carry: Any) -> Any:
+    i, upper, _ = carry
+    return lt(i, upper)
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """Replaces `val` by `body_fun(i, val)` for i = lower, …, upper - 1, from `init_val`.
+
+    With bounds known when the program is staged, the loop is a scan, and has reverse mode;
+    else it is a while loop.
+
+    Shapes:     lower, upper: scalars; body_fun returns a tree of the types of init_val.
+    Dtypes:     lower, upper: integers of one dtype.
+    Derivative: forward mode; reverse mode too where the bounds are known.
+    Lowers to:  stablehlo.while.
+    Source:     mirrors jax.lax.fori_loop (0.10).
+
+    Args:
+        lower: the first index.
+        upper: the index to stop before.
+        body_fun: one step, of the index and the value.
+        init_val: a tree of arrays.
+        unroll: how many steps to write out in one trip of the compiled loop; True for all.
+            Needs known bounds.
+
+    Raises:
+        TypeError: the bounds are no integer scalars, or the types of the carry do not fit.
+        ValueError: `unroll` is given, but the bounds are traced.
+    """
+    name = "lax.fori_loop"
+    eager.check_callable(name, body_fun)
+    lower, upper, dtype = _bounds(name, lower, upper)
+    first, last = concrete_int(lower), concrete_int(upper)
+    if first is not None and last is not None:
+        if config.disable_jit.value:
+            val = init_val
+            for i in range(first, last):
+                val = body_fun(as_operand(dtype.type(i)), val)
+            return val
+        step = bodies.wrapped_once(_fori_scan, body_fun)
+        (_, result), _ = scanning.scan_named(
+            name,
+            ("body_fun", "init_val"),
+            step,
+            (bodies.retyped(lower, dtype, False), init_val),
+            None,
+            length=max(last - first, 0),
+            unroll=1 if unroll is None else unroll,
+            described=body_fun,
+        )
+        return result
+    if unroll is not None:
+        raise ValueError(
+            message(
+                name,
+                "only loops with bounds known at staging can be unrolled.",
+                got={"lower": lower, "upper": upper},
+                fix="Python ints as bounds, or no unroll",
+            )
+        )
+    bounds = [bodies.retyped(x, dtype, False) for x in (lower, upper)]
+    step = bodies.wrapped_once(_fori_body, body_fun)
+    _, _, result = _while_loop(name, _fori_condition, step, (*bounds, init_val), body_fun)
+    return result
+
+
+def _bounds(name: str, lower: Any, upper: Any) -> tuple[Any, Any, np.dtype[Any]]:
+    avals = [aval_of(lower), aval_of(upper)]
+    for what, aval in zip(("lower", "upper"), avals, strict=True):
+        if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
+            raise TypeError(message(name, f"{what} must be an integer scalar.", got={what: aval}))
+    strong = {a.dtype for a in avals if not a.weak_type}
+    if len(strong) > 1:
+        raise TypeError(
+            message(
+                name,
+                "lower and upper must have one dtype.",
+                got={"lower": avals[0], "upper": avals[1]},
+                fix="convert one with x.astype(dtype)",
+            )
+        )
+    return lower, upper, strong.pop() if strong else avals[0].dtype
+
+
+def concrete_int(x: Any) -> int | None:
+    """The value of an integer that is known while staging, else None."""
+    value = x.concrete() if isinstance(x, Tracer) else x
+    return None if value is None else int(value)

@@ -1,0 +1,287 @@
+"""Reverse mode of scans: which half of a body runs forward, and the other half backward.
+
+Input: a scan of known and unknown, or of known and linear, arguments.  Output: a scan of what is
+known, which stacks the residuals of each step, and a scan of the rest.  What each step would
+compute anew from constants alone is computed once, outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from minijax.interpreters import evaluation, partial_eval, passes, staging, transpose
+from minijax.interpreters.structural import add_tangents, instantiate, zeros
+from minijax.interpreters.tangents import Zero, is_linear
+
+
+class SplitScan(NamedTuple):
+    """A scan's body split in two.
+
+    Attributes:
+        known: known arguments to known results, then residuals to stack.
+        invariant: known constants to residuals that are the same for all steps.
+        staged: the residuals `fixed`, `invariant`; unknown constants and carry; the residuals
+            `sliced`, stacked; unknown slices; to unknown results.
+        unknown: which arguments are unknown.
+        out_unknown: which results are unknown.
+        fixed: the known arguments, all constants, that are residuals themselves.
+        sliced: the known arguments, all scanned over, that are residuals themselves.
+    """
+
+    known: ClosedJaxpr
+    invariant: ClosedJaxpr
+    staged: ClosedJaxpr
+    unknown: list[bool]
+    out_unknown: list[bool]
+    fixed: list[int]
+    sliced: list[int]
+
+
+def split_body(
+    closed: ClosedJaxpr, unknown: Sequence[bool], num_consts: int, num_carry: int
+) -> SplitScan:
+    """Splits the body of a scan; parts of the carry that become unknown count as unknown."""
+    key = ("split", tuple(unknown), num_consts, num_carry)
+    found: SplitScan = closed.remember(
+        key, lambda: _split_body(closed, unknown, num_consts, num_carry)
+    )
+    return found
+
+
+def _split_body(
+    closed: ClosedJaxpr, unknown: Sequence[bool], num_consts: int, num_carry: int
+) -> SplitScan:
+    start = num_consts + num_carry
+    consts, carry, slices = unknown[:num_consts], unknown[num_consts:start], unknown[start:]
+    no_ys = [False] * (len(closed.out_avals) - num_carry)
+    while True:
+        flags = [*consts, *carry, *slices]
+        part = partial_eval.partial_eval_jaxpr(closed, flags, [*carry, *no_ys])
+        if part.out_unknown[:num_carry] == list(carry):
+            break
+        carry = part.out_unknown[:num_carry]
+    jaxpr = part.known.jaxpr
+    num_known_consts = consts.count(False)
+    num_fixed = num_known_consts + carry.count(False)
+    num_outs = part.out_unknown.count(False)
+    computed = iter(jaxpr.outvars[num_outs:])
+    follows_consts = _invariant_variables(jaxpr, num_known_consts)
+    kinds: dict[str, list[Any]] = {"fixed": [], "invariant": [], "sliced": [], "stacked": []}
+    variables: dict[str, list[Var]] = {kind: [] for kind in kinds}
+    item: Any
+    for var, source in zip(part.staged.jaxpr.invars, part.sources, strict=False):
+        if source is not None and source < num_known_consts:
+            kind, item = "fixed", source
+        elif source is not None and source >= num_fixed:
+            kind, item = "sliced", source
+        else:
+            item = next(computed) if source is None else jaxpr.invars[source]
+            kind = "invariant" if item in follows_consts else "stacked"
+        kinds[kind].append(item)
+        variables[kind].append(var)
+    rest = part.staged.jaxpr.invars[len(part.sources) :]
+    num_lead = sum(consts) + sum(carry)
+    staged_invars = [
+        *variables["fixed"],
+        *variables["invariant"],
+        *rest[:num_lead],
+        *variables["sliced"],
+        *variables["stacked"],
+        *rest[num_lead:],
+    ]
+    known_outs = jaxpr.outvars[:num_outs] + kinds["stacked"]
+    # An equation without results has effects, and stays in the loop.
+    once = [e for e in jaxpr.eqns if e.outvars and follows_consts.issuperset(e.outvars)]
+    return SplitScan(
+        _slim(part.known, jaxpr.eqns, jaxpr.invars, known_outs),
+        _slim(part.known, once, jaxpr.invars[:num_known_consts], kinds["invariant"]),
+        ClosedJaxpr(part.staged.jaxpr.replace(invars=staged_invars), part.staged.consts),
+        flags,
+        part.out_unknown,
+        kinds["fixed"],
+        kinds["sliced"],
+    )
+
+
+def _slim(
+    closed: ClosedJaxpr, eqns: Sequence[Eqn], invars: Sequence[Var], outvars: Sequence[Any]
+) -> ClosedJaxpr:
+    """Those of `eqns` that some results need, as a function of some of the arguments."""
+    info = closed.jaxpr.debug_info.without_arg_names()
+    jaxpr = closed.jaxpr.replace(invars=invars, eqns=eqns, outvars=outvars, debug_info=info)
+    jaxpr, _ = passes.dead_code_elimination(jaxpr, keep_inputs=True)
+    return passes.prune_constants(ClosedJaxpr(jaxpr, closed.consts))
+
+
+def _invariant_variables(jaxpr: Jaxpr, num_consts: int) -> set[Var]:
+    """The variables that are the same in all steps: they follow from constants alone."""
+    found = {*jaxpr.constvars, *jaxpr.invars[:num_consts]}
+    for eqn in jaxpr.eqns:
+        if not eqn.effects and all(type(v) is not Var or v in found for v in eqn.invars):
+            found.update(eqn.outvars)
+    return found
+
+
+class _Halves(NamedTuple):
+    """A scan whose known half has run: its known results, and the rest as another scan."""
+
+    known_outs: Sequence[Any]
+    args: list[Any]
+    params: dict[str, Any]
+    split: SplitScan
+
+
+def _run_known_half(
+    primitive: Any, args: Sequence[Any], unknown: Sequence[bool], params: dict[str, Any]
+) -> _Halves:
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    split = split_body(params["jaxpr"], unknown, num_consts, num_carry)
+    known_args = [x for x, u in zip(args, split.unknown, strict=True) if not u]
+    num_known_consts = split.unknown[:num_consts].count(False)
+    outs: Sequence[Any] = ()
+    if split.known.jaxpr.outvars or split.known.effects:
+        outs = primitive.bind_all(
+            *known_args,
+            **{
+                **params,
+                "jaxpr": split.known,
+                "num_consts": num_known_consts,
+                "num_carry": split.out_unknown[:num_carry].count(False),
+            },
+        )
+    num_known = split.out_unknown.count(False)
+    invariant = evaluation.eval_closed_jaxpr(split.invariant, *known_args[:num_known_consts])
+    fixed = [known_args[i] for i in split.fixed] + invariant
+    stacked = [known_args[i] for i in split.sliced] + list(outs[num_known:])
+    rest = [x for x, u in zip(args, split.unknown, strict=True) if u]
+    num_unknown = sum(split.unknown[:num_consts]), sum(split.out_unknown[:num_carry])
+    lead = sum(num_unknown)
+    staged_params = {
+        **params,
+        "jaxpr": split.staged,
+        "num_consts": len(fixed) + num_unknown[0],
+        "num_carry": num_unknown[1],
+    }
+    staged_args = [*fixed, *rest[:lead], *stacked, *rest[lead:]]
+    return _Halves(outs[:num_known], staged_args, staged_params, split)
+
+
+def partial_eval_scan(
+    self: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """The rule of `scan`: one scan now, one in the staged program."""
+    # Operations on known values alone pass through `trace` to where they are computed.
+    half = _run_known_half(self, args, [trace.is_unknown(x) for x in args], params)
+    out_unknown = half.split.out_unknown
+    staged_outs: Sequence[Any] = ()
+    if any(out_unknown) or half.split.staged.effects:
+        staged_outs = trace.unknown.process(self, half.args, half.params)
+    known, staged = iter(half.known_outs), iter(staged_outs)
+    return [next(staged) if u else next(known) for u in out_unknown]
+
+
+def transpose_scan(self: Any, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    """The rule of `scan`: the steps in the other order, with cotangents as carry."""
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    linear = [is_linear(x) for x in args]
+    if not all(_linear_carry(params["jaxpr"].jaxpr, linear, num_consts, num_carry)):
+        half = _run_known_half(self, args, linear, params)
+        unknown_cts = [ct for ct, u in zip(cts, half.split.out_unknown, strict=True) if u]
+        given = transpose_scan(self, unknown_cts, *half.args, **half.params)
+        rest = (ct for x, ct in zip(half.args, given, strict=True) if is_linear(x))
+        return [next(rest) if lin else None for lin in linear]
+    ct_nonzero = [type(ct) is not Zero for ct in cts[num_carry:]]
+    body = backward_body(params["jaxpr"], linear, ct_nonzero, num_consts, num_carry)
+    const_args, init, slices = (
+        args[:num_consts],
+        args[num_consts : num_consts + num_carry],
+        args[num_consts + num_carry :],
+    )
+    known_consts = [x for x in const_args if not is_linear(x)]
+    ct_consts = [zeros(x.aval.tangent_aval()) for x in const_args if is_linear(x)]
+    outs = iter(
+        self.bind(
+            *known_consts,
+            *ct_consts,
+            *map(instantiate, cts[:num_carry]),
+            *(ct for ct in cts[num_carry:] if type(ct) is not Zero),
+            *(x for x in slices if not is_linear(x)),
+            jaxpr=body,
+            length=params["length"],
+            reverse=not params["reverse"],
+            num_consts=len(known_consts),
+            num_carry=len(ct_consts) + num_carry,
+            unroll=params["unroll"],
+        )
+    )
+    found = [next(outs) if is_linear(x) else None for x in const_args]
+    for x in init:
+        ct = next(outs)
+        # A part of the carry that starts from a known zero has no one to give it to.
+        found.append(ct if is_linear(x) else None)
+    return found + [next(outs) if is_linear(x) else None for x in slices]
+
+
+def _linear_carry(
+    jaxpr: Jaxpr, linear: Sequence[bool], num_consts: int, num_carry: int
+) -> list[bool]:
+    """Which parts of the carry depend on linear arguments, after enough steps."""
+    flags = list(linear)
+    while True:
+        depends = {v for v, lin in zip(jaxpr.invars, flags, strict=True) if lin}
+        for eqn in jaxpr.eqns:
+            if any(type(v) is Var and v in depends for v in eqn.invars):
+                depends.update(eqn.outvars)
+        carry = flags[num_consts : num_consts + num_carry]
+        after = [
+            before or (type(out) is Var and out in depends)
+            for before, out in zip(carry, jaxpr.outvars[:num_carry], strict=True)
+        ]
+        if after == carry:
+            return carry
+        flags[num_consts : num_consts + num_carry] = after
+
+
+def backward_body(
+    closed: ClosedJaxpr,
+    linear: Sequence[bool],
+    ct_nonzero: Sequence[bool],
+    num_consts: int,
+    num_carry: int,
+) -> ClosedJaxpr:
+    """The transposed body of a scan that is linear in its carry.
+
+    Known constants; cotangents of linear constants, summed so far, and of the carry; cotangents
+    of slices, known slices -> the cotangents as carry; cotangents of linear slices.
+    """
+    start = num_consts + num_carry
+    flags = [*linear[:num_consts], *[True] * num_carry, *linear[start:]]
+    key = ("backward", tuple(flags), tuple(ct_nonzero), num_consts, num_carry)
+
+    def make() -> ClosedJaxpr:
+        backward, _ = transpose.transpose_jaxpr(
+            closed, flags, [True] * num_carry + list(ct_nonzero), [True] * sum(flags)
+        )
+        num_known = flags[:num_consts].count(False)
+        num_linear = sum(flags[:num_consts])
+        num_cts = num_carry + sum(ct_nonzero)
+        known = backward.in_avals[:num_known]
+        known_slices = backward.in_avals[num_known : len(backward.in_avals) - num_cts]
+        cts = backward.in_avals[len(backward.in_avals) - num_cts :]
+        totals = backward.out_avals[:num_linear]
+
+        def function(*args: Any) -> list[Any]:
+            fixed, rest = args[:num_known], args[num_known:]
+            sums, rest = rest[:num_linear], rest[num_linear:]
+            given, slices = rest[:num_cts], rest[num_cts:]
+            outs = evaluation.eval_closed_jaxpr(backward, *fixed, *slices, *given)
+            added = list(map(add_tangents, sums, outs[:num_linear]))
+            return added + outs[num_linear:]
+
+        avals = [*known, *totals, *cts, *known_slices]
+        return staging.stage_closed(function, avals, closed.jaxpr.debug_info.without_arg_names())
+
+    result: ClosedJaxpr = closed.remember(key, make)
+    return result

@@ -1,0 +1,400 @@
+"""Scans: `scan`, a loop of known length with inputs and outputs for each step.
+
+Input: a step, a carry, and arrays whose first dimension is the steps.  Output: the last carry,
+and what the steps returned, stacked.  The arguments and results of a body are, in order:
+constants, carry, slices -> carry, slices.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minijax.core import config, tree, tree_errors
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr, Eqn
+from minijax.core.primitive import Primitive
+from minijax.interpreters import batching, eager, jvp, passes
+from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
+from minijax.interpreters.tangents import Zero
+from minijax.lax import slicing, stacking
+from minijax.lax.control_flow import bodies, scan_derivatives, scan_lowering
+
+
+class Scan(Primitive):
+    """Applies `jaxpr` `length` times to (constants, carry, slices of the rest).
+
+    Shapes: constants, carry T_i[s_i], stacked U_i[length, u_i] -> carry, stacked V_i[length, v_i].
+    """
+
+    name = "scan"
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    knows_extended: ClassVar[bool] = True
+
+    def abstract_eval(
+        self,
+        *avals: Any,
+        jaxpr: ClosedJaxpr,
+        length: int,
+        num_consts: int,
+        num_carry: int,
+        **_: Any,
+    ) -> list[Any]:
+        outs = jaxpr.out_avals
+        carry = avals[num_consts : num_consts + num_carry]
+        joined = bodies.joined_types(outs[:num_carry], carry) if num_carry else []
+        return joined + [a.with_shape((length, *a.shape)) for a in outs[num_carry:]]
+
+    def effects(self, *_: Any, jaxpr: ClosedJaxpr, **__: Any) -> frozenset[Any]:
+        return jaxpr.effects
+
+    def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
+        return bodies.run_program(self, params["jaxpr"], args, params)
+
+    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
+        return scan_lowering.lower(ctx, values, **params)
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        num_consts: int,
+        num_carry: int,
+        **params: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        nonzero = [type(t) is not Zero for t in tangents]
+        start = num_consts + num_carry
+        consts, moving, slices = nonzero[:num_consts], nonzero[num_consts:start], nonzero[start:]
+        num_ys = len(jaxpr.out_avals) - num_carry
+        # A carry's tangent may become non-zero on the way: until no more do.
+        while True:
+            force = moving + [False] * num_ys
+            derivative, out_moving = jvp.jvp_jaxpr(jaxpr, consts + moving + slices, force)
+            if out_moving[:num_carry] == moving:
+                break
+            moving = out_moving[:num_carry]
+        groups = [num_consts, num_carry, len(slices)]
+        dot_groups = [sum(consts), sum(moving), sum(slices)]
+        body = bodies.rearranged(
+            derivative,
+            bodies.interleaved(groups, dot_groups),
+            bodies.interleaved([num_carry, num_ys], [dot_groups[1], sum(out_moving[num_carry:])]),
+        )
+        flags = [*consts, *moving, *slices]
+        dots = [instantiate(t) for t, nz in zip(tangents, flags, strict=True) if nz]
+        order = bodies.interleaved(groups, dot_groups)
+        args = [*primals, *dots]
+        outs = self.bind(
+            *(args[i] for i in order),
+            jaxpr=body,
+            num_consts=num_consts + dot_groups[0],
+            num_carry=num_carry + dot_groups[1],
+            **params,
+        )
+        split = num_carry + dot_groups[1]
+        given = iter([*outs[num_carry:split], *outs[split + num_ys :]])
+        primal_outs = [*outs[:num_carry], *outs[split : split + num_ys]]
+        out_dots = [
+            next(given) if nz else Zero(aval_of(x).tangent_aval())
+            for nz, x in zip(out_moving, primal_outs, strict=True)
+        ]
+        return primal_outs, out_dots
+
+    partial_eval = scan_derivatives.partial_eval_scan
+    transpose = scan_derivatives.transpose_scan
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        num_consts: int,
+        num_carry: int,
+        **params: Any,
+    ) -> tuple[list[Any], list[int | None]]:
+        start = num_consts + num_carry
+        batched = [d is not None for d in dims]
+        consts, carry, slices = batched[:num_consts], batched[num_consts:start], batched[start:]
+        num_ys = len(jaxpr.out_avals) - num_carry
+        # A carry may become different for each example on the way: until no more do.
+        while True:
+            body, out_batched = batching.batch_jaxpr(
+                jaxpr, size, consts + carry + slices, carry + [False] * num_ys
+            )
+            if out_batched[:num_carry] == carry:
+                break
+            carry = out_batched[:num_carry]
+        moved = [
+            x if d is None else moveaxis(x, d, 0)
+            for x, d in zip(args[:num_consts], dims[:num_consts], strict=True)
+        ]
+        moved += [
+            to_batch_dim(x, d, 0, size) if b else x
+            for x, d, b in zip(args[num_consts:start], dims[num_consts:start], carry, strict=True)
+        ]
+        # Dimension 0 is that of the steps, outside of what a step sees.
+        moved += [
+            x if d is None else moveaxis(x, d, 1)
+            for x, d in zip(args[start:], dims[start:], strict=True)
+        ]
+        outs = self.bind(*moved, jaxpr=body, num_consts=num_consts, num_carry=num_carry, **params)
+        out_dims = [0 if b else None for b in out_batched[:num_carry]]
+        return list(outs), out_dims + [1 if b else None for b in out_batched[num_carry:]]
+
+    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+        if not any(used) and not eqn.effects:
+            return None
+        params = eqn.params
+        closed, num_consts, num_carry = (params[k] for k in ("jaxpr", "num_consts", "num_carry"))
+        live, ys = list(used[:num_carry]), list(used[num_carry:])
+        start = num_consts + num_carry
+        while True:
+            _, kept = passes.without_dead_code(closed, live + ys)
+            now = [u or k for u, k in zip(live, kept[num_consts:start], strict=True)]
+            if now == live:
+                break
+            live = now
+        keep = kept[:num_consts] + live + kept[start:]
+        slim, _ = passes.without_dead_code(closed, live + ys, keep)
+        return eqn.replace(
+            invars=[v for v, k in zip(eqn.invars, keep, strict=True) if k],
+            outvars=[v for v, u in zip(eqn.outvars, live + ys, strict=True) if u],
+            params={
+                **params,
+                "jaxpr": slim,
+                "num_consts": sum(keep[:num_consts]),
+                "num_carry": sum(live),
+            },
+            effects=slim.effects,
+        )
+
+
+scan_p = Scan()
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Calls `carry, y = f(carry, x)` for each slice x of `xs`; the last carry, and the ys stacked.
+
+    The body is staged, differentiated and compiled once, whatever the length.
+
+    Shapes:     xs: a tree of T_i[length, s_i] -> ys: a tree of U_i[length, u_i].
+    Derivative: both modes; reverse mode keeps what each step needs, stacked.
+    Lowers to:  stablehlo.while.
+    Source:     mirrors jax.lax.scan (0.10).
+
+    Args:
+        f: one step, of the carry and a slice; returns a pair.
+        init: the first carry, a tree of arrays.
+        xs: a tree of arrays, scanned over their first dimension; None for steps without input.
+        length: the number of steps; needed where xs has no leaves.
+        reverse: whether the steps run from the last slice to the first.
+        unroll: how many steps to write out in one trip of the compiled loop; True for all.
+
+    Raises:
+        TypeError: f returns no pair, or a carry of other types; the text names the leaf.
+        ValueError: lengths disagree, or there is none.
+    """
+    del _split_transpose
+    return scan_named(
+        "lax.scan",
+        ("f", "init"),
+        f,
+        init,
+        xs,
+        length=length,
+        reverse=reverse,
+        unroll=unroll,
+        described=f,
+    )
+
+
+def scan_named(
+    name: str,
+    names: tuple[str, str],
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any,
+    *,
+    described: Callable[..., Any],
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """`scan` for functions built on it.
+
+    Args:
+        name: the public function, for messages.
+        names: what it calls the step and the first carry.
+        f: the step.
+        init: the first carry.
+        xs: what is scanned over.
+        described: the user's function, for messages.
+        length: the number of steps.
+        reverse: whether they run backwards.
+        unroll: how many to write out in one trip.
+    """
+    eager.check_callable(name, described)
+    slices, xs_tree, xs_avals = bodies.flatten_values(name, "xs", xs)
+    length = scan_length(name, xs_tree, xs_avals, length)
+    unroll = _unroll(name, unroll, length)
+    if config.disable_jit.value and length:
+        return _python_scan(f, init, slices, xs_tree, length, reverse)
+    values, init_tree, avals = bodies.flatten_values(name, names[1], init)
+    slice_avals = [a.with_shape(a.shape[1:]) for a in xs_avals]
+    in_tree = bodies.call_tree(tree.treedef_tuple((init_tree, xs_tree)))
+    changed = True
+    # Weakly typed initial values take the type that the body returns.
+    while changed:
+        body = bodies.stage_bodies(name, [f], in_tree, [*avals, *slice_avals], described)
+        carry_tree, ys_tree = _pair(name, names[0], body)
+        if carry_tree != init_tree:
+            break
+        outs = body.closed[0].out_avals[: len(avals)]
+        values, changed = bodies.promote_weak_types(values, avals, outs)
+        avals = [aval_of(x) for x in values] if changed else avals
+    closed, consts, num_carry = body.closed[0], body.consts, len(avals)
+    bodies.check_carry(name, *names, init_tree, carry_tree, avals, closed)
+    fixed = bodies.unchanging(closed, len(consts), num_carry)
+    if any(fixed):
+        closed = _with_fixed_carry(closed, len(consts), fixed)
+    kept = [x for x, f in zip(values, fixed, strict=True) if not f]
+    still = [x for x, f in zip(values, fixed, strict=True) if f]
+    results = scan_p.bind_all(
+        *consts,
+        *still,
+        *kept,
+        *slices,
+        jaxpr=closed,
+        length=length,
+        reverse=bool(reverse),
+        num_consts=len(consts) + len(still),
+        num_carry=len(kept),
+        unroll=unroll,
+    )
+    changing = iter(results[: len(kept)])
+    carry = [x if f else next(changing) for x, f in zip(values, fixed, strict=True)]
+    return tree.unflatten(init_tree, carry), tree.unflatten(ys_tree, results[len(kept) :])
+
+
+def _with_fixed_carry(closed: ClosedJaxpr, num_consts: int, fixed: Sequence[bool]) -> ClosedJaxpr:
+    """The body with those parts of the carry that never change as further constants."""
+    still = [num_consts + i for i, f in enumerate(fixed) if f]
+    kept = [num_consts + i for i, f in enumerate(fixed) if not f]
+    slices = range(num_consts + len(fixed), len(closed.in_avals))
+    outputs = [i for i in range(len(closed.out_avals)) if i >= len(fixed) or not fixed[i]]
+    return bodies.rearranged(closed, [*range(num_consts), *still, *kept, *slices], outputs)
+
+
+def _pair(name: str, step: str, body: bodies.Bodies) -> tuple[Any, Any]:
+    (out_tree,) = body.out_trees
+    children = out_tree.children() if out_tree.node_data() else []
+    if len(children) != 2 or out_tree.node_data()[0] not in (tuple, list):
+        (closed,) = body.closed
+        avals = closed.out_avals
+        found = avals[0].str_short() if not children and avals else tree_errors.describe(out_tree)
+        raise TypeError(
+            message(
+                name,
+                f"{step} must return a pair (carry, y).",
+                got=f"{found} from {closed.jaxpr.debug_info.func_src_info}",
+                fix="return (carry, None) if there is nothing to stack",
+            )
+        )
+    return children[0], children[1]
+
+
+def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> int:
+    """The number of steps, from what is scanned over and from what the user says.
+
+    Raises:
+        TypeError: the length is no concrete integer.
+        ValueError: the sizes disagree, or there is none.
+    """
+    paths = ["xs" + path for path in bodies.leaf_names(xs_tree)]
+    scalars = [path for path, a in zip(paths, avals, strict=True) if not a.ndim]
+    if scalars:
+        raise ValueError(
+            message(
+                name,
+                f"{', '.join(scalars)} cannot be scanned over: a scalar has no first dimension.",
+                fix="close over it, or put it into the carry",
+            )
+        )
+    sizes = {a.shape[0] for a in avals}
+    if length is not None:
+        try:
+            sizes.add(operator.index(length))
+        except TypeError:
+            raise TypeError(
+                message(
+                    name,
+                    "the length must be a concrete integer.",
+                    got=f"{length!r} of type {type(length).__name__}",
+                    fix="a Python int, or while_loop where the number of steps is computed",
+                )
+            ) from None
+    if len(sizes) == 1:
+        return int(sizes.pop())
+    if not sizes:
+        raise ValueError(
+            message(name, "xs has no leaves, so the number of steps is unknown.", fix="give length")
+        )
+    listed = [f"{path}: {a.str_short()}" for path, a in zip(paths, avals, strict=True)]
+    if length is not None:
+        listed.append(f"length: {length}")
+    raise ValueError(
+        message(
+            name,
+            "the lengths of what is scanned over disagree.",
+            got="\n".join(listed),
+            expected="one size of the first dimensions",
+        )
+    )
+
+
+def _unroll(name: str, unroll: Any, length: int) -> int:
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    if not isinstance(unroll, (int, np.integer)) or unroll < 1:
+        raise ValueError(
+            message(name, "unroll must be a positive integer or a boolean.", got=repr(unroll))
+        )
+    return int(unroll)
+
+
+def _python_scan(
+    f: Callable[[Any, Any], Any],
+    carry: Any,
+    slices: Sequence[Any],
+    xs_tree: Any,
+    length: int,
+    reverse: bool,
+) -> tuple[Any, Any]:
+    """The steps one by one, with jit disabled."""
+    ys: list[Any] = []
+    for i in reversed(range(length)) if reverse else range(length):
+        x = tree.unflatten(
+            xs_tree, [slicing.index_in_dim(leaf, i, keepdims=False) for leaf in slices]
+        )
+        carry, y = f(carry, x)
+        ys.append(y)
+    if reverse:
+        ys.reverse()
+    return carry, tree.map(lambda *leaves: stacking.stack(leaves), *ys)
