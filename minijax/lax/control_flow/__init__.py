@@ -12,12 +12,22 @@ from minijax.lax.control_flow.branching import (
 from minijax.lax.control_flow.looping import fori_loop, while_loop, while_p
 from minijax.lax.control_flow.mapping import associative_scan, map
 from minijax.lax.control_flow.scanning import scan, scan_p
+from minijax.lax.control_flow.solving import (
+    custom_linear_solve,
+    custom_root,
+    custom_root_p,
+    linear_solve_p,
+)
 
 __all__ = [
     "associative_scan",
     "cond",
     "cond_p",
+    "custom_linear_solve",
+    "custom_root",
+    "custom_root_p",
     "fori_loop",
+    "linear_solve_p",
     "map",
     "platform_dependent",
     "platform_index_p",

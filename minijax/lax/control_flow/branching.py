@@ -25,6 +25,7 @@ from minijax.interpreters import (
     partial_eval,
     passes,
     program,
+    rematerialization,
     staging,
     transpose,
 )
@@ -177,6 +178,30 @@ class Cond(Primitive):
         outs = self.bind(index, *operands, branches=wide, branches_platforms=branches_platforms)
         return list(outs), [0 if b else None for b in out_batched]
 
+    def walk(
+        self, run: Any, index: Any, *operands: Any, branches: Branches, branches_platforms: Any
+    ) -> None:
+        run(branches[int(index)], *operands)
+
+    def divide(
+        self, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
+    ) -> rematerialization.Division:
+        branches: Branches = eqn.params["branches"]
+        found = _divide(branches, wanted, policy)
+        slots = [Var(aval) for aval in found.slots]
+        now = eqn
+        if slots:
+            params = {**eqn.params, "branches": found.now}
+            now = eqn.replace(outvars=eqn.outvars + slots, params=params)
+        saved = [eqn.outvars[i] for i in found.reused] + slots
+        again = eqn.replace(
+            invars=eqn.invars + saved,
+            outvars=[eqn.outvars[i] for i in found.given],
+            params={**eqn.params, "branches": found.again},
+            effects=frozenset().union(*(b.effects for b in found.again)),
+        )
+        return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         branches: Branches = eqn.params["branches"]
         if not any(used) and not eqn.effects:
@@ -225,20 +250,8 @@ def _make_split(branches: Branches, unknown: Sequence[bool]) -> _Split:
     out_unknown = _union(partial_eval.partial_eval_jaxpr(b, unknown).out_unknown for b in branches)
     parts = [partial_eval.partial_eval_jaxpr(b, unknown, out_unknown) for b in branches]
     shared = sorted({i for part in parts for i in part.sources if i is not None})
-    # Only one branch runs, so residuals of one type can take the same place.
-    slots: list[Any] = []
-    places = []
-    for part in parts:
-        num_computed = part.sources.count(None)
-        avals = part.known.out_avals[len(part.known.jaxpr.outvars) - num_computed :]
-        taken: list[int] = []
-        for aval in avals:
-            free = (i for i, slot in enumerate(slots) if slot is aval and i not in taken)
-            place = next(free, len(slots))
-            if place == len(slots):
-                slots.append(aval)
-            taken.append(place)
-        places.append(taken)
+    num_known = out_unknown.count(False)
+    slots, places = _slots([part.known.out_avals[num_known:] for part in parts])
     return _Split(
         tuple(_fill(p.known, t, slots) for p, t in zip(parts, places, strict=True)),
         tuple(
@@ -248,6 +261,25 @@ def _make_split(branches: Branches, unknown: Sequence[bool]) -> _Split:
         out_unknown,
         shared,
     )
+
+
+def _slots(avals: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
+    """Common types for values that each branch hands on, and the place of each branch's values.
+
+    Only one branch runs, so values of one type can take the same place.
+    """
+    slots: list[Any] = []
+    places = []
+    for needed in avals:
+        taken: list[int] = []
+        for aval in needed:
+            free = (i for i, slot in enumerate(slots) if slot is aval and i not in taken)
+            place = next(free, len(slots))
+            if place == len(slots):
+                slots.append(aval)
+            taken.append(place)
+        places.append(taken)
+    return slots, places
 
 
 def _fill(known: ClosedJaxpr, places: Sequence[int], slots: Sequence[Any]) -> ClosedJaxpr:
@@ -286,17 +318,80 @@ def _spread(
     )
 
 
+class _Division(NamedTuple):
+    """Branches divided between now and later, with saved values of common types.
+
+    Attributes:
+        now: operands to results, then to saved values of the types `slots`.
+        again: operands, the results in `reused`, the values in `slots`, to the results in `given`.
+        slots: types of the saved values that are no results.
+        reused: the results that every branch saves.
+        given: the other results that are wanted.
+    """
+
+    now: Branches
+    again: Branches
+    slots: list[Any]
+    reused: list[int]
+    given: list[int]
+
+
+def _divide(
+    branches: Branches, wanted: Sequence[bool], policy: rematerialization.Policy
+) -> _Division:
+    key = ("divide", branches[1:], tuple(wanted), policy)
+    found: _Division = branches[0].remember(key, lambda: _make_division(branches, wanted, policy))
+    return found
+
+
+def _make_division(
+    branches: Branches, wanted: Sequence[bool], policy: rematerialization.Policy
+) -> _Division:
+    places = [i for i, w in enumerate(wanted) if w]
+    parts = [
+        rematerialization.divide(b.jaxpr, [b.jaxpr.outvars[i] for i in places], policy)
+        for b in branches
+    ]
+    pairs = list(zip(branches, parts, strict=True))
+    reused = [i for i in places if all(b.jaxpr.outvars[i] in part.saved for b, part in pairs)]
+    given = [i for i in places if i not in reused]
+    results = [{b.jaxpr.outvars[i] for i in reused} for b in branches]
+    extra = [
+        [v for v in part.saved if v not in known]
+        for part, known in zip(parts, results, strict=True)
+    ]
+    slots, taken = _slots([[v.aval for v in values] for values in extra])
+    now = []
+    again = []
+    for (branch, part), values, where in zip(pairs, extra, taken, strict=True):
+        jaxpr = branch.jaxpr
+        whole = jaxpr.replace(outvars=jaxpr.outvars + values, eqns=part.now)
+        now.append(_fill(ClosedJaxpr(whole, branch.consts), where, slots))
+        held = dict(zip(where, values, strict=True))
+        slot_vars = [held.get(i) or Var(aval) for i, aval in enumerate(slots)]
+        outs = [jaxpr.outvars[i] for i in reused]
+        first = [v if v not in outs[:i] else Var(v.aval) for i, v in enumerate(outs)]
+        second = jaxpr.replace(
+            invars=jaxpr.invars + first + slot_vars,
+            outvars=[jaxpr.outvars[i] for i in given],
+            eqns=part.again,
+            debug_info=jaxpr.debug_info.without_arg_names(),
+        )
+        again.append(ClosedJaxpr(second, branch.consts))
+    return _Division(tuple(now), tuple(again), slots, reused, given)
+
+
 def _batch_by_selection(
     size: int, index: Any, operands: Sequence[Any], dims: Sequence[Any], branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
     """Runs all branches on the whole batch, and selects each example's results."""
-    joined = frozenset().union(*(b.effects for b in branches))
-    if joined:
+    guarded = effects.guarded_among(frozenset().union(*(b.effects for b in branches)))
+    if guarded:
         raise NotImplementedError(
             message(
                 "lax.cond",
                 "branches with effects cannot be batched over their predicate: all would run.",
-                got=f"effects {sorted(map(repr, joined))}",
+                got=f"effects {guarded}",
                 fix="batch the rest, and take the predicate out of the batch",
             )
         )

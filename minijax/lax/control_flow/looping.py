@@ -11,15 +11,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import config, dtypes, tree
+from minijax.core import config, dtypes, effects, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import batching, eager, jvp, partial_eval, passes
-from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
+from minijax.interpreters.structural import (
+    broadcast_in_dim,
+    instantiate,
+    moveaxis,
+    to_batch_dim,
+)
 from minijax.interpreters.tangents import Zero
+from minijax.lax import choice
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, scanning, while_lowering
 from minijax.lax.families import operand as as_operand
@@ -187,15 +193,19 @@ class While(Primitive):
         return list(outs), [0 if b else None for b in carry]
 
     def _check_batched_effects(self, found: frozenset[Any]) -> None:
-        if found:
+        guarded = effects.guarded_among(found)
+        if guarded:
             raise NotImplementedError(
                 message(
                     "lax.while_loop",
                     "a loop with effects cannot be batched over its condition: examples that "
                     "are done would go on having them.",
-                    got=f"effects {sorted(map(repr, found))}",
+                    got=f"effects {guarded}",
                 )
             )
+
+    def walk(self, run: Any, *args: Any, **params: Any) -> None:
+        _walk(run, args, **params)
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         if not any(used) and not eqn.effects:
@@ -234,6 +244,31 @@ while_p = While()
 
 def _effects(params: dict[str, Any]) -> Any:
     return params["body_jaxpr"].effects | params["cond_jaxpr"].effects
+
+
+def _walk(
+    run: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    *,
+    cond_nconsts: int,
+    cond_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+) -> None:
+    num_consts = cond_nconsts + body_nconsts
+    body_consts, carry = args[cond_nconsts:num_consts], args[num_consts:]
+    while np.any(goes_on := run(cond_jaxpr, *args[:cond_nconsts], *carry)[0]):
+        new = run(body_jaxpr, *body_consts, *carry)
+        carry = [_kept_where_done(goes_on, x, y) for x, y in zip(carry, new, strict=True)]
+
+
+def _kept_where_done(goes_on: Any, before: Any, after: Any) -> Any:
+    """What a step makes of a carry, for those examples of a batch that are not done."""
+    aval = aval_of(after)
+    if not aval_of(goes_on).ndim or aval.is_extended:
+        return after
+    which = broadcast_in_dim(goes_on, aval.shape, range(aval_of(goes_on).ndim))
+    return choice.select_n(which, before, after)
 
 
 def while_loop(

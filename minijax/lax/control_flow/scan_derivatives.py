@@ -10,8 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from minijax.interpreters import evaluation, partial_eval, passes, staging, transpose
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
+from minijax.interpreters import (
+    evaluation,
+    partial_eval,
+    passes,
+    rematerialization,
+    staging,
+    transpose,
+)
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
 from minijax.interpreters.tangents import Zero, is_linear
 
@@ -285,3 +292,61 @@ def backward_body(
 
     result: ClosedJaxpr = closed.remember(key, make)
     return result
+
+
+def divide_scan(
+    self: Any, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
+) -> rematerialization.Division:
+    """The rule of `scan`: what the policy saves of each step is stacked."""
+    closed: ClosedJaxpr = eqn.params["jaxpr"]
+    num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
+    key = ("divide", tuple(wanted), policy, num_consts, num_carry)
+    body, live = closed.remember(
+        key, lambda: _divide_scan_body(closed, wanted, policy, num_consts, num_carry)
+    )
+    length = eqn.params["length"]
+    new = body.now.out_avals[len(eqn.outvars) :]
+    outvars = eqn.outvars + [Var(a.with_shape((length, *a.shape))) for a in new]
+    now = eqn
+    if new:
+        now = eqn.replace(outvars=outvars, params={**eqn.params, "jaxpr": body.now})
+    saved = [outvars[i] for i in body.saved]
+    start = num_consts + num_carry
+    again = eqn.replace(
+        invars=eqn.invars[:num_consts]
+        + [v for v, keep in zip(eqn.invars[num_consts:start], live, strict=True) if keep]
+        + eqn.invars[start:]
+        + saved,
+        # The last carry is no result of the second scan where nobody wants it.
+        outvars=[
+            outvars[i] if i >= num_carry or wanted[i] else Var(outvars[i].aval) for i in body.given
+        ],
+        params={**eqn.params, "jaxpr": body.again, "num_carry": sum(live)},
+        effects=body.again.effects,
+    )
+    return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+
+
+def _divide_scan_body(
+    closed: ClosedJaxpr,
+    wanted: Sequence[bool],
+    policy: rematerialization.Policy,
+    num_consts: int,
+    num_carry: int,
+) -> tuple[rematerialization.DividedBody, list[bool]]:
+    """The divided body, and which parts of the carry its second half takes and gives."""
+    carry = closed.jaxpr.invars[num_consts : num_consts + num_carry]
+    live, ys = list(wanted[:num_carry]), list(wanted[num_carry:])
+    # Only what is stacked can be read again: a carry's result is that of the last step.
+    reusable = [False] * num_carry + [True] * len(ys)
+    while True:
+        body = rematerialization.divide_body(closed, live + ys, policy, reusable)
+        read = used_variables(body.again.jaxpr)
+        now = [u or v in read for u, v in zip(live, carry, strict=True)]
+        if now == live:
+            break
+        live = now
+    jaxpr = body.again.jaxpr
+    dropped = {v for v, keep in zip(carry, live, strict=True) if not keep}
+    slim = jaxpr.replace(invars=[v for v in jaxpr.invars if v not in dropped])
+    return body._replace(again=ClosedJaxpr(slim, closed.consts)), live

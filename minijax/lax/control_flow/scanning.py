@@ -109,6 +109,7 @@ class Scan(Primitive):
 
     partial_eval = scan_derivatives.partial_eval_scan
     transpose = scan_derivatives.transpose_scan
+    divide = scan_derivatives.divide_scan
 
     def batch(
         self,
@@ -149,6 +150,22 @@ class Scan(Primitive):
         outs = self.bind(*moved, jaxpr=body, num_consts=num_consts, num_carry=num_carry, **params)
         out_dims = [0 if b else None for b in out_batched[:num_carry]]
         return list(outs), out_dims + [1 if b else None for b in out_batched[num_carry:]]
+
+    def walk(
+        self,
+        run: Any,
+        *args: Any,
+        jaxpr: ClosedJaxpr,
+        length: int,
+        reverse: bool,
+        num_consts: int,
+        num_carry: int,
+        **_: Any,
+    ) -> None:
+        consts, carry = args[:num_consts], args[num_consts : num_consts + num_carry]
+        for i in reversed(range(length)) if reverse else range(length):
+            slices = [slicing.index_in_dim(x, i, 0, False) for x in args[num_consts + num_carry :]]
+            carry = run(jaxpr, *consts, *carry, *slices)[:num_carry]
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         if not any(used) and not eqn.effects:
