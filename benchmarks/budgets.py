@@ -1,7 +1,8 @@
 """The budgets: what each row of the table may cost, as a multiple of JAX and in itself.
 
 One row per measured program; the table is printed in this order. The programs are in
-`programs.py` (run again and again in a living process) and `cold.py` (run once in a new one).
+`programs.py` and `control_flow.py` (run again and again in a living process) and `cold.py` (run
+once in a new one).
 """
 
 from __future__ import annotations
@@ -89,7 +90,29 @@ TRAINING = (
     Row("train_transformer", "training step, 2-layer transformer", 1.00),
 )
 
-LIVE = STAGING + LOWERING + CALLS + EAGER + TRAINING
+CONTROL_FLOW = (
+    Row("stage_scan", "stage a scan over 12 transformer layers", 0.25, unit="s/eqn"),
+    Row("stage_scan_grad", "stage its gradient", 0.33, unit="s/eqn"),
+    Row("stage_scan_remat", "stage its gradient with checkpoint", 0.33, unit="s/eqn"),
+    Row("stage_nested", "stage nested loops", 0.25, unit="s/eqn"),
+    Row("lower_scan", "lower the scan", 0.30, unit="s/eqn"),
+    Row("lower_scan_grad", "lower its gradient", 0.30, unit="s/eqn"),
+    Row("lower_scan_remat", "lower its gradient with checkpoint", 0.30, unit="s/eqn"),
+    Row("lower_nested", "lower nested loops", 0.30, unit="s/eqn"),
+    Row("compile_scan", "first compile of the scan", 1.00),
+    Row("compile_scan_grad", "first compile of its gradient", 1.00),
+    Row("compile_scan_remat", "first compile of its gradient with checkpoint", 1.00),
+    Row("compile_nested", "first compile of nested loops", 1.00),
+    Row("train_rnn", "training step, RNN over 64 steps", 1.00),
+    Row("train_remat", "training step, 2 scanned layers with checkpoint", 1.00),
+    Row("solve_while", "conjugate gradients in a while loop", 1.00),
+    Row("silent_print", "call with a debug.print that prints nothing", 1.00),
+    Row("memory_plain_16", "memory of the gradient of 16 layers", 1.00, unit="B"),
+    Row("memory_remat_4", "with checkpoint, 4 layers", 1.00, unit="B"),
+    Row("memory_remat_16", "with checkpoint, 16 layers", 1.00, unit="B"),
+)
+
+LIVE = STAGING + LOWERING + CALLS + EAGER + TRAINING + CONTROL_FLOW
 """Rows measured in living processes, one per library, that take turns."""
 
 GROUPS = {
@@ -99,5 +122,6 @@ GROUPS = {
     "call": CALLS,
     "eager": EAGER,
     "train": TRAINING,
+    "control flow": CONTROL_FLOW,
 }
 """Every row, under the heading that the table gives it."""

@@ -79,11 +79,101 @@ def _transformer_scores(jax: Any, params: Any, text: Any) -> Any:
     jnp = jax.numpy
     x = params["tokens"][text] + params["positions"][: text.shape[-1]]
     for layer in params["layers"]:
-        x = x + _attention(jax, layer, _layer_norm(jax, layer["norm1"], x))
-        (up, up_bias), (down, down_bias) = layer["up"], layer["down"]
-        hidden = jax.nn.gelu(_layer_norm(jax, layer["norm2"], x) @ up + up_bias)
-        x = x + hidden @ down + down_bias
+        x = _transformer_layer(jax, layer, x)
     return _layer_norm(jax, params["norm"], x) @ jnp.transpose(params["tokens"])
+
+
+def _transformer_layer(jax: Any, layer: Any, x: Any) -> Any:
+    x = x + _attention(jax, layer, _layer_norm(jax, layer["norm1"], x))
+    (up, up_bias), (down, down_bias) = layer["up"], layer["down"]
+    hidden = jax.nn.gelu(_layer_norm(jax, layer["norm2"], x) @ up + up_bias)
+    return x + hidden @ down + down_bias
+
+
+def stacked(params: Any) -> Any:
+    """The parameters of a transformer with those of its layers stacked, to be scanned over."""
+
+    def stack(layers: Sequence[Any]) -> Any:
+        if isinstance(layers[0], dict):
+            return {key: stack([layer[key] for layer in layers]) for key in layers[0]}
+        if isinstance(layers[0], tuple):
+            return tuple(map(stack, zip(*layers, strict=True)))
+        return np.stack(layers)
+
+    return {**params, "layers": stack(params["layers"])}
+
+
+def scanned_transformer_loss(jax: Any, params: Any, text: Any, *, remat: bool = False) -> Any:
+    """`transformer_loss` for stacked layers, each of them rematerialized on request."""
+    jnp = jax.numpy
+    x = params["tokens"][text[..., :-1]] + params["positions"][: text.shape[-1] - 1]
+
+    def layer(x: Any, layer: Any) -> Any:
+        return _transformer_layer(jax, layer, x), None
+
+    x, _ = jax.lax.scan(jax.checkpoint(layer) if remat else layer, x, params["layers"])
+    scores = _layer_norm(jax, params["norm"], x) @ jnp.transpose(params["tokens"])
+    log_probabilities = jax.nn.log_softmax(scores, axis=-1)
+    return -jnp.mean(jnp.take_along_axis(log_probabilities, text[..., 1:, None], axis=-1))
+
+
+def rnn_parameters(inputs: int = 8, width: int = 32) -> dict[str, np.ndarray]:
+    """An Elman network with a linear read-out."""
+    rng = np.random.default_rng(5)
+    return {
+        "input": _normal(rng, inputs, width),
+        "state": _normal(rng, width, width),
+        "bias": np.zeros(width, np.float32),
+        "output": _normal(rng, width, 1),
+    }
+
+
+def sequences(count: int, length: int, inputs: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Random sequences [length, count, inputs], and the running mean of their first feature."""
+    x = np.random.default_rng(6).standard_normal((length, count, inputs)).astype(np.float32)
+    steps = np.arange(1, length + 1, dtype=np.float32)[:, None]
+    return x, np.cumsum(x[..., 0], axis=0) / steps
+
+
+def rnn_loss(jax: Any, params: Any, x: Any, y: Any) -> Any:
+    """Mean squared error of a recurrent network."""
+    jnp = jax.numpy
+
+    def step(state: Any, x: Any) -> Any:
+        state = jnp.tanh(x @ params["input"] + state @ params["state"] + params["bias"])
+        return state, (state @ params["output"])[:, 0]
+
+    start = jnp.zeros((x.shape[1], params["state"].shape[0]), jnp.float32)
+    _, found = jax.lax.scan(step, start, x)
+    return jnp.mean((found - y) ** 2)
+
+
+def linear_system(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """A symmetric positive definite matrix and a right side."""
+    rng = np.random.default_rng(7)
+    factor = rng.standard_normal((size, size)).astype(np.float32)
+    return factor @ factor.T / size + np.eye(size, dtype=np.float32), factor[0]
+
+
+def conjugate_gradients(jax: Any, matrix: Any, right: Any) -> Any:
+    """The solution of a linear system, and the number of steps it took."""
+    jnp = jax.numpy
+
+    def goes_on(state: Any) -> Any:
+        _, _, _, square, steps = state
+        return (square > 1e-8) & (steps < 100)
+
+    def step(state: Any) -> Any:
+        x, rest, direction, square, steps = state
+        image = matrix @ direction
+        length = square / jnp.dot(direction, image)
+        x, rest = x + length * direction, rest - length * image
+        new = jnp.dot(rest, rest)
+        return x, rest, rest + new / square * direction, new, steps + 1
+
+    start = (jnp.zeros_like(right), right, right, jnp.dot(right, right), 0)
+    x, _, _, _, steps = jax.lax.while_loop(goes_on, step, start)
+    return x, steps
 
 
 def _attention(jax: Any, layer: Any, x: Any) -> Any:

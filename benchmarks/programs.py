@@ -7,6 +7,7 @@ of a row of `budgets.py`.
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ class Program(NamedTuple):
         fresh: where `action` is absent, makes, untimed, an action that is run only once.
         equations: counts the equations that one action makes.
         stablehlo: gives the program that one action executes, for the raw floor.
+        figure: in place of an action, gives a figure that is no time.
     """
 
     result: Callable[[], Any]
@@ -36,14 +38,17 @@ class Program(NamedTuple):
     fresh: Callable[[], Callable[[], Any]] | None = None
     equations: Callable[[], int] | None = None
     stablehlo: Callable[[], str] | None = None
+    figure: Callable[[], float] | None = None
 
 
 def build(name: str, jax: Any) -> Program:
     """The program of a row."""
-    return _BUILDERS[name](jax)
+    if name in _BUILDERS:
+        return _BUILDERS[name](jax)
+    return importlib.import_module("control_flow").BUILDERS[name](jax)
 
 
-def _unseen(function: Callable[..., Any]) -> Callable[..., Any]:
+def unseen(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function under a new identity, which no cache has met."""
 
     def call(*args: Any) -> Any:
@@ -64,9 +69,11 @@ def _count(jaxpr: Any) -> int:
     return total
 
 
-def _staging(jax: Any, function: Callable[..., Any], *args: Any) -> Program:
+def staging(jax: Any, function: Callable[..., Any], *args: Any) -> Program:
+    """Staging of a function that no cache has met."""
+
     def fresh() -> Callable[[], Any]:
-        return functools.partial(lambda f: jax.jit(f).trace(*args), _unseen(function))
+        return functools.partial(lambda f: jax.jit(f).trace(*args), unseen(function))
 
     return Program(
         result=lambda: jax.eval_shape(function, *args),
@@ -75,9 +82,11 @@ def _staging(jax: Any, function: Callable[..., Any], *args: Any) -> Program:
     )
 
 
-def _lowering(jax: Any, function: Callable[..., Any], *args: Any) -> Program:
+def lowering(jax: Any, function: Callable[..., Any], *args: Any) -> Program:
+    """Lowering of a function that is staged beforehand."""
+
     def trace() -> Any:
-        return jax.jit(_unseen(function)).trace(*args)
+        return jax.jit(unseen(function)).trace(*args)
 
     return Program(
         result=lambda: jax.eval_shape(function, *args),
@@ -121,15 +130,15 @@ _VECTOR = np.linspace(0, 1, 8, dtype=np.float32)
 
 
 def _stage_lax(jax: Any) -> Program:
-    return _staging(jax, _lax_code(jax), _VECTOR, _VECTOR)
+    return staging(jax, _lax_code(jax), _VECTOR, _VECTOR)
 
 
 def _stage_numpy(jax: Any) -> Program:
-    return _staging(jax, _numpy_code(jax), _MATRIX, _VECTOR)
+    return staging(jax, _numpy_code(jax), _MATRIX, _VECTOR)
 
 
 def _lower_lax(jax: Any) -> Program:
-    return _lowering(jax, _lax_code(jax), _VECTOR, _VECTOR)
+    return lowering(jax, _lax_code(jax), _VECTOR, _VECTOR)
 
 
 def _transformer(jax: Any) -> tuple[Callable[..., Any], Any, np.ndarray]:
@@ -139,22 +148,22 @@ def _transformer(jax: Any) -> tuple[Callable[..., Any], Any, np.ndarray]:
 
 
 def _stage_transformer(jax: Any) -> Program:
-    return _staging(jax, *_transformer(jax))
+    return staging(jax, *_transformer(jax))
 
 
 def _stage_grad(jax: Any) -> Program:
     loss, params, text = _transformer(jax)
-    return _staging(jax, jax.grad(loss), params, text)
+    return staging(jax, jax.grad(loss), params, text)
 
 
 def _stage_vmap(jax: Any) -> Program:
     loss, params, text = _transformer(jax)
-    return _staging(jax, jax.vmap(loss, in_axes=(None, 0)), params, text)
+    return staging(jax, jax.vmap(loss, in_axes=(None, 0)), params, text)
 
 
 def _stage_per_example(jax: Any) -> Program:
     loss, params, text = _transformer(jax)
-    return _staging(jax, jax.vmap(jax.grad(loss), in_axes=(None, 0)), params, text)
+    return staging(jax, jax.vmap(jax.grad(loss), in_axes=(None, 0)), params, text)
 
 
 def _stage_hvp(jax: Any) -> Program:
@@ -163,16 +172,16 @@ def _stage_hvp(jax: Any) -> Program:
     def product(params: Any, tangent: Any, text: Any) -> Any:
         return jax.jvp(lambda p: jax.grad(loss)(p, text), (params,), (tangent,))[1]
 
-    return _staging(jax, product, params, params, text)
+    return staging(jax, product, params, params, text)
 
 
 def _lower_transformer(jax: Any) -> Program:
-    return _lowering(jax, *_transformer(jax))
+    return lowering(jax, *_transformer(jax))
 
 
 def _lower_grad(jax: Any) -> Program:
     loss, params, text = _transformer(jax)
-    return _lowering(jax, jax.grad(loss), params, text)
+    return lowering(jax, jax.grad(loss), params, text)
 
 
 def _compile_eager(jax: Any) -> Program:
@@ -324,7 +333,8 @@ def _put_large(jax: Any) -> Program:
     )
 
 
-def _training(jax: Any, loss: Callable[..., Any], params: Any, *batch: Any) -> Program:
+def training(jax: Any, loss: Callable[..., Any], params: Any, *batch: Any) -> Program:
+    """Steps of Adam, one after the other."""
     step = jax.jit(functools.partial(models.adam_step, jax, functools.partial(loss, jax)))
     start, batch = jax.device_put(((params, models.adam_state(params)), batch))
     current = start
@@ -347,12 +357,12 @@ def _training(jax: Any, loss: Callable[..., Any], params: Any, *batch: Any) -> P
 
 
 def _train_cnn(jax: Any) -> Program:
-    return _training(jax, models.cnn_loss, models.cnn_parameters(), *models.digits(64))
+    return training(jax, models.cnn_loss, models.cnn_parameters(), *models.digits(64))
 
 
 def _train_transformer(jax: Any) -> Program:
     params = models.transformer_parameters(2, length=LENGTH)
-    return _training(jax, models.transformer_loss, params, models.tokens(16, LENGTH))
+    return training(jax, models.transformer_loss, params, models.tokens(16, LENGTH))
 
 
 _BUILDERS: dict[str, Callable[[Any], Program]] = {

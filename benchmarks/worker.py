@@ -46,7 +46,9 @@ class Worker:
         answer = {"checksum": list(checksum(self.jax.tree.leaves(program.result())))}
         if program.equations:
             answer["equations"] = program.equations()
-        if program.fresh:
+        if program.figure:
+            self.actions[row] = program.figure
+        elif program.fresh:
             self.actions[row] = lambda: _timed(program.fresh())
         else:
             self.actions[row] = self._sampled(row, program.action, self.jax.block_until_ready)

@@ -1,0 +1,191 @@
+"""Programs with loops, rematerialization and callbacks, for the benchmarks.
+
+Each builder takes the library and returns a `programs.Program`, as those of `programs.py` do.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import models
+from programs import EXAMPLES, LAYERS, LENGTH, Program, lowering, staging, training, unseen
+
+Builder = Callable[[Any], Program]
+
+
+def _scanned(jax: Any, layers: int = LAYERS, *, remat: bool = False) -> tuple[Any, Any, Any]:
+    loss = functools.partial(models.scanned_transformer_loss, jax, remat=remat)
+    params = models.stacked(models.transformer_parameters(layers, length=LENGTH))
+    return loss, params, models.tokens(EXAMPLES, LENGTH)
+
+
+def _nested(jax: Any) -> tuple[Any, Any]:
+    """A scan of scans of while loops, ten equations at the bottom."""
+    jnp, lax = jax.numpy, jax.lax
+
+    def innermost(x: Any) -> Any:
+        return lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sin(c[1]) * jnp.cos(c[1]) + 0.1), (0, x)
+        )[1]
+
+    def inner(x: Any, y: Any) -> Any:
+        x = lax.cond(jnp.sum(x) > 0, innermost, lambda x: jnp.tanh(x) + y, x)
+        return x, jnp.sum(x)
+
+    def outer(x: Any, ys: Any) -> Any:
+        return lax.scan(inner, x, ys)
+
+    def function(x: Any) -> Any:
+        return lax.scan(outer, x, jnp.stack([x, x]))
+
+    return function, np.linspace(-1, 1, 8, dtype=np.float32)
+
+
+def _stage_scan(jax: Any) -> Program:
+    return staging(jax, *_scanned(jax))
+
+
+def _stage_scan_grad(jax: Any) -> Program:
+    loss, *args = _scanned(jax)
+    return staging(jax, jax.grad(loss), *args)
+
+
+def _stage_scan_remat(jax: Any) -> Program:
+    loss, *args = _scanned(jax, remat=True)
+    return staging(jax, jax.grad(loss), *args)
+
+
+def _stage_nested(jax: Any) -> Program:
+    return staging(jax, *_nested(jax))
+
+
+def _lower_scan(jax: Any) -> Program:
+    return lowering(jax, *_scanned(jax))
+
+
+def _lower_scan_grad(jax: Any) -> Program:
+    loss, *args = _scanned(jax)
+    return lowering(jax, jax.grad(loss), *args)
+
+
+def _lower_scan_remat(jax: Any) -> Program:
+    loss, *args = _scanned(jax, remat=True)
+    return lowering(jax, jax.grad(loss), *args)
+
+
+def _lower_nested(jax: Any) -> Program:
+    return lowering(jax, *_nested(jax))
+
+
+def _compiling(jax: Any, function: Any, *args: Any) -> Program:
+    """What XLA takes for the first compilation."""
+    return Program(
+        result=lambda: jax.eval_shape(function, *args),
+        fresh=lambda: jax.jit(unseen(function)).lower(*args).compile,
+    )
+
+
+def _compile_scan(jax: Any) -> Program:
+    return _compiling(jax, *_scanned(jax))
+
+
+def _compile_scan_grad(jax: Any) -> Program:
+    loss, *args = _scanned(jax)
+    return _compiling(jax, jax.grad(loss), *args)
+
+
+def _compile_scan_remat(jax: Any) -> Program:
+    loss, *args = _scanned(jax, remat=True)
+    return _compiling(jax, jax.grad(loss), *args)
+
+
+def _compile_nested(jax: Any) -> Program:
+    return _compiling(jax, *_nested(jax))
+
+
+def _train_rnn(jax: Any) -> Program:
+    return training(jax, models.rnn_loss, models.rnn_parameters(), *models.sequences(16, 64))
+
+
+def _train_remat(jax: Any) -> Program:
+    loss = functools.partial(models.scanned_transformer_loss, remat=True)
+    params = models.stacked(models.transformer_parameters(2, length=LENGTH))
+    return training(jax, loss, params, models.tokens(16, LENGTH))
+
+
+def _solve_while(jax: Any) -> Program:
+    """Conjugate gradients in a while loop."""
+    matrix, right = models.linear_system(64)
+    solve = jax.jit(functools.partial(models.conjugate_gradients, jax))
+    matrix, right = jax.device_put((matrix, right))
+    return Program(
+        result=lambda: solve(matrix, right),
+        action=lambda: solve(matrix, right),
+        stablehlo=lambda: solve.lower(matrix, right).as_text(),
+    )
+
+
+def _silent_print(jax: Any) -> Program:
+    """A jitted function that would print if its argument were negative."""
+
+    def function(x: Any) -> Any:
+        jax.lax.cond(x[0] < 0, lambda x: jax.debug.print("negative: {}", x), lambda _: None, x)
+        return x * 2
+
+    jitted = jax.jit(function)
+    x = jax.device_put(np.ones(8, np.float32))
+    return Program(result=lambda: jitted(x), action=lambda: jitted(x))
+
+
+def _gradient_memory(jax: Any, layers: int, *, remat: bool) -> Program:
+    """The bytes that XLA sets aside for the values of a gradient."""
+    loss, *args = _scanned(jax, layers, remat=remat)
+    gradient = jax.grad(loss)
+
+    def figure() -> float:
+        compiled = jax.jit(unseen(gradient)).lower(*args).compile()
+        return float(compiled.memory_analysis().temp_size_in_bytes)
+
+    return Program(result=lambda: jax.eval_shape(gradient, *args), figure=figure)
+
+
+def _memory_plain_16(jax: Any) -> Program:
+    return _gradient_memory(jax, 16, remat=False)
+
+
+def _memory_remat_4(jax: Any) -> Program:
+    return _gradient_memory(jax, 4, remat=True)
+
+
+def _memory_remat_16(jax: Any) -> Program:
+    return _gradient_memory(jax, 16, remat=True)
+
+
+BUILDERS: dict[str, Builder] = {
+    builder.__name__.removeprefix("_"): builder
+    for builder in (
+        _stage_scan,
+        _stage_scan_grad,
+        _stage_scan_remat,
+        _stage_nested,
+        _lower_scan,
+        _lower_scan_grad,
+        _lower_scan_remat,
+        _lower_nested,
+        _compile_scan,
+        _compile_scan_grad,
+        _compile_scan_remat,
+        _compile_nested,
+        _train_rnn,
+        _train_remat,
+        _solve_while,
+        _silent_print,
+        _memory_plain_16,
+        _memory_remat_4,
+        _memory_remat_16,
+    )
+}
