@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import binary
+from minijax.lax import binary, control_flow, reduction
 from minijax.numpy.arithmetic import absolute, is_kind
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import broadcast_to, pick, promote_dtypes
@@ -64,10 +62,15 @@ def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _gcd(x: Any, y: Any) -> Any:
-    """Euclid's algorithm, for all elements at once: as many steps as the worst pair takes."""
-    # The worst pairs are neighbours in the Fibonacci sequence, which grows by the golden ratio.
-    steps = math.ceil(dtypes.bit_width(aval_of(x).dtype) * math.log(2) / math.log(1.618)) + 1
-    for _ in range(steps):
+    """Euclid's algorithm for all elements at once, until the last of them is done."""
+
+    def unfinished(pair: Any) -> Any:
+        _, y = pair
+        return reduction.reduce_or(binary.ne(y, 0), range(aval_of(y).ndim))
+
+    def step(pair: Any) -> Any:
+        x, y = pair
         done = binary.eq(y, 0)
-        x, y = pick(done, x, y), binary.rem(x, pick(done, 1, y))
-    return x
+        return pick(done, x, y), pick(done, y, binary.rem(x, pick(done, 1, y)))
+
+    return control_flow.while_loop(unfinished, step, (x, y))[0]

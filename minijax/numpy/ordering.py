@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, convert, creation, shape, sorting
+from minijax.lax import arguments, binary, control_flow, convert, creation, shape, sorting
 from minijax.numpy import logic, promotion, selection, shaping
 from minijax.numpy.arithmetic import is_kind
 from minijax.numpy.one_program import one_program
@@ -246,13 +246,16 @@ def _dtype_of_places(a: Any) -> np.dtype[Any]:
 def _halving_search(a: Any, v: Any, side: str) -> Any:
     """The number of elements that come before, bit by bit from the highest."""
     size = a.aval.size
-    found = creation.full(v.aval.shape, 0, _dtype_of_places(a))
-    for bit in reversed(range(size.bit_length())):
-        wanted = found + (1 << bit)
+    dtype = _dtype_of_places(a)
+    bits = np.array([1 << bit for bit in reversed(range(size.bit_length()))], dtype)
+
+    def step(found: Any, bit: Any) -> Any:
+        wanted = found + bit
         last = a.at[wanted - 1].get(mode="clip")
         reached = (wanted <= size) & _comes_before(last, v, side)
-        found = selection.where(reached, wanted, found)
-    return found
+        return selection.where(reached, wanted, found), None
+
+    return control_flow.scan(step, creation.full(v.aval.shape, 0, dtype), bits)[0]
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
