@@ -56,11 +56,18 @@ class EffectTypes:
 ordered_effects = EffectTypes()
 lowerable_effects = EffectTypes()
 control_flow_allowed_effects = EffectTypes()
+# Effects that may happen again, and for examples of a batch that do not take a branch.
+unguarded_effects = EffectTypes()
 
 
 def ordered_among(effects: Iterable[Any]) -> list[Any]:
     """The ordered effects among some, in an order that depends on nothing else."""
     return sorted(filter(ordered_effects.contains, effects), key=repr)
+
+
+def guarded_among(effects: Iterable[Any]) -> list[Any]:
+    """The effects among some that must not happen where the program does not pass."""
+    return sorted((e for e in effects if not unguarded_effects.contains(e)), key=repr)
 
 
 def without_axis(effects: Iterable[Any], name: Any) -> frozenset[Any]:

@@ -14,8 +14,8 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
-from minijax.core import config, source
-from minijax.core.aval import AbstractToken
+from minijax.core import config, effects, source
+from minijax.core.aval import AbstractToken, abstract_token
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.interpreters import batching, hlo_build, staging
@@ -81,9 +81,14 @@ class Lowering:
         result_attributes: Sequence[dict[str, Any]] = (),
         arg_names: Sequence[str] | None = None,
     ) -> None:
-        """Adds a function that computes `jaxpr`."""
-        in_types = [type_of(v.aval) for v in jaxpr.invars]
-        out_types = [type_of(v.aval) for v in jaxpr.outvars]
+        """Adds a function that computes `jaxpr`.
+
+        The tokens of its ordered effects are its first arguments and its first results.
+        """
+        ordered = effects.ordered_among(jaxpr.effects)
+        tokens = [type_of(abstract_token)] * len(ordered)
+        in_types = tokens + [type_of(v.aval) for v in jaxpr.invars]
+        out_types = tokens + [type_of(v.aval) for v in jaxpr.outvars]
         context = hlo_build.context()
         attributes = {
             "sym_name": string(name),
@@ -92,21 +97,22 @@ class Lowering:
             ),
             "sym_visibility": string("public" if public else "private"),
         }
+        of_tokens: list[dict[str, Any]] = [{} for _ in tokens]
         for key, per_value in (("arg_attrs", arg_attributes), ("res_attrs", result_attributes)):
             if any(per_value):
                 attributes[key] = ir.ArrayAttr.get(
-                    [ir.DictAttr.get(a, context) for a in per_value], context
+                    [ir.DictAttr.get(a, context) for a in [*of_tokens, *per_value]], context
                 )
         operation = _create(
             "func.func", [], [], attributes, regions=1, loc=self.unknown, ip=self.point
         )
-        if arg_names is not None and len(arg_names) == len(in_types):
-            locations = [ir.Location.name(n, self.unknown, context) for n in arg_names]
-        else:
-            locations = [self.unknown for _ in in_types]
+        locations = [self.unknown for _ in in_types]
+        if arg_names is not None and len(arg_names) == len(jaxpr.invars):
+            names = [ir.Location.name(n, self.unknown, context) for n in arg_names]
+            locations = locations[: len(tokens)] + names
         block = operation.regions[0].blocks.append(*in_types, arg_locs=locations)
         ctx = LoweringContext(self, self.platform, ir.InsertionPoint(block), self.unknown)
-        outs = lower_jaxpr(ctx, jaxpr, consts, list(block.arguments), scope)
+        outs = lower_region(ctx, ClosedJaxpr(jaxpr, consts), ordered, list(block.arguments), scope)
         _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
 
     def call(
@@ -123,17 +129,21 @@ class Lowering:
             self._functions[id(closed)] = function_name
             self._kept_alive.append(closed)
             self.function(function_name, closed.jaxpr, closed.consts, scope=(f"jit({name})",))
-        types = [type_of(v.aval) for v in closed.jaxpr.outvars]
-        return list(
+        ordered = effects.ordered_among(closed.effects)
+        tokens = [ctx.tokens[effect] for effect in ordered]
+        types = [t.type for t in tokens] + [type_of(v.aval) for v in closed.jaxpr.outvars]
+        outs = list(
             _create(
                 "func.call",
                 types,
-                args,
+                [*tokens, *args],
                 {"callee": symbol(function_name)},
                 loc=ctx.location,
                 ip=ctx.point,
             ).results
         )
+        ctx.tokens.update(zip(ordered, outs[: len(ordered)], strict=True))
+        return outs[len(ordered) :]
 
 
 def _user_file(code: Any) -> str | None:
@@ -196,6 +206,7 @@ def lower_region(
     closed: ClosedJaxpr,
     ordered: Sequence[Any],
     args: Sequence[Any],
+    scope: tuple[str, ...] = (),
 ) -> list[Any]:
     """Builds a jaxpr inside a region that takes and returns the tokens of `ordered` effects first.
 
@@ -204,10 +215,11 @@ def lower_region(
         closed: what the region computes.
         ordered: the effects whose tokens are the first of `args` and of the results.
         args: values of the tokens, then of the arguments of `closed`.
+        scope: names that the operations' locations begin with.
     """
     count = len(ordered)
     ctx.tokens = dict(zip(ordered, args[:count], strict=True))
-    outs = lower_jaxpr(ctx, closed.jaxpr, closed.consts, args[count:])
+    outs = lower_jaxpr(ctx, closed.jaxpr, closed.consts, args[count:], scope)
     return [ctx.tokens[effect] for effect in ordered] + outs
 
 
@@ -316,7 +328,8 @@ def source_error(text: str, closed: ClosedJaxpr | Jaxpr) -> Exception:
 def _donation_attributes(jaxpr: Jaxpr, donated: Sequence[bool]) -> list[dict[str, Any]]:
     attributes: list[dict[str, Any]] = [{} for _ in jaxpr.invars]
     free: dict[Any, list[int]] = {}
-    for i, out in enumerate(jaxpr.outvars):
+    tokens = len(effects.ordered_among(jaxpr.effects))
+    for i, out in enumerate(jaxpr.outvars, tokens):
         if isinstance(out.aval, AbstractToken):
             continue
         free.setdefault((out.aval.shape, out.aval.dtype), []).append(i)

@@ -20,8 +20,9 @@ from jaxlib import _jax
 from minijax.core import dtypes, operators, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.errors import message
+from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.runtime import client, placement
+from minijax.runtime import client, failures, placement
 
 
 class _ArrayType(type):
@@ -30,7 +31,9 @@ class _ArrayType(type):
     def __instancecheck__(cls, value: object) -> bool:
         if type.__instancecheck__(cls, value):
             return True
-        return cls is Array and isinstance(value, Tracer)
+        if cls is Array and isinstance(value, Tracer):
+            return type(value.aval) is not AbstractRef
+        return False
 
 
 class DeletedBuffer:
@@ -227,8 +230,12 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
         return repr(self) if self.is_deleted() else str(self._value)
 
     def block_until_ready(self) -> Array:
-        """Waits until the computation of the array is done, and returns it."""
-        self.buffer.block_until_ready()
+        """Waits until the computation of the array is done, and returns it.
+
+        Raises:
+            Exception: a Python function that the computation calls has failed with it.
+        """
+        failures.surfacing(self.buffer.block_until_ready)
         return self
 
     def is_ready(self) -> bool:
@@ -330,6 +337,9 @@ class ExtendedArray(Array):
 
     __str__ = __repr__
 
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle_extended, (to_numpy(self.buffer), self.extended_dtype)
 
@@ -363,7 +373,7 @@ class Token:
 
     def block_until_ready(self) -> Token:
         """Waits for all that comes before the token."""
-        self.buffer.block_until_ready()
+        failures.surfacing(self.buffer.block_until_ready)
         return self
 
     def __repr__(self) -> str:
@@ -400,6 +410,7 @@ def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
 
     Raises:
         RuntimeError: the array was deleted or donated.
+        Exception: a Python function that the computation calls has failed with it.
     """
     if buffer.is_deleted():
         raise RuntimeError(
@@ -412,9 +423,13 @@ def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
             )
         )
     if buffer.aval.dtype.isbuiltin == 1:
-        return np.asarray(buffer)
+        value = np.asarray(buffer)
+        if value.dtype.hasobject:
+            # NumPy hides the error of a computation that has failed behind an array of objects.
+            failures.surfacing(buffer.block_until_ready)
+        return value
     with _without_jax:
-        value = buffer._single_device_array_to_np_array_did_copy()[0]
+        value = failures.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)
 
 

@@ -6,15 +6,15 @@ call path do the same without Python.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import config, dtypes
-from minijax.core.errors import message
 from minijax.core.trace import Tracer, leaked
-from minijax.runtime import placement, versions
+from minijax.runtime import failures, finiteness, placement, tokens, versions
 from minijax.runtime.array import Array, Token, array_from_host, physical_aval, to_numpy, wrap
 
 
@@ -43,17 +43,25 @@ class Executable:
         kept: indices of the arguments it uses, or None for all of them.
         committed: whether its results stay where they are.
         donated: indices of arguments whose memory it takes.
+        ordered: its ordered effects, whose tokens come before arguments and results.
+        has_effects: whether it has any effect.
+        calls_python: whether it calls Python functions, which may fail.
+        diagnose: of what is bad in which result, and the arguments: raises an error that says why.
     """
 
     __slots__ = (
+        "calls_python",
         "committed",
         "consts",
         "device",
+        "diagnose",
         "donated",
         "handlers",
+        "has_effects",
         "in_avals",
         "kept",
         "loaded",
+        "ordered",
         "out_avals",
         "plain_outs",
     )
@@ -69,6 +77,10 @@ class Executable:
         consts: Sequence[Any] = (),
         committed: bool = False,
         donated: Sequence[int] = (),
+        ordered: Sequence[Any] = (),
+        has_effects: bool = False,
+        calls_python: bool = False,
+        diagnose: Callable[..., None] | None = None,
     ) -> None:
         self.loaded = loaded
         self.device = device
@@ -78,32 +90,71 @@ class Executable:
         self.consts = list(consts)
         self.committed = committed
         self.donated = tuple(donated)
+        self.ordered = tuple(ordered)
+        self.has_effects = has_effects
+        self.calls_python = calls_python
+        self.diagnose = diagnose
         sharding = placement.native_sharding(device)
         self.handlers = [
-            versions.result_handler(physical_aval(aval), sharding, committed) for aval in out_avals
+            versions.result_handler(aval, sharding, committed)
+            for aval in [tokens.TOKEN] * len(ordered) + list(map(physical_aval, out_avals))
         ]
         self.plain_outs = not any(aval.is_extended for aval in out_avals)
 
+    def shared_with(self, diagnose: Callable[..., None]) -> Executable:
+        """The same executable for another program of the same structure."""
+        twin = copy.copy(self)
+        twin.diagnose = diagnose
+        return twin
+
     def __call__(self, args: Sequence[Any]) -> Sequence[Array | Token]:
-        """Runs the program; `args` are arrays or host values of the types it was made for."""
-        if self.kept is not None:
-            args = [args[i] for i in self.kept]
+        """Runs the program; `args` are arrays or host values of the types it was made for.
+
+        Raises:
+            Exception: what a Python function raised that the program calls.
+            FloatingPointError: a result is not finite, where the user wants to know.
+        """
+        used = args if self.kept is None else [args[i] for i in self.kept]
         buffers = list(self.consts)
-        for x, aval in zip(args, self.in_avals, strict=True):
+        for x, aval in zip(used, self.in_avals, strict=True):
             buffers.append(
                 x.buffer
                 if type(x) is Array and x.buffer._sharding.device is self.device
                 else buffer_on(x, aval, self.device)
             )
-        results = self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        if self.has_effects:
+            results = self._run_in_order(buffers)
+        else:
+            results = failures.surfacing(self.loaded.execute_sharded, buffers)
+            results = results.consume_with_handlers(self.handlers)
         outs: Sequence[Array | Token] = (
             list(map(Array, results))
             if self.plain_outs
             else list(map(wrap, results, self.out_avals))
         )
         if config.debug_nans.value or config.debug_infs.value:
-            check_finite(outs)
+            self._check_finite(outs, args)
         return outs
+
+    def _run_in_order(self, buffers: Sequence[Any]) -> Sequence[Any]:
+        """Runs the program after those that had the same ordered effects on this device."""
+        taken = [tokens.take(effect, self.device) for effect in self.ordered]
+        running = failures.surfacing(
+            self.loaded.execute_sharded, [*taken, *buffers], with_tokens=True
+        )
+        tokens.add_pending(running.consume_token())
+        results: Sequence[Any] = running.consume_with_handlers(self.handlers)
+        for effect, token in zip(self.ordered, results, strict=False):
+            tokens.leave(effect, self.device, token)
+        return results[len(self.ordered) :]
+
+    def _check_finite(self, outs: Sequence[Array | Token], args: Sequence[Any]) -> None:
+        for out in outs:
+            found = finiteness.find_bad(out)
+            if found is not None:
+                if self.diagnose is not None:
+                    self.diagnose(found, out, args)
+                raise finiteness.error("a program", found, out)
 
     def fast_path(self, num_args: int, out_tree: Any) -> FastPathData:
         """What C++ needs to make the same call."""
@@ -146,24 +197,3 @@ def buffer_on(x: Any, aval: Any, device: Any) -> Any:
         return placement.copy_to_device(buffer, device)
     host = to_numpy(buffer)
     return placement.put_host_value(host, physical_aval(aval), device, committed=False)
-
-
-def check_finite(arrays: Sequence[Array | Token], name: str = "a computation") -> None:
-    """Refuses results that hold a NaN or an infinity, as far as the flags ask.
-
-    Raises:
-        FloatingPointError: one does.
-    """
-    for array in arrays:
-        if isinstance(array, Token) or not dtypes.issubdtype(array.dtype, np.inexact):
-            continue
-        value = np.asarray(array)
-        for flag, test, word in (
-            (config.debug_nans, np.isnan, "NaN"),
-            (config.debug_infs, np.isinf, "infinity"),
-        ):
-            if flag.value and test(value).any():
-                index = tuple(int(i) for i in np.argwhere(test(value))[0])
-                raise FloatingPointError(
-                    message(name, f"produced a {word} at index {index}.", got=str(array.aval))
-                )

@@ -1,0 +1,315 @@
+"""Looking at values while programs run: the functions of `minijax.debug`.
+
+Calls return nothing and change nothing, so all transformations let them stand where they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import string
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes, effects, tree
+from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters import eager
+from minijax.lax.host_callbacks import FlatCallback, example, lower_call
+from minijax.runtime import callbacks, tokens
+
+
+class DebugEffect(effects.Effect):
+    """A program shows a value to the user."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Debug"
+
+
+class OrderedDebugEffect(effects.Effect):
+    """As `DebugEffect`, but in the order of the program."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "OrderedDebug"
+
+
+debug_effect = DebugEffect()
+ordered_debug_effect = OrderedDebugEffect()
+for _effect_type in (DebugEffect, OrderedDebugEffect):
+    effects.lowerable_effects.add_type(_effect_type)
+    effects.control_flow_allowed_effects.add_type(_effect_type)
+    effects.unguarded_effects.add_type(_effect_type)
+effects.ordered_effects.add_type(OrderedDebugEffect)
+
+
+class DebugCallback(Primitive):
+    """Calls a Python function with some values, and forgets what it returns.
+
+    Derivative: the primal values are shown; without results there is nothing to transpose.
+    """
+
+    name = "debug_callback"
+    multiple_results = True
+    has_effects = True
+    knows_extended = True
+
+    def impl(self, *args: Any, callback: Any, effect: Any, **_: Any) -> list[Any]:
+        eager.check_no_tracers(args)
+        if effects.ordered_effects.contains(effect):
+            tokens.wait_for(effect)
+        return callbacks.call_at_once("debug.callback", _without_results(callback), args, ())
+
+    def abstract_eval(self, *avals: Any, **_: Any) -> list[Any]:
+        return []
+
+    def effects(self, *avals: Any, effect: Any, **_: Any) -> frozenset[Any]:
+        return frozenset({effect})
+
+    def lower(self, ctx: Any, *values: Any, callback: Any, effect: Any, **_: Any) -> list[Any]:
+        function = _without_results(callback)
+        return lower_call(ctx, "debug.callback", function, values, ctx.avals_in, effect)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        return self.bind(*primals, **params), []
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        # Written out, not a loop: also ordered calls keep their order this way.
+        for i in range(size):
+            self.bind(*example(i, args, dims), **params)
+        return [], []
+
+
+debug_callback_p = DebugCallback()
+
+
+def _without_results(callback: Callable[..., Any]) -> Callable[..., Sequence[Any]]:
+    def call(*args: Any) -> Sequence[Any]:
+        callback(*args)
+        return ()
+
+    return call
+
+
+def _is_array(x: Any) -> bool:
+    """Whether a leaf travels with the program; others, such as strings, stay in Python."""
+    try:
+        aval_of(x)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _bind(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], ordered: bool
+) -> None:
+    leaves, in_tree = tree.flatten((tuple(args), dict(kwargs)))
+    fixed = {i: x for i, x in enumerate(leaves) if not _is_array(x)}
+    debug_callback_p.bind(
+        *(x for i, x in enumerate(leaves) if i not in fixed),
+        callback=FlatCallback(function, in_tree, fixed),
+        effect=ordered_debug_effect if ordered else debug_effect,
+    )
+
+
+def debug_callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Calls a Python function with the values of arrays, when the program runs.
+
+    It is called wherever the program passes: for each example under vmap, for each step of a
+    loop, and with primal values under differentiation.
+
+    Source: mirrors jax.debug.callback (0.10).
+
+    Args:
+        callback: the function; what it returns is ignored.  Absent: the result is this function
+            with the options given.
+        args: its arguments: trees of arrays, and of anything else, which is passed as it is.
+        ordered: whether calls happen in the order of the program.
+        partitioned: whether each device calls with its own piece; all the same on one device.
+        kwargs: its keyword arguments.
+
+    Raises:
+        TypeError: `callback` cannot be called.
+    """
+    if callback is None:
+        return functools.partial(debug_callback, ordered=ordered, partitioned=partitioned)
+    eager.check_callable("debug.callback", callback)
+    _bind(callback, args, kwargs, ordered)
+    return None
+
+
+class Printer:
+    """Formats values as its format says and hands the text on.
+
+    NumPy's options are those in force where it is made: programs may print from other threads.
+    """
+
+    __slots__ = ("__name__", "emit", "fmt", "options")
+
+    def __init__(self, fmt: str, emit: Callable[[str], None]) -> None:
+        self.__name__ = repr(fmt)
+        self.fmt = fmt
+        self.emit = emit
+        self.options = np.get_printoptions()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        with np.printoptions(**self.options):
+            text = self.fmt.format(*args, **kwargs)
+        self.emit(text)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+class FormatKeyError(KeyError):
+    """A format names an argument that is not given; unlike its base, it shows lines as lines."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class _Checker(string.Formatter):
+    """Formats stand-ins of arrays, and minds that every argument is used."""
+
+    def check_unused_args(
+        self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        unused = [f"argument {i}" for i in range(len(args)) if i not in used_args]
+        unused += [f"argument {key!r}" for key in kwargs if key not in used_args]
+        if unused:
+            raise ValueError(f"the format does not use {', '.join(unused)}")
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        if isinstance(value, np.ndarray) and value.ndim and format_spec:
+            raise TypeError(
+                f"{format_spec!r} formats one number, not an array of shape {value.shape}"
+            )
+        return format(value[()] if isinstance(value, np.ndarray) else value, format_spec)
+
+
+def _stand_in(x: Any) -> Any:
+    """A value like `x`, which need not be known yet, that formats can be tried on."""
+    aval = aval_of(x) if _is_array(x) else None
+    if not isinstance(aval, ShapedArray) or dtypes.is_extended(aval.dtype):
+        return x
+    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
+
+
+def _check_format(name: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuses a format that does not fit its arguments.
+
+    Raises:
+        IndexError, KeyError, ValueError, TypeError: as `str.format` does.
+    """
+    args, kwargs = tree.map(_stand_in, (tuple(args), dict(kwargs)))
+    try:
+        _Checker().vformat(fmt, args, kwargs)
+    except AttributeError:
+        # An attribute that arrays may have although their stand-ins do not.
+        return
+    except (IndexError, KeyError, ValueError, TypeError) as error:
+        kind = FormatKeyError if isinstance(error, KeyError) else type(error)
+        fix = None
+        if isinstance(error, KeyError):
+            problem = f"the format names an argument {error} that is not given."
+        elif isinstance(error, IndexError):
+            problem = "the format has more places than there are positional arguments."
+        else:
+            problem = f"{error}."
+        if "does not use" in problem:
+            fix = "values belong into arguments, not into an f-string"
+        elif "formats one number" in problem:
+            fix = "numpy.set_printoptions says how elements of arrays are printed"
+        raise kind(message(name, problem, got=repr(fmt), fix=fix)) from None
+
+
+def debug_print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Prints values of arrays, when the program runs.
+
+    Source: mirrors jax.debug.print (0.10).
+
+    Args:
+        fmt: a format as of `str.format`, such as `"loss {:.3f} at {step}"`.  Absent: the result
+            is this function with the options given.
+        args: what the format's numbered places show.
+        ordered: whether lines appear in the order of the program.
+        partitioned: whether each device prints its own piece; all the same on one device.
+        skip_format_check: whether a wrong format is an error only when something is printed.
+        kwargs: what the format's named places show.
+
+    Raises:
+        IndexError, KeyError: the format names an argument that is not given.
+        ValueError: the format is malformed, or does not use an argument.
+        TypeError: the format is no string, or formats an array like a number.
+    """
+    if fmt is None:
+        return functools.partial(
+            debug_print,
+            ordered=ordered,
+            partitioned=partitioned,
+            skip_format_check=skip_format_check,
+        )
+    _show("debug.print", fmt, _print, args, kwargs, ordered, skip_format_check)
+    return None
+
+
+def debug_log(
+    fmt: str,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> None:
+    """As `debug.print`, to the logger `minijax.debug` at level INFO.
+
+    Source: mirrors jax.debug.log (0.10).
+
+    Raises:
+        IndexError, KeyError, ValueError, TypeError: as of `debug.print`.
+    """
+    _show("debug.log", fmt, logger.info, args, kwargs, ordered, skip_format_check)
+
+
+logger = logging.getLogger("minijax.debug")
+
+
+def _show(
+    name: str,
+    fmt: str,
+    emit: Callable[[str], None],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    ordered: bool,
+    skip_format_check: bool,
+) -> None:
+    if not isinstance(fmt, str):
+        raise TypeError(message(name, "the format must be a string.", got=repr(fmt)))
+    if not skip_format_check:
+        _check_format(name, fmt, args, kwargs)
+    _bind(Printer(fmt, emit), args, kwargs, ordered)

@@ -1,0 +1,123 @@
+"""Python functions that compiled programs call.
+
+Input: a function of arrays.  Output: what XLA calls with views of its memory.  XLA believes what
+it is told, so types of results are checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.errors import message
+from minijax.runtime import client, failures
+from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
+
+CUSTOM_CALL_TARGETS = {
+    "cpu": "xla_ffi_python_cpu_callback",
+    "cuda": "xla_ffi_python_gpu_callback",
+    "gpu": "xla_ffi_python_gpu_callback",
+    "rocm": "xla_ffi_python_gpu_callback",
+}
+"""What XLA calls Python by, on the platforms where it can."""
+
+
+class HostCallback:
+    """A Python function as XLA calls it.
+
+    Attributes:
+        name: the public function that made it, for messages.
+        function: takes arrays, returns a flat sequence of results.
+        in_avals: types of the arguments, which may be logical types of extended dtypes.
+        out_avals: types of the results.
+        takes_token: whether a token comes before the arguments and before the results.
+    """
+
+    __slots__ = ("function", "in_avals", "name", "out_avals", "takes_token")
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Sequence[Any]],
+        in_avals: Sequence[Any],
+        out_avals: Sequence[Any],
+        *,
+        takes_token: bool,
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.in_avals = in_avals
+        self.out_avals = out_avals
+        self.takes_token = takes_token
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        try:
+            token, operands = values[: self.takes_token], values[self.takes_token :]
+            device = client.cpu_client().local_devices()[0]
+            # XLA frees its memory after the call, so the arrays are copies.
+            arrays = [
+                wrap(array_from_host(x, physical_aval(aval), device=device).buffer, aval)
+                for x, aval in zip(operands, self.in_avals, strict=True)
+            ]
+            return *token, *host_results(self.name, self.function, arrays, self.out_avals)
+        except BaseException as error:
+            stand_in = failures.keep(error)
+        raise stand_in
+
+
+def host_results(
+    name: str, function: Callable[..., Sequence[Any]], args: Sequence[Any], avals: Sequence[Any]
+) -> list[np.ndarray[Any, Any]]:
+    """The results of a user's function on arrays, as NumPy arrays of the types it has promised.
+
+    Raises:
+        RuntimeError: it returns something else.
+    """
+    results = function(*args)
+    if len(results) != len(avals):
+        raise RuntimeError(
+            message(
+                name,
+                f"{function!r} returned {len(results)} array(s) in place of {len(avals)}.",
+                expected="a tree like result_shape_dtypes",
+                at="",
+            )
+        )
+    hosts = list(map(_host_value, results, avals))
+    wrong = [
+        f"result {i}: promised {aval.str_short()}, "
+        f"returned {dtypes.short_name(host.dtype)}{list(host.shape)}"
+        for i, (host, aval) in enumerate(zip(hosts, avals, strict=True))
+        if (host.shape, host.dtype) != (aval.shape, aval.dtype)
+    ]
+    if wrong:
+        raise RuntimeError(
+            message(
+                name,
+                f"{function!r} returned arrays of other types than it promised.",
+                got="\n".join(wrong),
+                fix="return numpy.asarray(result, dtype) of the promised shape, "
+                "or correct result_shape_dtypes",
+                at="",
+            )
+        )
+    return hosts
+
+
+def _host_value(x: Any, aval: Any) -> np.ndarray[Any, Any]:
+    host = to_numpy(x.buffer) if type.__instancecheck__(Array, x) else np.asarray(x, order="C")
+    if host.dtype != aval.dtype:
+        host = host.astype(dtypes.canonicalize_dtype(host.dtype), copy=False)
+    return host
+
+
+def call_at_once(
+    name: str, function: Callable[..., Sequence[Any]], args: Sequence[Any], avals: Sequence[Any]
+) -> list[Any]:
+    """Calls a user's function on values where nothing is compiled; its results as arrays."""
+    arrays = [x if type.__instancecheck__(Array, x) else array_from_host(x) for x in args]
+    hosts = host_results(name, function, arrays, avals)
+    return [array_from_host(host, aval) for host, aval in zip(hosts, avals, strict=True)]
