@@ -1,0 +1,5 @@
+"""Taylor mode.  Mirrors jax.experimental.jet."""
+
+from minijax.transforms.jet import jet
+
+__all__ = ["jet"]
