@@ -1,0 +1,171 @@
+"""Operations that call a Python function, and have a rule of the user's for a transformation.
+
+`custom_jvp_call` and its kin take the function as the parameter `call_jaxpr`: what the user wrote,
+as a function of flat values, while nothing is staged; a closed jaxpr once it is.  One rule serves
+both.  What the function closes over becomes the first `num_consts` operands when it is staged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core.aval import aval_of
+from minijax.core.errors import UnexpectedTracerError, message
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from minijax.interpreters import batching, evaluation, lowering, passes, staging, transpose
+from minijax.interpreters.batching import BatchTrace
+from minijax.interpreters.confinement import closed_over
+from minijax.interpreters.structural import moveaxis, to_batch_dim
+from minijax.interpreters.tangents import Zero, is_linear
+
+Call = ClosedJaxpr | Callable[..., Sequence[Any]]
+
+
+def evaluate(call: Call, args: Sequence[Any]) -> list[Any]:
+    """The results of the function, in the current trace."""
+    if isinstance(call, ClosedJaxpr):
+        return evaluation.eval_closed_jaxpr(call, *args)
+    return list(call(*args))
+
+
+def stage(
+    primitive: Any, trace: staging.StagingTrace, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any] | None:
+    """The rule `stage` of an operation that calls a function."""
+    call: Call = params["call_jaxpr"]
+    consts: list[Any] = []
+    avals = list(map(aval_of, args))
+    if isinstance(call, ClosedJaxpr):
+        if call.in_avals == avals:
+            return None
+        closed = ClosedJaxpr(*_staged(primitive, call, avals, params["name"]))
+    else:
+        jaxpr, consts = _staged(primitive, call, avals, params["name"])
+        closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
+    params = {
+        **params,
+        "call_jaxpr": closed,
+        "num_consts": len(consts) + params["num_consts"],
+    }
+    return trace.process(primitive, [*consts, *args], params)
+
+
+def _staged(primitive: Any, call: Call, avals: Sequence[Any], name: str) -> tuple[Jaxpr, list[Any]]:
+    info = DebugInfo(primitive.name, name, func_name=name)
+    return staging.stage(lambda *args: evaluate(call, args), avals, info)
+
+
+def out_avals(*_: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    """The rule `abstract_eval` of an operation that calls a function."""
+    return call_jaxpr.out_avals
+
+
+def effects(*_: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
+    """The rule `effects` of an operation that calls a function."""
+    return call_jaxpr.effects
+
+
+def lower(ctx: Any, *values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    """The rule `lower` of an operation that calls a function: the equations of the function."""
+    return lowering.lower_jaxpr(ctx, call_jaxpr.jaxpr, call_jaxpr.consts, values)
+
+
+def walk(run: Any, *args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> None:
+    """The rule `walk` of an operation that calls a function."""
+    run(call_jaxpr, *args)
+
+
+def transposed(cts: Sequence[Any], *args: Any, call_jaxpr: Call, **params: Any) -> list[Any]:
+    """The rule `transpose` of an operation that calls a linear function: runs it backwards."""
+    linear = [x.aval for x in args if is_linear(x)]
+
+    def of_linear(*given: Any) -> list[Any]:
+        values = iter(given)
+        return evaluate(call_jaxpr, [next(values) if is_linear(x) else x for x in args])
+
+    jaxpr, consts = staging.stage(of_linear, linear)
+    found = iter(transpose.backward_pass(jaxpr, consts, cts))
+    return [next(found) if is_linear(x) else None for x in args]
+
+
+def check_constants(name: str, tangents: Sequence[Any], num_consts: int) -> None:
+    """Refuses to differentiate by a value that the function closes over.
+
+    Raises:
+        UnexpectedTracerError: one of the first `num_consts` tangents is not zero.
+    """
+    for tangent in tangents[:num_consts]:
+        if type(tangent) is not Zero:
+            raise closed_over(name, f"{aval_of(tangent)}, which is being differentiated")
+
+
+class OutDims:
+    """Where the batch dimension of each result is, for all the functions of one operation.
+
+    At 0 if the operation has a mapped argument.  Otherwise the function that runs first decides:
+    it may close over mapped values.
+    """
+
+    __slots__ = ("dims", "mapped", "name", "size")
+
+    def __init__(self, size: int, args_dims: Sequence[Any], name: str) -> None:
+        self.size = size
+        self.mapped = any(d is not None for d in args_dims)
+        self.name = name
+        self.dims: list[int | None] | None = None
+
+    def settle(self, dims: Sequence[Any]) -> None:
+        """Says where results that were found at `dims` belong, unless that is known already."""
+        if self.dims is None:
+            self.dims = [0 if self.mapped or d is not None else None for d in dims]
+
+    def place(self, outs: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
+        """The results, each with its batch dimension where it belongs."""
+        self.settle(dims)
+        assert self.dims is not None
+        return [
+            self._placed(out, dim, target)
+            for out, dim, target in zip(outs, dims, self.dims, strict=True)
+        ]
+
+    def _placed(self, out: Any, dim: int | None, target: int | None) -> Any:
+        if type(out) is Zero:
+            if target is None:
+                return out
+            return Zero(out.aval.with_shape((self.size, *out.aval.shape)))
+        if target is not None:
+            return to_batch_dim(out, dim, target, self.size)
+        if dim is not None:
+            raise UnexpectedTracerError(
+                message(
+                    self.name,
+                    "the rule closes over a value that vmap maps, and the function does not.",
+                    got=str(aval_of(out)),
+                    fix=f"pass the value to {self.name} as an argument",
+                )
+            )
+        return out
+
+
+def batched_args(
+    args: Sequence[Any], dims: Sequence[int | None]
+) -> tuple[list[Any], list[int | None]]:
+    """Arguments with their batch dimension in front, where they have one."""
+    moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    return moved, [None if d is None else 0 for d in dims]
+
+
+def batched(trace: BatchTrace, call: Call, dims: Sequence[int | None], out_dims: OutDims) -> Call:
+    """The function on a whole batch, which lies along dimension 0 of mapped arguments."""
+    if isinstance(call, ClosedJaxpr):
+        whole, out_batched = batching.batch_jaxpr(
+            call, trace.size, [d is not None for d in dims], out_dims.mapped
+        )
+        out_dims.dims = [0 if b else None for b in out_batched]
+        return whole
+
+    def on_batch(*args: Any) -> list[Any]:
+        return out_dims.place(*trace.run(call, args, dims))
+
+    return on_batch

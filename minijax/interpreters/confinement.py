@@ -1,0 +1,98 @@
+"""Confinement: keeps a function away from the values of a trace that it may not close over.
+
+Input: a function with a custom rule, and the trace that applies the rule.  Output: the function,
+which refuses that trace's tracers: the rule speaks about arguments only, so that the derivative
+by a closed-over value would silently be lost.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core.errors import UnexpectedTracerError, message
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.trace import Trace, Tracer, current
+
+
+class ConfiningTrace(Trace):
+    """Hands every operation to `parent`, and refuses those on tracers of `owner`."""
+
+    __slots__ = ("owner", "parent")
+
+    def __init__(self, parent: Trace, owner: Trace, function_name: str) -> None:
+        super().__init__(function_name)
+        self.parent = parent
+        self.owner = owner
+
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        self.check(args)
+        if primitive.holds_functions:
+            params = confine(params, self.owner)
+        current.set_local(self.parent)
+        try:
+            return self.parent.process(primitive, args, params)
+        finally:
+            current.set_local(self)
+
+    def check(self, values: Any) -> None:
+        """Refuses tracers of the owner, also inside tuples and lists."""
+        if isinstance(values, (tuple, list)):
+            for value in values:
+                self.check(value)
+        elif isinstance(values, Tracer) and values.trace is self.owner:
+            raise closed_over(self.function_name, f"{values.aval}, {values.origin()}")
+
+
+def closed_over(name: str, value: str) -> UnexpectedTracerError:
+    """The error for a function with a custom rule that closes over a transformed value."""
+    return UnexpectedTracerError(
+        message(
+            name,
+            "the function, or its custom rule, closes over a value that is being transformed.",
+            got=value,
+            expected="arguments: a custom rule says nothing about values that are closed over",
+            fix=f"pass the value to {name} as an argument and let the rule say what to do with it; "
+            "a constant of differentiation may be closed over as lax.stop_gradient(value)",
+        )
+    )
+
+
+class Confined:
+    """A function that runs where tracers of `owner` are refused."""
+
+    __slots__ = ("__name__", "function", "name", "owner")
+
+    def __init__(self, function: Callable[..., Any], owner: Trace, name: str) -> None:
+        self.function = function
+        # Weakly: equations hold this, and the owner knows the traces around it.
+        self.owner = weakref.ref(owner)
+        self.name = name
+        self.__name__ = getattr(function, "__name__", "function")
+
+    def __call__(self, *args: Any) -> Any:
+        owner = self.owner()
+        if owner is None:
+            return self.function(*args)
+        before = current.value
+        trace = ConfiningTrace(before, owner, self.name)
+        current.set_local(trace)
+        try:
+            outs = self.function(*args)
+            trace.check(outs)
+        finally:
+            current.set_local(before)
+            trace.finished = True
+        return outs
+
+
+def confine(params: dict[str, Any], owner: Trace) -> dict[str, Any]:
+    """Parameters of an operation, their Python functions kept away from `owner`'s tracers."""
+    name = params["name"]
+    return {
+        key: Confined(value, owner, name)
+        if callable(value) and not isinstance(value, ClosedJaxpr)
+        else value
+        for key, value in params.items()
+    }
