@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxlib import _jax
 
-from minijax.core import config, hooks, statistics, tree
+from minijax.core import config, hooks, refs, statistics, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
@@ -32,7 +32,9 @@ class EagerTrace(Trace):
     __slots__ = ()
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        if primitive.impl is not None:
+        if primitive.discharge is not None and (primitive.makes_references or refs.any_cell(args)):
+            out = primitive.discharge(*args, **params)
+        elif primitive.impl is not None:
             out = primitive.impl(*args, **params)
         else:
             key = (primitive, *params.items()) if params else primitive
@@ -129,7 +131,9 @@ def _bind_function(primitive: Any, params: dict[str, Any]) -> Callable[..., Sequ
 
 def fast_path(executable: Any, num_args: int, result: Any, args: Sequence[Any]) -> Any:
     """Data for jaxlib's call path, or None where a call must pass through Python."""
-    if config.debug_nans.value or config.debug_infs.value:
+    if executable.has_effects or executable.calls_python:
+        return None
+    if config.debug_nans.value or config.debug_infs.value or config.debug_key_reuse.value:
         return None
     if any(not type.__instancecheck__(Array, x) and _is_wide(x) for x in args):
         return None
@@ -155,6 +159,7 @@ def check_no_tracers(args: Sequence[Any]) -> None:
 def clear_caches() -> None:
     """Forgets all programs of single operations."""
     _one_op_functions.clear()
+    program.clear_shared()
     _function_cache.clear()
 
 

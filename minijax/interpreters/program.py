@@ -6,15 +6,18 @@ device and kept with the jaxpr.
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Mapping, Sequence
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import config, effects, statistics
+from minijax.core import config, effects, history, statistics
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.interpreters import lowering, passes
+from minijax.interpreters import diagnosis, discharge, key_reuse, lowering, passes, structure
 from minijax.runtime import client, compile
 from minijax.runtime.array import Array
 from minijax.runtime.execute import Executable, buffer_on
@@ -40,6 +43,8 @@ class Lowered(NamedTuple):
     kept: tuple[int, ...] | None
     options: Options
     large_consts: list[Any]
+    # The program before it was cleaned: weak, as the program keeps this in its cache.
+    origin: Any
 
 
 def committed_device(args: Sequence[Any], function_name: str) -> Any:
@@ -82,10 +87,11 @@ def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
     if closed.effects:
         effects.check_lowerable(options.name, closed.effects)
     with statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name):
+        pure = discharge.without_references(closed)
         jaxpr, kept_flags = passes.dead_code_elimination(
-            closed.jaxpr, keep_inputs=options.keep_unused
+            pure.jaxpr, keep_inputs=options.keep_unused
         )
-        clean = passes.prune_constants(ClosedJaxpr(jaxpr, closed.consts))
+        clean = passes.prune_constants(ClosedJaxpr(jaxpr, pure.consts))
         kept = None
         if not all(kept_flags):
             kept = tuple(i for i, keep in enumerate(kept_flags) if keep)
@@ -101,7 +107,9 @@ def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
             else ["constant"] * len(large) + list(_select(names.arg_names, kept)),
             result_names=names.result_paths,
         )
-    result = Lowered(module.module, module.host_callbacks, jaxpr, kept, options, large)
+    result = Lowered(
+        module.module, module.host_callbacks, jaxpr, kept, options, large, weakref.ref(closed)
+    )
     closed.cache[key] = result
     return result
 
@@ -167,6 +175,10 @@ def compile_lowered(
         consts=[buffer_on(c, aval_of(c), device) for c in lowered.large_consts],
         committed=committed,
         donated=[i for i, given in enumerate(lowered.options.donated) if given],
+        ordered=effects.ordered_among(lowered.jaxpr.effects),
+        has_effects=bool(lowered.jaxpr.effects),
+        calls_python=bool(lowered.host_callbacks),
+        diagnose=_diagnosis(name, lowered.origin),
     )
 
 
@@ -181,14 +193,49 @@ def executable_for(
         options: how it is compiled.
         device: where it runs, if the user has said so.
     """
+    if config.debug_key_reuse.value:
+        key_reuse.use_arguments(closed, args)
     demanded = committed_device(args, options.name) if device is None else device
     target = client.default_device() if demanded is None else demanded
     key = ("executable", options, target, demanded is not None)
     found = closed.cache.get(key)
     if found is None:
-        lowered = lower(closed, options, target.platform)
-        made = compile_lowered(lowered, target, committed=demanded is not None)
-        found = closed.cache.setdefault(key, made)
+        found = closed.cache.setdefault(key, _shared_executable(closed, args, key))
     else:
         statistics.compilation.hits += 1
     return found  # type: ignore[no-any-return]
+
+
+_MOST_SHARED = 512
+# Executables by the structure of their programs, the last used at the end: decision 0006.
+_shared: OrderedDict[Any, Executable] = OrderedDict()
+
+
+def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Executable:
+    """The executable of a program that was not compiled itself; perhaps an equal one was."""
+    _, options, target, committed = key
+    found = structure.key_of(closed)
+    shared_key = found, key
+    made = None if found is None else _shared.pop(shared_key, None)
+    if made is None:
+        deciding = [i for i, x in enumerate(args) if committed_device((x,), options.name)]
+        history.compiling(closed, target, committed=committed, demanded_by=deciding)
+        lowered = lower(closed, options, target.platform)
+        made = compile_lowered(lowered, target, committed=committed)
+    else:
+        statistics.compilation.hits += 1
+        made = made.shared_with(_diagnosis(options.name, weakref.ref(closed)))
+    if found is not None:
+        _shared[shared_key] = made
+        if len(_shared) > _MOST_SHARED:
+            _shared.popitem(last=False)
+    return made
+
+
+def _diagnosis(name: str, origin: Any) -> Callable[..., None]:
+    return functools.partial(diagnosis.explain_bad_result, name, origin)
+
+
+def clear_shared() -> None:
+    """Forgets the executables that are kept for programs of equal structure."""
+    _shared.clear()
