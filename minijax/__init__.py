@@ -7,10 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.core import bootstrap  # noqa: F401  isort: skip  jaxlib must be loaded first
 
-from minijax import dtypes, errors, lax, numpy, stages, tree, tree_util
+from minijax import (
+    ad_checkpoint,
+    checkpoint_policies,
+    custom_batching,
+    custom_derivatives,
+    debug,
+    dtypes,
+    errors,
+    lax,
+    numpy,
+    ref,
+    stages,
+    tree,
+    tree_util,
+)
 from minijax.core.config import (
     config,
     debug_infs,
+    debug_key_reuse,
     debug_nans,
     default_device,
     default_matmul_precision,
@@ -23,6 +38,8 @@ from minijax.core.config import (
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.statistics import cache_stats
 from minijax.interpreters.evaluation import eval_jaxpr
+from minijax.lax.host_callbacks import pure_callback
+from minijax.lax.references import Ref, empty_ref, free_ref, freeze, new_ref
 from minijax.runtime.array import Array
 from minijax.runtime.client import (
     cpu_devices,
@@ -34,6 +51,11 @@ from minijax.runtime.client import (
     process_count,
     process_index,
 )
+from minijax.runtime.tokens import effects_barrier
+from minijax.transforms.checked import checked
+from minijax.transforms.checkpoint import checkpoint, remat
+from minijax.transforms.custom_jvp import custom_jvp
+from minijax.transforms.custom_vjp import custom_gradient, custom_vjp
 from minijax.transforms.grad import (
     closure_convert,
     grad,
@@ -65,22 +87,35 @@ from minijax.transforms.tracing import (
 from minijax.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from minijax import extend, nn, random
+    from minijax import explain, extend, nn, random
+    from minijax.explain import no_retrace
 
 __all__ = [
     "Array",
     "ClosedJaxpr",
     "Jaxpr",
+    "Ref",
     "ShapeDtypeStruct",
+    "ad_checkpoint",
     "block_until_ready",
     "cache_stats",
+    "checked",
     "checking_leaks",
+    "checkpoint",
+    "checkpoint_policies",
     "clear_caches",
     "closure_convert",
     "config",
     "copy_to_host_async",
     "cpu_devices",
+    "custom_batching",
+    "custom_derivatives",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "debug",
     "debug_infs",
+    "debug_key_reuse",
     "debug_nans",
     "default_backend",
     "default_device",
@@ -92,12 +127,17 @@ __all__ = [
     "devices",
     "disable_jit",
     "dtypes",
+    "effects_barrier",
+    "empty_ref",
     "enable_x64",
     "ensure_compile_time_eval",
     "errors",
     "eval_jaxpr",
     "eval_shape",
+    "explain",
     "extend",
+    "free_ref",
+    "freeze",
     "grad",
     "hessian",
     "jacfwd",
@@ -113,13 +153,18 @@ __all__ = [
     "log_compiles",
     "make_jaxpr",
     "named_scope",
+    "new_ref",
     "nn",
+    "no_retrace",
     "numpy",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "process_count",
     "process_index",
+    "pure_callback",
     "random",
+    "ref",
+    "remat",
     "stages",
     "tree",
     "tree_util",
@@ -134,6 +179,8 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     """Loads rooms that many programs do without when they are first named."""
-    if name in ("extend", "nn", "random"):
+    if name == "no_retrace":
+        return importlib.import_module("minijax.explain").no_retrace
+    if name in ("explain", "extend", "nn", "random"):
         return importlib.import_module(f"minijax.{name}")
     raise AttributeError(f"module 'minijax' has no attribute {name!r}")

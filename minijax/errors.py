@@ -1,13 +1,20 @@
 """The error classes.  Mirrors jax.errors."""
 
 from minijax.core.errors import (
+    CheckedKeyReuseError,
+    CheckError,
     ConcretizationTypeError,
+    DivisionByZeroError,
+    FailedCheckError,
     IncompatibleShapesError,
     InternalError,
     KeyReuseError,
     MissingRule,
     NonConcreteBooleanIndexError,
+    NonFiniteError,
+    OutOfBoundsError,
     ResourceTypingError,
+    RetraceError,
     ShardingTypeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
@@ -16,13 +23,20 @@ from minijax.core.errors import (
 )
 
 __all__ = [
+    "CheckError",
+    "CheckedKeyReuseError",
     "ConcretizationTypeError",
+    "DivisionByZeroError",
+    "FailedCheckError",
     "IncompatibleShapesError",
     "InternalError",
     "KeyReuseError",
     "MissingRule",
     "NonConcreteBooleanIndexError",
+    "NonFiniteError",
+    "OutOfBoundsError",
     "ResourceTypingError",
+    "RetraceError",
     "ShardingTypeError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",

@@ -162,7 +162,8 @@ class ShapedArray(AbstractValue):
 
     def str_short(self) -> str:
         dims = ",".join(map(str, self.shape))
-        return f"{dtypes.short_name(self.dtype)}[{dims}]"
+        memory = "" if self.memory_kind is None else "<host>"
+        return f"{dtypes.short_name(self.dtype)}{memory}[{dims}]"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -197,7 +198,7 @@ def _intern(
         return shaped_array(shape, dtype, weak_type)
     key = (shape, dtype, weak_type, sharding, manual_axis_type, memory_kind)
     aval = _interned.get(key)
-    return aval or _interned.setdefault(key, _build(*key))
+    return _interned.setdefault(key, _build(*key)) if aval is None else aval
 
 
 def shaped_array(shape: Shape, dtype: Any, weak_type: bool = False) -> ShapedArray:

@@ -38,6 +38,12 @@ class extend:  # noqa: N801  a context manager reads as a verb
         _environment.set_local(self._previous)
 
 
+def in_scope() -> tuple[Any, ...]:
+    """The axes in scope with their lengths, outermost first."""
+    axes: tuple[Any, ...] = _environment.value
+    return axes
+
+
 def exists(name: Any) -> bool:
     """Whether an axis of this name is in scope."""
     return any(bound == name for bound, _ in _environment.value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from minijax.core import printing
+from minijax.core import printing, refs
 from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
@@ -74,7 +74,8 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
     for var, aval in zip(eqn.outvars, outs, strict=True):
         if not same_type(var.aval, aval):
             _fail(jaxpr, f"{text} gives {aval} but binds a variable of type {var.aval}")
-    if eqn.effects - jaxpr.effects:
+    parameters = jaxpr.constvars + jaxpr.invars
+    if eqn.effects and refs.effects_outside(eqn.effects, parameters) - jaxpr.effects:
         _fail(jaxpr, f"{text} has effects that the jaxpr does not declare")
 
 
@@ -82,6 +83,8 @@ def same_type(a: Any, b: Any) -> bool:
     """Whether two types agree in shape, dtype and variance; weak types do not matter."""
     if a is b:
         return True
+    if isinstance(a, refs.AbstractRef) and isinstance(b, refs.AbstractRef):
+        return same_type(a.inner_aval, b.inner_aval)
     if isinstance(a, ShapedArray) and isinstance(b, ShapedArray):
         return (
             a.shape == b.shape and a.dtype == b.dtype and a.manual_axis_type == b.manual_axis_type

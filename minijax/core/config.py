@@ -306,6 +306,19 @@ debug_nans = bool_state(
 debug_infs = bool_state(
     "debug_infs", False, "Raise when a computation produces an infinity.", in_call_key=True
 )
+checking = object_state(
+    "checking",
+    frozenset(),
+    "Kinds of faults that what is being traced is checked for; set by `checked`.",
+    validate=frozenset,
+    in_trace_key=True,
+)
+debug_key_reuse = bool_state(
+    "debug_key_reuse",
+    False,
+    "Raise when a random key is used twice.",
+    in_trace_key=True,
+)
 enable_checks = bool_state("check", False, "Type-check every jaxpr after each pass.")
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."

@@ -81,8 +81,50 @@ class UnexpectedTracerError(RuntimeError):
     """A tracer was used after its trace had ended: it leaked.  Mirrors jax.errors."""
 
 
-class KeyReuseError(RuntimeError):
+class RetraceError(RuntimeError):
+    """A function was about to be traced or compiled again where `no_retrace` forbids it."""
+
+
+class KeyReuseError(TypeError):
     """A random key was used twice.  Mirrors jax.errors."""
+
+
+class CheckError(ValueError):
+    """Base of the errors of checks.  Mirrors jax.experimental.checkify.JaxRuntimeError.
+
+    Attributes:
+        primitive: the operation at fault.
+        index: the position of the first faulty element in what was checked, for one example.
+        example: the position of the example in the batches around it, outermost first.
+        line: the user's line, as `file:line in function`.
+        detail: what is wrong, in one sentence.
+    """
+
+    primitive: str = ""
+    index: tuple[int, ...] = ()
+    example: tuple[int, ...] = ()
+    line: str | None = None
+    detail: str = ""
+
+
+class OutOfBoundsError(CheckError, IndexError):
+    """A checked program has used an index out of bounds."""
+
+
+class NonFiniteError(CheckError, FloatingPointError):
+    """A checked program has made a NaN or an infinity from finite numbers."""
+
+
+class DivisionByZeroError(CheckError, ZeroDivisionError):
+    """A checked program has divided by zero."""
+
+
+class CheckedKeyReuseError(CheckError, KeyReuseError):
+    """A checked program uses a random key twice."""
+
+
+class FailedCheckError(CheckError):
+    """A check of the user's has failed."""
 
 
 class ShardingTypeError(TypeError):

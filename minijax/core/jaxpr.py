@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minijax.core import config, printing, statistics
+from minijax.core import config, printing, refs, statistics
 from minijax.core.aval import aval_of
 
 NO_EFFECTS: frozenset[Any] = frozenset()
@@ -171,7 +171,10 @@ class Jaxpr:
         self.invars = list(invars)
         self.outvars = list(outvars)
         self.eqns = list(eqns)
-        self.effects = join_effects(self.eqns) if effects is None else effects
+        found = join_effects(self.eqns) if effects is None else effects
+        if found:
+            found = refs.effects_outside(found, self.constvars + self.invars)
+        self.effects = found
         self.debug_info = debug_info
 
     def replace(self, **changes: Any) -> Jaxpr:

@@ -41,17 +41,57 @@ class Primitive:
     # Parameters that name axes which the operation uses, and the one that names an axis it binds.
     axis_params: ClassVar[tuple[str, ...]] = ()
     binds_axis: ClassVar[str | None] = None
+    # Whether parameters are Python functions, which may close over tracers.  `batch` is then given
+    # the trace in place of the size, and a parameter `name` tells whose functions they are.
+    holds_functions: ClassVar[bool] = False
     # Whether `lower` takes operands of extended dtypes, such as random keys, as they are.
     knows_extended: ClassVar[bool] = False
+    # Whether results are references.  What is written to them later may belong to a trace that has
+    # no part in the operands, so traces apply their rules to such an operation in any case.
+    makes_references: ClassVar[bool] = False
     # An eager implementation in Python; None means: compile the operation as a program.
     impl: Any = None
     # Splits an operation that holds a jaxpr into a known and a staged part; None: opaque.
     partial_eval: Any = None
     # Drops unused outputs of an operation that holds a jaxpr; None: opaque.
     dead_code: Any = None
+    # Divides an operation that holds a jaxpr between now and later, for `checkpoint`:
+    # `divide(eqn, wanted, policy)` gives a `rematerialization.Division`; None: a policy is asked
+    # about the operation as a whole.
+    divide: Any = None
     # Makes the equation of an operation whose parameters are Python functions, by staging them
-    # first: `stage(trace, args, params)`; None: the parameters are those of the equation.
+    # first: `stage(trace, args, params)`, which returns None where the parameters are those of the
+    # equation already; without a rule they always are.
     stage: Any = None
+    # Applies an operation on references to `refs.Cell`s in their place: reads values, applies what
+    # is pure, writes values; None: references are no operands of it.
+    discharge: Any = None
+    # Applies an operation that holds jaxprs to traced references: `with_references(args, params)`
+    # reads them before and writes them after, so that the other rules see values only.
+    with_references: Any = None
+    # The text of an equation that has a notation of its own: `notation(eqn, name, outs)`, where
+    # `name(atom)` names an operand and `outs` are the results with their types.
+    notation: Any = None
+    # Walks through an operation that holds jaxprs: `walk(run, *args, **params)` evaluates them in
+    # order with `run(closed, *args)`, for what is seen on the way; None: opaque.
+    walk: Any = None
+    # What may go wrong in one application: `faults(args, outs, **params)`, a list of
+    # `checking.Fault`; None: only what may happen to every operation, a NaN or an infinity.
+    faults: Any = None
+    # Checks the insides of an operation that holds jaxprs: `check_inside(checker, args, params)`
+    # applies it with jaxprs that also return their first fault, and returns the results; None:
+    # opaque.
+    check_inside: Any = None
+    # What becomes of faulty elements of the operands: "elementwise", those of the result in the
+    # same places; "moves", the operation puts them elsewhere; "copies", the result holds elements
+    # of the operands and none of its own; "selects", only those chosen; "inspects", the result
+    # tells which are faulty; "computes", anything.
+    fault_flow: str = "computes"
+    # The operands whose random keys are used up.
+    consumes_keys: tuple[int, ...] = ()
+    # The keys of the results: `follow_keys(flow, keys of the operands, **params)`; None: those of
+    # the one jaxpr that the operation holds, of the elements that it moves, or new ones.
+    follow_keys: Any = None
 
     def __init__(self, name: str = "") -> None:
         self.name = name or self.name

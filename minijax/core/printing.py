@@ -143,6 +143,8 @@ class _Printer:
         outs = " ".join(names.of_binder(v, used) for v in eqn.outvars)
         args = " ".join(map(names.of_atom, eqn.invars))
         call = f"{eqn.primitive.name}{self.params(eqn)} {args}".rstrip()
+        if eqn.primitive.notation is not None:
+            outs, call = "", eqn.primitive.notation(eqn, names.of_atom, outs)
         text = f"{outs} = {call}" if outs else call
         return f"{text}  # {source.summarize(eqn.source)}" if self.source_info else text
 

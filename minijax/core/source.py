@@ -53,6 +53,12 @@ def summarize(traceback: Any) -> str:
     return "-" if frame is None else str(frame)
 
 
+def calling_frame() -> Frame:
+    """The line that called the function that asks."""
+    frame = sys._getframe(2)
+    return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
 def user_line() -> str | None:
     """The line of the user's code that is running now."""
     frame = sys._getframe(1)

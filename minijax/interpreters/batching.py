@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import axes
+from minijax.core import axes, refs
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import evaluation, staging
+from minijax.interpreters import discharge, evaluation, staging
 from minijax.interpreters.structural import to_batch_dim
 
 _new_tracer = object.__new__
@@ -45,6 +45,8 @@ class BatchTrace(Trace):
     """Applies operations to whole batches, in `parent`."""
 
     __slots__ = ("axis_name", "parent", "size", "spmd_axis_name")
+
+    parent: Any
 
     def __init__(
         self,
@@ -82,14 +84,20 @@ class BatchTrace(Trace):
         return x, None
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        parent = self.parent
+        parent: Trace = self.parent
         current.set_local(parent)
         try:
+            if primitive.holds_functions:
+                return self._process_functions(primitive, args, params)
             for x in args:
                 if type(x) is BatchTracer and x.trace is self:
                     break
             else:
-                return parent.process(primitive, args, params)
+                if not primitive.makes_references:
+                    return parent.process(primitive, args, params)
+            if primitive.with_references is not None and any(map(refs.is_reference, args)):
+                current.set_local(self)
+                return primitive.with_references(args, params)  # type: ignore[no-any-return]
             values, dims = zip(*map(self.split, args), strict=True)
             out, out_dim = primitive.batch(self.size, values, dims, **params)
             if primitive.multiple_results:
@@ -97,6 +105,36 @@ class BatchTrace(Trace):
             return (self.tracer(out, out_dim),)
         finally:
             current.set_local(self)
+
+    def _process_functions(
+        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """As `process`, for an operation whose functions may close over tracers of this trace."""
+        pairs = list(map(self.split, args))
+        outs, dims = primitive.batch(
+            self, [value for value, _ in pairs], [dim for _, dim in pairs], **params
+        )
+        return list(map(self.tracer, outs, dims))
+
+    def run(
+        self, function: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[Any]
+    ) -> tuple[list[Any], list[int | None]]:
+        """Runs `function` on a whole batch; its results and their batch dimensions.
+
+        The operations go to what is the current trace now.  A trace may run several functions,
+        also later: they may close over its tracers.
+        """
+        before, parent, finished = current.value, self.parent, self.finished
+        self.parent, self.finished = before, False
+        current.set_local(self)
+        try:
+            with axes.extend(self.axis_name, self.size):
+                outs = function(*map(self.tracer, args, dims))
+            pairs = [self.split(out) for out in outs]
+        finally:
+            current.set_local(before)
+            self.parent, self.finished = parent, finished
+        return [value for value, _ in pairs], [dim for _, dim in pairs]
 
 
 def batch_flat(
@@ -110,17 +148,13 @@ def batch_flat(
     function_name: str = "",
 ) -> tuple[list[Any], list[int | None]]:
     """Runs `function` once on a whole batch; its results and their batch dimensions."""
-    before = current.value
-    trace = BatchTrace(before, size, axis_name, spmd_axis_name, function_name)
-    current.set_local(trace)
+    trace = BatchTrace(current.value, size, axis_name, spmd_axis_name, function_name)
     try:
-        with axes.extend(axis_name, size):
-            outs = function(*map(trace.tracer, args, dims))
-        pairs = [trace.split(out) for out in outs]
+        return trace.run(function, args, dims)
     finally:
-        current.set_local(before)
         trace.finished = True
-    return [value for value, _ in pairs], [dim for _, dim in pairs]
+        # Equations may hold the trace, for functions that close over its tracers.
+        trace.parent = None
 
 
 def batch_jaxpr(
@@ -152,6 +186,7 @@ def batch_jaxpr(
 def _batch_jaxpr(
     closed: ClosedJaxpr, size: int, batched: Sequence[bool], force: Sequence[bool]
 ) -> tuple[ClosedJaxpr, list[bool]]:
+    closed = discharge.without_references(closed)
     avals = [
         aval.with_shape((size, *aval.shape)) if mapped else aval
         for aval, mapped in zip(closed.in_avals, batched, strict=True)

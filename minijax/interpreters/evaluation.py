@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import trace as core_trace
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.interpreters import staging
 
 
@@ -19,10 +19,11 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
     last_use = last_uses(jaxpr)
-    scope = staging.scope
-    outer = scope.value
+    scope, origin = staging.scope, staging.origin
+    outer, outer_origin = scope.value, origin.value
     try:
         for eqn in jaxpr.eqns:
+            origin.set_local(eqn.source)
             if eqn.scope:
                 scope.set_local(outer + eqn.scope)
             trace = core_trace.current.value
@@ -38,7 +39,25 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
                 del values[var]
     finally:
         scope.set_local(outer)
+        origin.set_local(outer_origin)
     return [v.value if type(v) is Literal else values[v] for v in jaxpr.outvars]
+
+
+class restored:  # noqa: N801  a context manager reads as a verb
+    """Context manager: what is made inside has the scope and the origin of an equation."""
+
+    __slots__ = ("_eqn", "_origin", "_scope")
+
+    def __init__(self, eqn: Eqn) -> None:
+        self._eqn = eqn
+
+    def __enter__(self) -> None:
+        self._scope = staging.scope.swap_local(staging.scope.value + self._eqn.scope)
+        self._origin = staging.origin.swap_local(self._eqn.source)
+
+    def __exit__(self, *_: object) -> None:
+        staging.scope.set_local(self._scope)
+        staging.origin.set_local(self._origin)
 
 
 def eval_closed_jaxpr(closed: ClosedJaxpr, *args: Any) -> list[Any]:

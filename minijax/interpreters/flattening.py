@@ -84,14 +84,15 @@ def debug_info(
     def arg_names() -> tuple[str, ...]:
         chosen = names
         if names is not None and positions is not None:
-            chosen = tuple(_name_at(names, i) for i in positions)
+            chosen = tuple(argument_name(names, i) for i in positions)
         return tuple(tree.argument_paths(in_tree, chosen))
 
     name = function_name(function)
     return DebugInfo(traced_for, source_of(function), arg_names, None, name)
 
 
-def _name_at(names: Sequence[str], position: int) -> str:
+def argument_name(names: Sequence[str], position: int) -> str:
+    """The name of a positional argument: `x`, or `args[2]` where parameters do not name it."""
     if names and names[-1].startswith("*") and position >= len(names) - 1:
         return f"{names[-1][1:]}[{position - len(names) + 1}]"
     return names[position] if position < len(names) else f"args[{position}]"

@@ -277,6 +277,8 @@ class LoweringContext:
     def constant(self, value: Any, dtype: Any = None) -> Any:
         """A constant of the elements of `value`; scalars are made once per block."""
         array = np.asarray(value, dtype)
+        if array.dtype == dtypes.float0:
+            array = np.zeros(array.shape, np.bool_)
         if array.ndim:
             return self.op(
                 "stablehlo.constant",

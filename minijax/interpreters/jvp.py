@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.core import refs
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import evaluation, staging
+from minijax.interpreters import discharge, evaluation, staging
+from minijax.interpreters.confinement import confine
 from minijax.interpreters.structural import instantiate
 from minijax.interpreters.tangents import Zero
 
@@ -71,11 +73,17 @@ class JVPTrace(Trace):
         parent = self.parent
         current.set_local(parent)
         try:
+            if primitive.holds_functions:
+                params = confine(params, self)
             for x in args:
                 if type(x) is JVPTracer and x.trace is self:
                     break
             else:
-                return parent.process(primitive, args, params)
+                if not primitive.makes_references:
+                    return parent.process(primitive, args, params)
+            if primitive.with_references is not None and any(map(refs.is_reference, args)):
+                current.set_local(self)
+                return primitive.with_references(args, params)  # type: ignore[no-any-return]
             primals, tangents = zip(*map(self.split, args), strict=True)
             if primitive.multiple_results:
                 outs, out_dots = primitive.jvp(primals, tangents, **params)
@@ -136,6 +144,7 @@ def jvp_jaxpr(
 def _jvp_jaxpr(
     closed: ClosedJaxpr, nonzero: Sequence[bool], instantiate_outs: Sequence[bool]
 ) -> tuple[ClosedJaxpr, list[bool]]:
+    closed = discharge.without_references(closed)
     in_avals = closed.in_avals
     tangent_avals = [a.tangent_aval() for a, nz in zip(in_avals, nonzero, strict=True) if nz]
     out_nonzero: list[bool] = []

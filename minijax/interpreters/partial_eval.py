@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from minijax.core import refs
 from minijax.core.aval import aval_of
+from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from minijax.core.trace import Trace, current
-from minijax.interpreters import evaluation, jvp, passes, staging
+from minijax.interpreters import discharge, evaluation, jvp, passes, staging
 from minijax.interpreters.staging import StagingTrace, StagingTracer
 from minijax.interpreters.tangents import Zero
 
@@ -56,7 +58,11 @@ class PartialTrace(Trace):
             if type(x) is StagingTracer and x.trace is unknown:
                 break
         else:
-            return self.process_known(primitive, args, params)
+            # The tangent of a reference is unknown even if it begins as a known zero.
+            if not (primitive.makes_references and params["is_tangent"]):
+                return self.process_known(primitive, args, params)
+        if primitive.with_references is not None and any(map(refs.is_reference, args)):
+            return primitive.with_references(args, params)  # type: ignore[no-any-return]
         if primitive.partial_eval is not None:
             outs: Sequence[Any] = primitive.partial_eval(self, args, params)
             return outs
@@ -86,6 +92,8 @@ def linearize_flat(
     tangents: list[Any] = []
     for x, nz in zip(primals, nonzero, strict=True):
         aval = aval_of(x).tangent_aval()
+        if nz and type(aval) is refs.AbstractRef:
+            raise _not_differentiable(debug_info.func_name, aval)
         tangents.append(staged.new_arg(aval) if nz else Zero(aval))
     try:
         outs, out_dots = jvp.jvp_flat(
@@ -96,8 +104,20 @@ def linearize_flat(
     finally:
         current.set_local(before)
         staged.finished = parent.finished = True
+    jaxpr, residuals = discharge.without_references_open(jaxpr, residuals)
     avals = [t.aval if type(t) is Zero else aval_of(t) for t in out_dots]
     return Linearized(outs, jaxpr, residuals, out_nonzero, avals)
+
+
+def _not_differentiable(name: str, aval: refs.AbstractRef) -> ValueError:
+    return ValueError(
+        message(
+            name,
+            "reverse mode cannot differentiate with respect to a reference.",
+            got=str(aval),
+            fix="pass its value, ref[...], and make the reference inside: new_ref(x)",
+        )
+    )
 
 
 class PartialJaxpr(NamedTuple):
@@ -161,6 +181,8 @@ def _partial_eval_jaxpr(
         forced = force or [False] * len(outs)
         out_unknown[:] = [trace.is_unknown(x) or f for x, f in zip(outs, forced, strict=True)]
         jaxpr, residuals = staged.finish([x for x, u in zip(outs, out_unknown, strict=True) if u])
+        # The constants are tracers of the known part, whose trace ends before this one.
+        staged.constants.clear()
         result.append(jaxpr)
         return [x for x, u in zip(outs, out_unknown, strict=True) if not u] + residuals
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minijax.core import config
+from minijax.core import config, refs
 from minijax.core.check import check_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 
@@ -48,6 +48,9 @@ def dead_code_elimination(
             slim = eqn.primitive.dead_code(eqn, [v in live for v in bound])
             if slim is None:
                 continue
+        if slim is not eqn:
+            kept_effects = {e for e in eqn.effects if isinstance(e, refs.ReferenceEffect)}
+            slim.effects = refs.effects_outside(slim.effects, ()) | kept_effects
         eqns.append(slim)
         for v in slim.invars:
             if type(v) is Var:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import config, source
+from minijax.core import config, refs, source
 from minijax.core.aval import aval_of
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import (
@@ -28,9 +28,14 @@ from minijax.core.jaxpr import (
     Var,
 )
 from minijax.core.trace import Trace, Tracer, check_alive, current
+from minijax.interpreters import flattening
 
 scope: Any = _jax.config.Config("minijax_scope", ())
 """Names given by `named_scope`, outermost first; they end up in the names of lowered ops."""
+
+origin: Any = _jax.config.Config("minijax_origin", None)
+"""Where the equation comes from that is being evaluated or transformed, so that those made in its
+place come from there too; None while Python functions run, whose lines are their own."""
 
 _capture = source.capture
 _SCALARS = (int, float, bool, complex, np.generic)
@@ -51,7 +56,7 @@ class StagingTracer(Tracer):
 class StagingTrace(Trace):
     """Collects equations."""
 
-    __slots__ = ("constants", "debug_info", "effects", "eqns", "invars")
+    __slots__ = ("constants", "debug_info", "effects", "eqns", "has_references", "invars")
 
     def __init__(self, function_name: str = "", debug_info: DebugInfo = NO_DEBUG_INFO) -> None:
         super().__init__(function_name)
@@ -59,6 +64,7 @@ class StagingTrace(Trace):
         self.invars: list[Var] = []
         self.eqns: list[Eqn] = []
         self.effects = NO_EFFECTS
+        self.has_references = False
         # Keyed by identity; the value is kept, so that the identity stays taken.
         self.constants: dict[int, tuple[Var, Any]] = {}
 
@@ -101,13 +107,17 @@ class StagingTrace(Trace):
                 invars.append(atom)
                 avals.append(atom.aval)
         if primitive.stage is not None:
-            staged: Sequence[Any] = primitive.stage(self, args, params)
-            return staged
+            staged: Sequence[Any] | None = primitive.stage(self, args, params)
+            if staged is not None:
+                return staged
         out = primitive.abstract_eval(*avals, **params)
         effects = NO_EFFECTS
         if primitive.has_effects:
             effects = primitive.effects(*avals, **params)
-            self.effects |= effects
+            if effects:
+                effects = refs.effects_on(effects, invars)
+                self.effects |= effects
+            self.has_references |= primitive.makes_references
         if primitive.multiple_results:
             outvars = list(map(Var, out))
             tracers = list(map(self.tracer, outvars))
@@ -120,7 +130,8 @@ class StagingTrace(Trace):
             tracer.var = var
             outvars = [var]
             tracers = [tracer]
-        self.eqns.append(Eqn(invars, outvars, primitive, params, effects, _capture(), scope.value))
+        where = origin.value or _capture()
+        self.eqns.append(Eqn(invars, outvars, primitive, params, effects, where, scope.value))
         return tracers
 
     def finish(
@@ -132,6 +143,10 @@ class StagingTrace(Trace):
         consts = [value for _, value in self.constants.values()]
         jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, self.effects, debug_info)
         return jaxpr, consts
+
+    def parameters(self) -> list[Var]:
+        """The variables that no equation binds: arguments, and constants so far."""
+        return self.invars + [var for var, _ in self.constants.values()]
 
     def origin_of(self, var: Var) -> str:
         """Where a variable of this trace comes from, in words."""
@@ -159,10 +174,16 @@ def stage(
     """
     trace = StagingTrace(debug_info.func_name, debug_info)
     previous = current.swap_local(trace)
+    outer = origin.swap_local(None)
     try:
         outs = function(*[trace.new_arg(aval) for aval in avals])
+        parameters = trace.parameters()
+        if trace.has_references or any(type(v.aval) is refs.AbstractRef for v in parameters):
+            refs.check_uses(trace.eqns, parameters)
+        _refuse_to_return_references(trace, outs, function)
         jaxpr, consts = trace.finish(outs, debug_info)
     finally:
+        origin.set_local(outer)
         current.set_local(previous)
         trace.finished = True
     if config.check_tracer_leaks.value:
@@ -171,6 +192,24 @@ def stage(
         del trace
         check_not_held(holder, debug_info.func_name)
     return jaxpr, consts
+
+
+def _refuse_to_return_references(trace: StagingTrace, outs: Sequence[Any], function: Any) -> None:
+    for i, x in enumerate(outs):
+        if not refs.is_reference(x):
+            continue
+        path = f"result {i}"
+        if isinstance(function, flattening.FlatFunction):
+            path = flattening.result_paths(function.out_tree)[i]
+        own = type(x) is StagingTracer and x.trace is trace
+        raise ValueError(
+            message(
+                trace.function_name,
+                "a reference cannot be returned from a traced function.",
+                got=f"{path}: {x.aval}, {x.origin() if own else 'which the function closes over'}",
+                fix="return its value: ref[...], or freeze(ref) for a reference made inside",
+            )
+        )
 
 
 def stage_closed(

@@ -27,6 +27,7 @@ class AddAny(Primitive):
     """
 
     name = "add_any"
+    fault_flow = "elementwise"
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self.bind(*primals), add_tangents(*tangents)
@@ -53,6 +54,7 @@ class BroadcastInDim(Primitive):
     """
 
     name = "broadcast_in_dim"
+    fault_flow = "moves"
     hidden_params = frozenset({"shape", "sharding"})
     hidden_when_empty = frozenset({"broadcast_dimensions"})
     jvp = jvp_of_unary_linear
@@ -136,6 +138,7 @@ class Transpose(Primitive):
     """
 
     name = "transpose"
+    fault_flow = "moves"
     jvp = jvp_of_unary_linear
 
     def abstract_eval(self, x: ShapedArray, *, permutation: Shape) -> ShapedArray:

@@ -20,6 +20,7 @@ class OptimizationBarrier(Primitive):
     """
 
     name = "optimization_barrier"
+    fault_flow = "copies"
     multiple_results = True
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:

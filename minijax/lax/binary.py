@@ -5,7 +5,7 @@ Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.interpreters import lowering
+from minijax.interpreters.checking import DIVISION, Fault
 from minijax.lax.convert import convert_element_type
 from minijax.lax.families import (
     ANY,
@@ -25,6 +26,7 @@ from minijax.lax.families import (
     REAL,
     Binary,
     bool_dtype,
+    broadcast_to,
     mul_p,
     neg_p,
     operands,
@@ -97,9 +99,19 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return mul_p.bind(x, y)
 
 
+def _division_by_zero(args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
+    divisor = args[1]
+    if isinstance(divisor, (int, float, complex, np.generic)) and divisor:
+        return []
+    zero = np.zeros((), aval_of(divisor).dtype)[()]
+    bad = broadcast_to(eq_p.bind(divisor, zero), outs[0])
+    return [Fault(DIVISION, bad, "divides by zero")]
+
+
 div_p = Binary(
     "div",
     "stablehlo.divide",
+    faults=_division_by_zero,
     accepts=NUMERIC,
     derivatives=(
         lambda g, x, y, out: div(g, y),
@@ -124,6 +136,7 @@ def div(x: Any, y: Any) -> Any:
 rem_p = Binary(
     "rem",
     "stablehlo.remainder",
+    faults=_division_by_zero,
     accepts=REAL,
     # x = n y + out, so that d out/dy = -n.
     derivatives=(

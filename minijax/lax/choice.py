@@ -36,6 +36,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    fault_flow = "selects"
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,6 +175,7 @@ class Clamp(Primitive):
     """
 
     name = "clamp"
+    fault_flow = "elementwise"
 
     def __init__(self) -> None:
         super().__init__()

@@ -27,6 +27,7 @@ class ConvertElementType(Primitive):
     """
 
     name = "convert_element_type"
+    fault_flow = "elementwise"
     hidden_params = frozenset({"sharding"})
 
     def abstract_eval(
@@ -136,6 +137,7 @@ class BitcastConvertType(Primitive):
     """
 
     name = "bitcast_convert_type"
+    fault_flow = "copies"
     jvp = jvp_of_constant
 
     def abstract_eval(self, x: ShapedArray, *, new_dtype: Any) -> ShapedArray:
@@ -211,6 +213,7 @@ class ReducePrecision(Primitive):
     """
 
     name = "reduce_precision"
+    fault_flow = "elementwise"
     jvp = jvp_of_unary_linear
 
     def abstract_eval(

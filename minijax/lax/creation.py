@@ -89,6 +89,7 @@ class Empty(Primitive):
     """
 
     name = "empty"
+    fault_flow = "copies"
     without = frozenset({"jvp", "transpose", "batch"})
 
     def abstract_eval(self, *, shape: Shape, dtype: Any, out_sharding: Any) -> ShapedArray:

@@ -85,6 +85,7 @@ class Unary(Primitive):
 
     FLAT = "flat"
     LINEAR = "linear"
+    fault_flow = "elementwise"
 
     def __init__(
         self,
@@ -104,6 +105,8 @@ class Unary(Primitive):
         self.derivative = derivative
         self.transposed = transposed
         self.result = result
+        if result is bool_dtype:
+            self.fault_flow = "inspects"
         self._results: dict[ShapedArray, ShapedArray] = {}
 
     def abstract_eval(self, x: ShapedArray, *, accuracy: Accuracy = None) -> ShapedArray:
@@ -162,7 +165,10 @@ class Binary(Primitive):
         result: the dtype of the result.
         attributes: `ctx -> attributes` of the operation.
         public_name: the function of `lax`, where that is called otherwise.
+        faults: what may go wrong, see `Primitive`.
     """
+
+    fault_flow = "elementwise"
 
     def __init__(
         self,
@@ -175,6 +181,7 @@ class Binary(Primitive):
         result: ResultDType = same_dtype,
         attributes: Callable[[Any], dict[str, Any]] | None = None,
         public_name: str = "",
+        faults: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__(name)
         self.public_name = public_name or name
@@ -184,6 +191,7 @@ class Binary(Primitive):
         self.transposes = transposes
         self.result = result
         self.attributes = attributes
+        self.faults = faults
         self._results: dict[tuple[ShapedArray, ShapedArray], ShapedArray] = {}
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:

@@ -17,6 +17,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.interpreters import staging
+from minijax.interpreters.checking import INDEX, Fault, check, is_checking
 from minijax.interpreters.structural import (
     add_tangents,
     full,
@@ -26,7 +27,7 @@ from minijax.interpreters.structural import (
     zeros,
 )
 from minijax.interpreters.tangents import Zero, is_linear
-from minijax.lax import arguments, binary, choice, convert, creation, shape, unary
+from minijax.lax import arguments, binary, bounds, choice, convert, creation, shape, unary
 from minijax.lax.gather_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -47,6 +48,7 @@ class Gather(Primitive):
     """
 
     name = "gather"
+    fault_flow = "copies"
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,6 +105,22 @@ class Gather(Primitive):
         limits = [operand.shape[d] - slice_sizes[d] for d in n.start_index_map]
         inside = _indices_inside(ctx, indices, starts, limits)
         return _fill_outside(ctx, out, inside, n.offset_dims, fill_value)
+
+    def faults(
+        self,
+        args: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        slice_sizes: Shape,
+        mode: GatherScatterMode,
+        **_: Any,
+    ) -> list[Fault]:
+        if mode is not GatherScatterMode.PROMISE_IN_BOUNDS:
+            return []
+        x, indices = args
+        dims = dimension_numbers.start_index_map
+        return bounds.windows_outside(x, indices, dims, slice_sizes)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -405,6 +423,22 @@ class Scatter(Primitive):
             regions=[region],
         )[0]
 
+    def faults(
+        self,
+        args: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        mode: GatherScatterMode,
+        **_: Any,
+    ) -> list[Fault]:
+        if mode is not GatherScatterMode.PROMISE_IN_BOUNDS:
+            return []
+        x, indices, updates = args
+        n = dimension_numbers
+        sizes = window_sizes(aval_of(x), aval_of(updates), n)
+        return bounds.windows_outside(x, indices, n.scatter_dims_to_operand_dims, sizes)
+
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
@@ -626,11 +660,17 @@ def _public(primitive: Scatter, verb: str, derivative: str) -> Callable[..., Any
         unique_indices: bool = False,
         mode: Any = None,
     ) -> Any:
+        numbers = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
+        if mode is None and is_checking(INDEX):
+            sizes = window_sizes(aval_of(operand), aval_of(updates), numbers)
+            dims = numbers.scatter_dims_to_operand_dims
+            for fault in bounds.windows_outside(operand, scatter_indices, dims, sizes):
+                check(fault._replace(name=primitive.name))
         return primitive.bind(
             operand,
             scatter_indices,
             updates,
-            dimension_numbers=ScatterDimensionNumbers(*map(tuple, dimension_numbers)),
+            dimension_numbers=numbers,
             indices_are_sorted=bool(indices_are_sorted),
             unique_indices=bool(unique_indices),
             mode=GatherScatterMode.from_any(mode),

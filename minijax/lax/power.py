@@ -12,6 +12,7 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.interpreters.checking import DIVISION, Fault
 from minijax.interpreters.structural import add_tangents, full
 from minijax.interpreters.tangents import Zero
 from minijax.lax.accuracy import Accuracy
@@ -107,6 +108,7 @@ class IntegerPow(Primitive):
     """
 
     name = "integer_pow"
+    fault_flow = "elementwise"
 
     def abstract_eval(self, x: ShapedArray, *, y: int) -> ShapedArray:
         check_dtype("integer_pow", "x", x, NUMERIC)
@@ -135,6 +137,11 @@ class IntegerPow(Primitive):
         if power is None:
             return one
         return ctx.op("stablehlo.divide", [one, power]) if y < 0 else power
+
+    def faults(self, args: Sequence[Any], outs: Sequence[Any], *, y: int) -> list[Fault]:
+        if y >= 0:
+            return []
+        return [Fault(DIVISION, eq(args[0], 0), "divides by zero")]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, y: int) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
@@ -185,6 +192,7 @@ class Pow(Primitive):
     """
 
     name = "pow"
+    fault_flow = "elementwise"
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         check_dtype("pow", "x", x, INEXACT)

@@ -168,6 +168,7 @@ class Reshape(Primitive):
     """
 
     name = "reshape"
+    fault_flow = "moves"
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
@@ -294,6 +295,7 @@ class Squeeze(Primitive):
     """
 
     name = "squeeze"
+    fault_flow = "moves"
     jvp = jvp_of_unary_linear
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
@@ -348,6 +350,7 @@ class Concatenate(Primitive):
     """
 
     name = "concatenate"
+    fault_flow = "copies"
     jvp = jvp_of_linear
 
     def abstract_eval(self, *operands: ShapedArray, dimension: int) -> ShapedArray:
@@ -437,6 +440,7 @@ class Split(Primitive):
     """
 
     name = "split"
+    fault_flow = "copies"
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray]:
@@ -516,6 +520,7 @@ class Pad(Primitive):
     """
 
     name = "pad"
+    fault_flow = "copies"
     jvp = jvp_of_linear
 
     def abstract_eval(
@@ -653,6 +658,7 @@ class Rev(Primitive):
     """
 
     name = "rev"
+    fault_flow = "moves"
     jvp = jvp_of_unary_linear
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
@@ -705,6 +711,7 @@ class Tile(Primitive):
     """
 
     name = "tile"
+    fault_flow = "moves"
     jvp = jvp_of_unary_linear
 
     def abstract_eval(self, x: ShapedArray, *, reps: Shape) -> ShapedArray:
@@ -760,6 +767,7 @@ class Copy(Primitive):
     """
 
     name = "copy"
+    fault_flow = "moves"
     jvp = jvp_of_unary_linear
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:

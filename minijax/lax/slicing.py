@@ -15,6 +15,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.interpreters.checking import Fault
 from minijax.interpreters.structural import (
     broadcast_in_dim,
     instantiate,
@@ -23,7 +24,7 @@ from minijax.interpreters.structural import (
     zeros,
 )
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
-from minijax.lax import arguments, binary, choice, convert, gather_scatter, shape
+from minijax.lax import arguments, binary, bounds, choice, convert, gather_scatter, shape
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 
 _INT64 = np.dtype(np.int64)
@@ -36,6 +37,7 @@ class Slice(Primitive):
     """
 
     name = "slice"
+    fault_flow = "moves"
     jvp = jvp_of_unary_linear
 
     def __init__(self) -> None:
@@ -170,6 +172,7 @@ class DynamicSlice(Primitive):
     """
 
     name = "dynamic_slice"
+    fault_flow = "copies"
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,6 +197,11 @@ class DynamicSlice(Primitive):
             [x, *starts],
             {"slice_sizes": ctx.i64_array(slice_sizes)},
         )
+
+    def faults(
+        self, args: Sequence[Any], outs: Sequence[Any], *, slice_sizes: Shape
+    ) -> list[Fault]:
+        return _starts_outside(args[0], args[1:], slice_sizes)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, slice_sizes: Shape
@@ -236,6 +244,19 @@ class DynamicSlice(Primitive):
             mode="clip",
         )
         return out, 0
+
+
+def _starts_outside(x: Any, starts: Sequence[Any], sizes: Shape) -> list[Fault]:
+    """The faults of slices whose starts are clamped: the user's slice was another one."""
+    faults: list[Fault] = []
+    for axis, (start, n, m) in enumerate(zip(starts, aval_of(x).shape, sizes, strict=True)):
+        text = (
+            f"a slice of {m} from {{0}} is out of bounds for axis {axis} with size {n}"
+            if m > 1
+            else f"index {{0}} is out of bounds for axis {axis} with size {n}"
+        )
+        faults += bounds.outside(start, 0, n - m, text)
+    return faults
 
 
 def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
@@ -290,6 +311,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
+    fault_flow = "copies"
 
     def __init__(self) -> None:
         super().__init__()
@@ -308,6 +330,9 @@ class DynamicUpdateSlice(Primitive):
         if not starts:
             return update
         return ctx.op("stablehlo.dynamic_update_slice", [x, update, *starts])
+
+    def faults(self, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
+        return _starts_outside(args[0], args[2:], aval_of(args[1]).shape)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self.bind(*primals)

@@ -56,6 +56,7 @@ class Sort(Primitive):
     """
 
     name = "sort"
+    fault_flow = "copies"
     without = frozenset({"transpose"})
     multiple_results = True
 
@@ -284,6 +285,7 @@ class TopK(Primitive):
     """
 
     name = "top_k"
+    fault_flow = "copies"
     without = frozenset({"transpose"})
     multiple_results = True
 
@@ -372,6 +374,7 @@ class ApproxTopK(Primitive):
     """
 
     name = "approx_top_k"
+    fault_flow = "copies"
     without = frozenset({"transpose"})
     multiple_results = True
 

@@ -21,6 +21,7 @@ class Stack(Primitive):
     """
 
     name = "stack"
+    fault_flow = "copies"
     jvp = jvp_of_linear
 
     def abstract_eval(self, *operands: ShapedArray, axis: int) -> ShapedArray:
@@ -83,6 +84,7 @@ class Unstack(Primitive):
     """
 
     name = "unstack"
+    fault_flow = "copies"
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray, *, axis: int) -> list[ShapedArray]:

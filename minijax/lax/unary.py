@@ -98,6 +98,7 @@ class Abs(Primitive):
     """
 
     name = "abs"
+    fault_flow = "elementwise"
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         check_dtype("abs", "x", x, (np.signedinteger, *INEXACT))
@@ -178,6 +179,7 @@ class Round(Primitive):
     """
 
     name = "round"
+    fault_flow = "elementwise"
     jvp = jvp_of_constant
 
     def abstract_eval(self, x: ShapedArray, *, rounding_method: RoundingMethod) -> ShapedArray:
@@ -449,6 +451,7 @@ class Conj(Primitive):
     """
 
     name = "conj"
+    fault_flow = "elementwise"
 
     def abstract_eval(self, x: ShapedArray, *, input_dtype: Any) -> ShapedArray:
         check_dtype("conj", "x", x, (np.float32, np.float64, *COMPLEX))
@@ -499,6 +502,7 @@ class StopGradient(Primitive):
     """
 
     name = "stop_gradient"
+    fault_flow = "elementwise"
     jvp = jvp_of_constant
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:

@@ -48,6 +48,7 @@ class SelectAndGatherAdd(Primitive):
     """
 
     name = "select_and_gather_add"
+    fault_flow = "copies"
 
     def abstract_eval(
         self, tangents: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **params: Any
@@ -217,6 +218,7 @@ class SelectAndScatter(Primitive):
     """
 
     name = "select_and_scatter"
+    fault_flow = "copies"
     without = frozenset({"jvp", "transpose"})
 
     def abstract_eval(

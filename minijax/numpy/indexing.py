@@ -17,18 +17,23 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, has_aval
 from minijax.core.errors import NonConcreteBooleanIndexError, message
+from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
 from minijax.interpreters.batching import BatchTrace
+from minijax.interpreters.checking import INDEX, is_checking
+from minijax.interpreters.confinement import ConfiningTrace
 from minijax.interpreters.jvp import JVPTrace
 from minijax.interpreters.partial_eval import PartialTrace
 from minijax.lax import (
     binary,
+    bounds,
     choice,
     convert,
     creation,
     gather_numbers,
     gather_scatter,
+    references,
     shape,
     slicing,
 )
@@ -113,7 +118,7 @@ def is_eager() -> bool:
     """Whether operations are computed at once, be it under differentiation or batching."""
     trace = current.value
     while trace is not eager.EAGER:
-        if isinstance(trace, (JVPTrace, BatchTrace)):
+        if isinstance(trace, (JVPTrace, BatchTrace, ConfiningTrace)):
             trace = trace.parent
         elif isinstance(trace, PartialTrace):
             trace = trace.known
@@ -140,8 +145,24 @@ def getitem(x: Any, index: Any) -> Any:
             return _row_program(x, min(max(position, 0), size - 1))
         x, template, operands = parse(x, index, dynamic=True)
         return _item_program(x, *operands, template=template)
+    if type(aval_of(x)) is AbstractRef:
+        return references.get(x, index)
     x, template, operands = parse(x, index, dynamic=is_eager())
+    is_gather = any(aval_of(v).ndim for v in operands)
+    assert_in_bounds("gather" if is_gather else "dynamic_slice", x, template, operands)
     return read(x, *operands, template=template)
+
+
+def assert_in_bounds(
+    name: str, x: Any, template: Template, operands: Sequence[Any], *, wrap: bool = True
+) -> None:
+    """Asserts that the positions of a parsed index are in bounds, where somebody looks for it."""
+    if not is_checking(INDEX):
+        return
+    own = [pair for pair in with_operands(template, operands) if type(pair[0]) is not New]
+    for axis, ((entry, operand), size) in enumerate(zip(own, aval_of(x).shape, strict=True)):
+        if type(entry) is Picked:
+            bounds.assert_in_bounds(name, operand, size, axis, wrap=wrap)
 
 
 def read(x: Any, *operands: Any, template: Template) -> Any:

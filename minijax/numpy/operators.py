@@ -14,8 +14,9 @@ import numpy as np
 
 from minijax.core import dtypes, hooks
 from minijax.core.errors import message
+from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.lax import convert
+from minijax.lax import convert, references
 from minijax.numpy import (
     arithmetic,
     contraction,
@@ -108,7 +109,10 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
     return elementary.round(self, ndigits)
 
 
-def _set_item(self: Any, index: Any, value: Any) -> NoReturn:
+def _set_item(self: Any, index: Any, value: Any) -> None:
+    if type(self.aval) is AbstractRef:
+        references.set(self, index, value)
+        return
     raise TypeError(
         message(
             "indexing",

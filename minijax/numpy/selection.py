@@ -17,6 +17,7 @@ from minijax.core.trace import Tracer
 from minijax.lax import (
     arguments,
     binary,
+    bounds,
     choice,
     convert,
     creation,
@@ -137,7 +138,8 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     # The k-th true element goes to place k; all others are dropped behind the end.
     rank = cumulative.cumsum(convert.convert_element_type(mask, dtype))
     target = choice.select_n(mask, np.full(total, size, dtype), rank - 1)
-    found = creation.full((size,), total, dtype).at[target].set(creation.iota(dtype, total))
+    blank = creation.full((size,), total, dtype)
+    found = blank.at[target].set(creation.iota(dtype, total), mode="drop")
     outs = []
     for d, fill in enumerate(fills):
         stride = math.prod(dims[d + 1 :])
@@ -304,6 +306,8 @@ def _take(
         raise NotImplementedError(
             message("numpy.take", "mode 'raise' is not possible in compiled code.")
         )
+    if mode is None:
+        bounds.assert_in_bounds("gather", indices, size, axis)
     if mode == "wrap":
         indices = arithmetic.remainder(indices, max(size, 1))
     return a.at[(*(slice(None),) * axis, indices)].get(
@@ -379,6 +383,8 @@ def _take_along_axis(
     indices = convert.convert_element_type(
         indices, np.int64 if indices.dtype.itemsize == 8 else np.int32
     )
+    if mode is None:
+        bounds.assert_in_bounds("gather", indices, size, axis, wrap=wrap)
     if wrap:
         indices = where(indices < 0, indices + size, indices)
     return _gathered_along(arr, indices, axis, mode, fill_value)

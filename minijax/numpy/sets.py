@@ -135,9 +135,9 @@ def _collected(
     """Values, first positions, inverse and counts, all of `size` but the inverse."""
     rows = shaping.moveaxis(rows, axis, 0)
     count, dtype = aval_of(number).size, aval_of(number).dtype
-    counts = creation.full((size,), 0, dtype).at[number].add(1)
+    counts = creation.full((size,), 0, dtype).at[number].add(1, mode="drop")
     inverse = creation.full((count,), 0, dtype).at[order].set(number, unique_indices=True)
-    first = creation.full((size,), count, dtype).at[number].min(order)
+    first = creation.full((size,), count, dtype).at[number].min(order, mode="drop")
     # What is missing repeats the first entry, unless a value is given.
     is_missing = counts == 0
     first = where(is_missing, first[:1], first) if size and count else first

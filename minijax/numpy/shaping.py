@@ -544,7 +544,7 @@ def _repeated_to(a: Any, repeats: Any, axis: int, total: int) -> Any:
     size = aval_of(a).shape[axis]
     each = convert.convert_element_type(ravel(repeats), _INT32)
     ends = cumulative.cumsum(broadcast_array(each, (size,)))
-    passed = full((total,), 0, _INT32).at[ends].add(1)
+    passed = full((total,), 0, _INT32).at[ends].add(1, mode="drop")
     positions = cumulative.cumsum(passed)
     return slicing_take(a, binary.min(positions, np.int32(size - 1)), axis)
 

@@ -217,6 +217,9 @@ def _update(x: Any, index: Any, values: Any, kind: str, options: Options) -> Any
         return run(x, index, values, kind=kind)
     aval = aval_of(x)
     x, template, operands = indexing.parse(x, index, dynamic=indexing.is_eager())
+    if options.mode is None:
+        wrap = options.wrap_negative_indices
+        indexing.assert_in_bounds(_SCATTER[kind].__name__, x, template, operands, wrap=wrap)
     run = _update_program if current.value is eager.EAGER else _updated
     out = run(x, values, *operands, template=template, kind=kind, options=options)
     return out if aval_of(out).shape == aval.shape else shape.reshape(out, aval.shape)

@@ -110,6 +110,10 @@ class RandomWrap(Primitive):
     def lower(self, ctx: Any, data: Any, *, impl: Implementation) -> Any:
         return data
 
+    def follow_keys(self, flow: Any, keys: Sequence[Any], *, impl: Implementation) -> list[Any]:
+        # A pair of integers has the number of its first.
+        return [None if keys[0] is None else keys[0][..., 0]]
+
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Implementation
     ) -> tuple[Any, int]:
@@ -132,6 +136,29 @@ class RandomUnwrap(Primitive):
     def lower(self, ctx: Any, keys: Any) -> Any:
         return keys
 
+    def follow_keys(self, flow: Any, keys: Sequence[Any]) -> list[Any]:
+        return [None if keys[0] is None else np.stack([keys[0], keys[0]], -1)]
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
+        return self.bind(args[0]), dims[0]
+
+
+class RandomClone(Primitive):
+    """The same keys, which may be used once more.  Shapes: key[s] -> key[s]."""
+
+    name = "random_clone"
+    knows_extended = True
+    jvp = jvp_of_constant
+
+    def impl(self, keys: Any) -> Any:
+        return ExtendedArray(keys.buffer, keys.dtype)
+
+    def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
+        return keys
+
+    def lower(self, ctx: Any, keys: Any) -> Any:
+        return keys
+
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
         return self.bind(args[0]), dims[0]
 
@@ -141,6 +168,7 @@ class RandomSplit(Primitive):
 
     name = "random_split"
     knows_extended = True
+    consumes_keys = (0,)
     jvp = jvp_of_constant
 
     def abstract_eval(self, keys: ShapedArray, *, shape: Shape) -> ShapedArray:
@@ -190,6 +218,7 @@ class RandomBits(Primitive):
 
     name = "random_bits"
     knows_extended = True
+    consumes_keys = (0,)
     jvp = jvp_of_constant
 
     def abstract_eval(self, keys: ShapedArray, *, bit_width: int, shape: Shape) -> ShapedArray:
@@ -214,6 +243,7 @@ class RandomBits(Primitive):
 random_seed_p = RandomSeed()
 random_wrap_p = RandomWrap()
 random_unwrap_p = RandomUnwrap()
+random_clone_p = RandomClone()
 random_split_p = RandomSplit()
 random_fold_in_p = RandomFoldIn()
 random_bits_p = RandomBits()
@@ -495,5 +525,5 @@ def clone(key: Any) -> Any:
 
     Source: mirrors jax.random.clone (0.10).
     """
-    as_keys("random.clone", key, single=False)
-    return key if isinstance(key, Tracer) else shape.copy(key)
+    keys, old = as_keys("random.clone", key, single=False)
+    return _in_style(random_clone_p.bind(keys), old)

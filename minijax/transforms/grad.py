@@ -19,6 +19,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import DebugInfo, Jaxpr
 from minijax.core.trace import Tracer
 from minijax.interpreters import (
+    discharge,
     eager,
     evaluation,
     flattening,
@@ -542,7 +543,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
                         expected=str(aval),
                     )
                 )
-        outs = transpose.backward_pass(jaxpr, consts, cts)
+        linear, residuals = discharge.without_references_open(jaxpr, consts)
+        outs = transpose.backward_pass(linear, residuals, cts)
         args, _ = tree.unflatten(flat.in_tree, list(map(instantiate, outs)))
         return tuple(args)
 

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import config, statistics, tree
+from minijax.core import config, history, refs, source, statistics, tree
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer, current
@@ -68,9 +68,15 @@ class JitFunction:
     """
 
     def __init__(
-        self, function: Callable[..., Any], settings: Settings, *, transparent: bool = False
+        self,
+        function: Callable[..., Any],
+        settings: Settings,
+        *,
+        transparent: bool = False,
+        made_at: source.Frame | None = None,
     ) -> None:
         self.function = function
+        self.made_at = made_at
         self.transparent = transparent
         self.settings = settings
         self.name = flattening.function_name(function)
@@ -83,16 +89,13 @@ class JitFunction:
             return self.function(*args, **kwargs), None, True
         leaves, staged = self.infer(args, kwargs)
         values = staged.outer + leaves
-        if trace is eager.EAGER and not staged.outer:
+        if trace is eager.EAGER and not staged.outer and not refs.any_cell(leaves):
             eager.check_no_tracers(values)
             executable = program.executable_for(
                 staged.closed, values, staged.options, staged.device
             )
             result = tree.unflatten(staged.out_tree, executable(values))
-            data = None
-            if not staged.closed.effects:
-                data = eager.fast_path(executable, len(values), result, leaves)
-            return result, data, False
+            return result, eager.fast_path(executable, len(values), result, leaves), False
         if staged.inline:
             outs: Sequence[Any] = evaluation.eval_closed_jaxpr(staged.closed, *values)
         else:
@@ -119,25 +122,48 @@ class JitFunction:
         if settings.static_argnums or settings.static_argnames:
             statics, positions, dyn_args, dyn_kwargs = self._split_static(args, kwargs)
         leaves, in_tree = tree.flatten((dyn_args, dyn_kwargs))
-        avals = flattening.avals_of(
-            leaves,
-            lambda: self.debug_info(in_tree, positions).arg_names or (),
-            self.name,
-        )
+
+        def names() -> Sequence[str]:
+            return self.debug_info(in_tree, positions).arg_names or ()
+
+        avals = flattening.avals_of(leaves, names, self.name)
         key = (in_tree, avals, statics, settings, config.trace_context())
-        found = self.staged.get(key)
-        if found is not None and not (found.outer and _any_finished(found.outer)):
+        staged = self.staged.get(key)
+        if staged is not None and not (staged.outer and _any_finished(staged.outer)):
             statistics.tracing.hits += 1
-            return leaves, found
+        else:
+            staged = self._stage_new(key, leaves, positions, len(dyn_args))
+        if any(type(aval) is refs.AbstractRef for aval in avals):
+            refs.check_distinct(self.name, leaves, names, staged.outer)
+        return leaves, staged
+
+    def _stage_new(
+        self, key: Any, leaves: Sequence[Any], positions: Sequence[int] | None, num_args: int
+    ) -> Staged:
+        """Stages the function for a signature that is not known yet."""
+        in_tree, avals, statics, *_ = key
         statistics.tracing.misses += 1
-        staged = self._stage(in_tree, avals, statics, positions, len(dyn_args))
+        function = self.record
+        record = function and history.begin_trace(function, key, leaves, positions)
+        staged = self._stage(in_tree, avals, statics, positions, num_args)
+        if record is not None:
+            history.end_trace(record, staged.closed, len(staged.outer))
         if not (staged.outer and config.check_tracer_leaks.value):
             self.staged[key] = staged
-        return leaves, staged
+        return staged
+
+    @functools.cached_property
+    def record(self) -> history.FunctionRecord | None:
+        """Who this function is to `history`; None if the library made it for itself."""
+        if self.made_at is None or source.is_internal(self.made_at.file_name):
+            return None
+        names = flattening.parameter_names(self.function)
+        return history.describe(self.function, self.name, self.made_at, names)
 
     def debug_info(self, in_tree: Any, positions: Sequence[int] | None) -> Any:
         """Names of the arguments and of the function, for messages."""
-        return flattening.debug_info("jit", self.function, in_tree, positions)
+        traced_for = "eager" if self.transparent else "jit"
+        return flattening.debug_info(traced_for, self.function, in_tree, positions)
 
     def _split_static(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -185,7 +211,7 @@ class JitFunction:
         with statistics.timed("trace", "tracing", self.name):
             jaxpr, consts = staging.stage(flat, avals, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
-        traced = [isinstance(c, Tracer) for c in consts]
+        traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
         outer = [c for c, t in zip(consts, traced, strict=True) if t]
         if outer:
             lifted = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
@@ -193,7 +219,7 @@ class JitFunction:
             consts = [c for c, t in zip(consts, traced, strict=True) if not t]
             jaxpr.invars = lifted + jaxpr.invars
             jaxpr.debug_info = info.without_arg_names()
-        donated = self._donated(in_tree, positions, num_args)
+        donated = _donated(self.settings, in_tree, positions, num_args)
         options = program.Options(
             self.name,
             keep_unused=self.settings.keep_unused,
@@ -209,24 +235,6 @@ class JitFunction:
             self.settings.inline,
             self.settings.device,
         )
-
-    def _donated(
-        self, in_tree: Any, positions: Sequence[int] | None, num_args: int
-    ) -> tuple[bool, ...]:
-        settings = self.settings
-        if not (settings.donate_argnums or settings.donate_argnames):
-            return ()
-        args_tree, kwargs_tree = in_tree.children()
-        places = range(num_args) if positions is None else positions
-        total = max([*places, *settings.static_argnums, -1]) + 1
-        wanted = {i % total if total else i for i in settings.donate_argnums}
-        flags: list[bool] = []
-        for place, subtree in zip(places, args_tree.children(), strict=True):
-            flags += [place in wanted] * subtree.num_leaves
-        _, names = kwargs_tree.node_data() or (None, ())
-        for name, subtree in zip(names or (), kwargs_tree.children(), strict=True):
-            flags += [name in settings.donate_argnames] * subtree.num_leaves
-        return tuple(flags)
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
@@ -254,6 +262,24 @@ class JitFunction:
         """The shapes and dtypes of the results, without computing them."""
         _, staged = self.infer(args, kwargs)
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, staged.closed.out_avals)))
+
+
+def _donated(
+    settings: Settings, in_tree: Any, positions: Sequence[int] | None, num_args: int
+) -> tuple[bool, ...]:
+    if not (settings.donate_argnums or settings.donate_argnames):
+        return ()
+    args_tree, kwargs_tree = in_tree.children()
+    places = range(num_args) if positions is None else positions
+    total = max([*places, *settings.static_argnums, -1]) + 1
+    wanted = {i % total if total else i for i in settings.donate_argnums}
+    flags: list[bool] = []
+    for place, subtree in zip(places, args_tree.children(), strict=True):
+        flags += [place in wanted] * subtree.num_leaves
+    _, names = kwargs_tree.node_data() or (None, ())
+    for name, subtree in zip(names or (), kwargs_tree.children(), strict=True):
+        flags += [name in settings.donate_argnames] * subtree.num_leaves
+    return tuple(flags)
 
 
 def _any_finished(values: Sequence[Any]) -> bool:
@@ -315,7 +341,7 @@ def _warn_of_useless_donation(
                 "some donated arguments fit no result, so their memory cannot be reused.",
                 got=", ".join(a.str_short() for a in useless),
             ),
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -326,7 +352,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def resolve_names(
-    function: Any, argnums: Any, argnames: Any, purpose: str
+    function: Any, argnums: Any, argnames: Any, purpose: str, transformation: str = "jit"
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of the same parameters, each found from the other by the signature.
 
@@ -350,7 +376,7 @@ def resolve_names(
         if not variadic and not -len(positional) <= i < len(positional):
             raise ValueError(
                 message(
-                    "jit",
+                    transformation,
                     f"{purpose}_argnums {i} is out of range.",
                     got=f"{flattening.function_name(function)} with positional parameters "
                     f"{positional}",
@@ -360,7 +386,7 @@ def resolve_names(
         if name not in all_names and not keywords:
             raise ValueError(
                 message(
-                    "jit",
+                    transformation,
                     f"{purpose}_argnames names no parameter: {name!r}.",
                     got=f"{flattening.function_name(function)} with parameters {sorted(all_names)}",
                 )
@@ -447,7 +473,7 @@ def jit(
         device,
         tuple(sorted((compiler_options or {}).items())),
     )
-    return _native(JitFunction(fun, settings))
+    return _native(JitFunction(fun, settings, made_at=source.calling_frame()))
 
 
 def _native(half: JitFunction) -> Any:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from minijax.core import refs
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.primitive import Primitive
 from minijax.interpreters import (
     batching,
+    discharge,
     eager,
     jvp,
     partial_eval,
@@ -22,6 +24,8 @@ from minijax.interpreters import (
 )
 from minijax.interpreters.structural import moveaxis
 from minijax.interpreters.tangents import Zero, is_linear
+from minijax.lax import references
+from minijax.transforms import checked_calls
 
 
 class Jit(Primitive):
@@ -48,7 +52,7 @@ class Jit(Primitive):
         return jaxpr.out_avals
 
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
-        return jaxpr.effects
+        return refs.effects_of_body(jaxpr.jaxpr)
 
     def lower(
         self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, name: str, **params: Any
@@ -143,14 +147,20 @@ class Jit(Primitive):
         outs = self.bind(*moved, jaxpr=whole, donated_invars=(), **params)
         return list(outs), [0 if b else None for b in out_batched]
 
-    def interpret(self, run: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
-        outs: Sequence[Any] = run(jaxpr, *args)
-        return outs
+    def walk(self, run: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> None:
+        run(jaxpr, *args)
 
     def divide(
         self, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
     ) -> rematerialization.Division:
         return rematerialization.divide_call(eqn, wanted, policy, {"donated_invars": ()})
+
+    def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        params = {**params, "donated_invars": ()}
+        return checked_calls.check_call(self, checker, args, params)
+
+    discharge = discharge.discharge_call
+    with_references = references.with_references
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         closed: ClosedJaxpr = eqn.params["jaxpr"]

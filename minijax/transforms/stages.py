@@ -15,7 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
-from minijax.interpreters import program
+from minijax.interpreters import discharge, program
 from minijax.runtime import analysis, client
 from minijax.runtime.array import Array
 from minijax.runtime.execute import Executable
@@ -187,7 +187,7 @@ class Traced(_Stage):
         Raises:
             ValueError: the function closes over values that are being traced.
         """
-        if self._outer:
+        if any(isinstance(x, Tracer) for x in self._outer):
             raise ValueError(
                 message(
                     self.fun_name,
@@ -197,18 +197,23 @@ class Traced(_Stage):
             )
         device = self._demanded or client.default_device()
         platform = lowering_platforms[0] if lowering_platforms else device.platform
-        lowered = program.lower(self._closed, self._options, platform)
-        return Lowered(self, lowered, device)
+        pure, written = discharge.discharge_jaxpr(self._closed)
+        lowered = program.lower(pure, self._options, platform)
+        return Lowered(self, lowered, device, written)
 
 
 class Lowered(_Stage):
     """A function lowered to StableHLO."""
 
-    def __init__(self, traced: Traced, lowered: program.Lowered, device: Any) -> None:
+    def __init__(
+        self, traced: Traced, lowered: program.Lowered, device: Any, written: Sequence[int]
+    ) -> None:
         super().__init__(
-            traced._closed, (), traced.in_tree, traced.out_tree, traced._options, device
+            traced._closed, traced._outer, traced.in_tree, traced.out_tree, traced._options, device
         )
         self._lowered = lowered
+        # Which arguments are references whose new values are the last results.
+        self._written = written
         self._committed = traced._demanded is not None
         self._compiled: Compiled | None = None
 
@@ -268,13 +273,14 @@ class Compiled(_Stage):
     def __init__(self, lowered: Lowered, executable: Executable) -> None:
         super().__init__(
             lowered._closed,
-            (),
+            lowered._outer,
             lowered.in_tree,
             lowered.out_tree,
             lowered._options,
             lowered._device,
         )
         self._executable = executable
+        self._written = lowered._written
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program.
@@ -293,7 +299,10 @@ class Compiled(_Stage):
                 )
             )
         self._check_call(args, kwargs, leaves, in_tree)
-        return tree.unflatten(self.out_tree, self._executable(leaves))
+        values = self._outer + leaves
+        outs = self._executable(list(map(discharge.value_of, values)))
+        results = discharge.write_finals(outs, [values[i] for i in self._written])
+        return tree.unflatten(self.out_tree, results)
 
     def _check_call(self, args: Any, kwargs: Any, leaves: Sequence[Any], in_tree: Any) -> None:
         if in_tree != self.in_tree:

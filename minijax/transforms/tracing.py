@@ -16,6 +16,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, staging
+from minijax.lax.control_flow import bodies
 from minijax.transforms import jit, stages
 
 
@@ -158,6 +159,7 @@ class ensure_compile_time_eval:  # noqa: N801  mirrors jax.ensure_compile_time_e
 def clear_caches() -> None:
     """Forgets all traced, lowered and compiled programs.  Mirrors jax.clear_caches (0.10)."""
     jit.clear_staged()
+    bodies.clear_staged()
     eager.clear_caches()
     statistics.reset()
 

@@ -9,11 +9,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import tree
+from minijax.core import config, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.interpreters import batching, eager, flattening
 from minijax.interpreters.structural import to_batch_dim
+from minijax.transforms import vmap_primitive
 
 
 def vmap(
@@ -92,15 +93,14 @@ class _Mapped(NamedTuple):
         size = _batch_size(fun, in_tree, avals, dims, self.axis_size)
         name = flattening.function_name(fun)
         flat = flattening.FlatFunction(fun, in_tree, name)
-        outs, out_dims = batching.batch_flat(
-            flat,
-            size,
-            leaves,
-            dims,
-            axis_name=self.axis_name,
-            spmd_axis_name=self.spmd_axis_name,
-            function_name=f"vmap of {name}",
-        )
+        names = {"axis_name": self.axis_name, "spmd_axis_name": self.spmd_axis_name}
+        if config.checking.value:
+            info = flattening.debug_info("vmap", fun, in_tree)
+            outs, out_dims = vmap_primitive.map_unbatched(flat, size, leaves, dims, info, **names)
+        else:
+            outs, out_dims = batching.batch_flat(
+                flat, size, leaves, dims, function_name=f"vmap of {name}", **names
+            )
         wanted = (
             [self.out_axes] * len(outs)
             if type(self.out_axes) is int

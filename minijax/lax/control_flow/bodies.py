@@ -40,6 +40,11 @@ class Bodies(NamedTuple):
 _staged: weakref.WeakKeyDictionary[Any, dict[Any, Bodies]] = weakref.WeakKeyDictionary()
 
 
+def clear_staged() -> None:
+    """Forgets all staged functions."""
+    _staged.clear()
+
+
 def stage_bodies(
     name: str,
     functions: Sequence[Callable[..., Any]],
@@ -204,6 +209,8 @@ def promote_weak_types(
 ) -> tuple[list[Any], bool]:
     """Initial values whose weak types give way to those that the body returns.
 
+    A value that changes its dtype has a strong type, as any that is converted.
+
     Returns:
         The values, and whether the dtype of one has changed, so that the body is to be staged
         again.
@@ -217,7 +224,7 @@ def promote_weak_types(
         if before.shape != after.shape or (before.dtype == after.dtype and after.weak_type):
             continue
         dtype = dtypes.result_type(before, after)
-        promoted[i] = retyped(values[i], dtype, after.weak_type)
+        promoted[i] = retyped(values[i], dtype, False)
         changed = changed or dtype != before.dtype
     return promoted, changed
 
@@ -227,14 +234,6 @@ def retyped(x: Any, dtype: Any, weak_type: bool) -> Any:
     if type(x) not in dtypes.python_scalar_dtypes:
         return convert.convert_to_type(x, dtype, weak_type)
     return np.asarray(x, dtype).item() if weak_type else np.asarray(x, dtype)[()]
-
-
-def joined_types(*alternatives: Sequence[Any]) -> list[Any]:
-    """The types of values that may come from several places: weak only if all of them are."""
-    return [
-        next((a for a in avals if not getattr(a, "weak_type", False)), avals[0])
-        for avals in zip(*alternatives, strict=True)
-    ]
 
 
 def check_carry(

@@ -10,11 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from minijax.core import config, dtypes, effects, tree
+from minijax.core import config, dtypes, effects, refs, tree
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
+from minijax.core.trace import Tracer
 from minijax.core.tree import Unspecified
 from minijax.interpreters import (
     batching,
@@ -31,9 +32,9 @@ from minijax.interpreters import (
 )
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim, zeros
 from minijax.interpreters.tangents import Zero, is_linear
-from minijax.lax import choice, convert, unary
+from minijax.lax import choice, convert, references, unary
 from minijax.lax.binary import eq, ne
-from minijax.lax.control_flow import bodies
+from minijax.lax.control_flow import bodies, checked_bodies, mutation
 from minijax.lax.families import operand as as_operand
 
 _UNSPECIFIED = Unspecified()
@@ -50,6 +51,8 @@ class Cond(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
+    check_inside = checked_bodies.check_cond
+    follow_keys = checked_bodies.keys_of_cond
     hidden_when_empty = frozenset({"branches_platforms"})
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,17 +64,24 @@ class Cond(Primitive):
     def abstract_eval(
         self, index: Any, *operands: Any, branches: Branches, branches_platforms: Any
     ) -> list[Any]:
-        return bodies.joined_types(*(b.out_avals for b in branches))
+        return branches[0].out_avals
 
     def effects(self, index: Any, *operands: Any, branches: Branches, **_: Any) -> Any:
-        return frozenset().union(*(b.effects for b in branches))
+        return frozenset().union(*(refs.effects_of_body(b.jaxpr, 1) for b in branches))
 
     def impl(
         self, index: Any, *operands: Any, branches: Branches, branches_platforms: Any
     ) -> Sequence[Any]:
         branch = branches[int(index)]
         eager.check_no_tracers(operands)
-        return program.executable_for(branch, operands, program.Options(self.name))(operands)
+        outs = program.executable_for(branch, operands, program.Options(self.name))(operands)
+        if branch.out_avals == branches[0].out_avals:
+            return outs
+        # Branches may disagree in weak types; those of the results follow from no index.
+        return [
+            x if given is aval else bodies.retyped(x, aval.dtype, aval.weak_type)
+            for x, given, aval in zip(outs, branch.out_avals, branches[0].out_avals, strict=True)
+        ]
 
     def lower(
         self,
@@ -201,6 +211,9 @@ class Cond(Primitive):
             effects=frozenset().union(*(b.effects for b in found.again)),
         )
         return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+
+    discharge = mutation.discharge_cond
+    with_references = references.with_references
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         branches: Branches = eqn.params["branches"]
@@ -464,6 +477,8 @@ def cond(
                 message("lax.cond", "give operands either by position or as operand=, not both.")
             )
         operands = (operand,)
+    if not callable(true_fun) and callable(false_fun) and len(operands) == 2:
+        return _cond_of_two_operands(pred, true_fun, false_fun, *operands)
     for function in (true_fun, false_fun):
         eager.check_callable("lax.cond", function)
     index = _predicate(pred)
@@ -475,9 +490,28 @@ def cond(
     return _branch(
         "lax.cond",
         convert.convert_element_type(index, np.int32),
-        (false_fun, true_fun),
-        ("false_fun", "true_fun"),
+        (true_fun, false_fun),
+        ("true_fun", "false_fun"),
         operands,
+        order=(1, 0),
+    )
+
+
+def _cond_of_two_operands(
+    pred: Any,
+    true_operand: Any,
+    true_fun: Callable[..., Any],
+    false_operand: Any,
+    false_fun: Callable[..., Any],
+) -> Any:
+    """The oldest form of `cond`, in which each function has an operand of its own."""
+    eager.check_callable("lax.cond", false_fun)
+    return cond(
+        pred,
+        lambda x, _: true_fun(x),
+        lambda _, x: false_fun(x),
+        true_operand,
+        false_operand,
     )
 
 
@@ -502,12 +536,14 @@ def _predicate(pred: Any) -> Any:
                 "element by element",
             )
         )
-    if aval.dtype == np.bool_:
-        return pred
-    if aval.dtype.kind not in "iuf":
+    if dtypes.issubdtype(aval.dtype, np.complexfloating):
         raise TypeError(
             message("lax.cond", "the predicate must be a boolean or a number.", got=str(aval))
         )
+    if isinstance(pred, (bool, int, float, np.generic)):
+        return bool(pred)
+    if aval.dtype == np.bool_:
+        return pred
     return ne(pred, aval.dtype.type(0))
 
 
@@ -565,13 +601,20 @@ def _branch(
     functions: Sequence[Callable[..., Any]],
     labels: Sequence[str],
     operands: tuple[Any, ...],
+    *,
+    order: Sequence[int] = (),
     platforms: Any = None,
 ) -> Any:
+    """Stages the functions, and binds the primitive to them in `order`, their own by default."""
     leaves, in_tree, avals = bodies.flatten_values(name, "operands", operands)
     staged = bodies.stage_bodies(name, functions, bodies.call_tree(in_tree), avals)
     bodies.check_branches(name, labels, staged.out_trees, staged.closed)
     outs = cond_p.bind_all(
-        index, *staged.consts, *leaves, branches=staged.closed, branches_platforms=platforms
+        index,
+        *staged.consts,
+        *leaves,
+        branches=tuple(staged.closed[i] for i in order or range(len(functions))),
+        branches_platforms=platforms,
     )
     return tree.unflatten(staged.out_trees[0], outs)
 
@@ -637,10 +680,12 @@ def platform_dependent(
         platforms.append(None)
         labels.append("default")
     if not functions:
-        raise ValueError(
+        raise NotImplementedError(
             message("lax.platform_dependent", "needs a function for a platform, or a default.")
         )
     index = platform_index_p.bind(platforms=tuple(platforms))
+    if not isinstance(index, Tracer):
+        return functions[int(index)](*args)
     return _branch(
         "lax.platform_dependent", index, functions, labels, args, platforms=tuple(platforms)
     )

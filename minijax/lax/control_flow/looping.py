@@ -25,10 +25,9 @@ from minijax.interpreters.structural import (
     to_batch_dim,
 )
 from minijax.interpreters.tangents import Zero
-from minijax.lax import choice
+from minijax.lax import choice, convert, references
 from minijax.lax.binary import add, lt
-from minijax.lax.control_flow import bodies, scanning, while_lowering
-from minijax.lax.families import operand as as_operand
+from minijax.lax.control_flow import bodies, checked_bodies, mutation, scanning, while_lowering
 
 
 class While(Primitive):
@@ -43,10 +42,11 @@ class While(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
+    check_inside = checked_bodies.check_while
+    follow_keys = checked_bodies.keys_of_while
 
     def abstract_eval(self, *avals: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-        carry = avals[len(avals) - len(body_jaxpr.out_avals) :]
-        return bodies.joined_types(body_jaxpr.out_avals, carry) if carry else []
+        return body_jaxpr.out_avals
 
     def effects(
         self, *_: Any, body_jaxpr: ClosedJaxpr, cond_jaxpr: ClosedJaxpr, **__: Any
@@ -172,7 +172,7 @@ class While(Primitive):
                 break
             carry = out_batched
         if pred_batched[0]:
-            self._check_batched_effects(cond_jaxpr.effects | body_jaxpr.effects)
+            _check_batched_effects(cond_jaxpr.effects | body_jaxpr.effects)
             test, _ = batching.batch_jaxpr(cond_jaxpr, size, cond_batched + carry)
         moved = [
             x if d is None else moveaxis(x, d, 0)
@@ -192,20 +192,11 @@ class While(Primitive):
         )
         return list(outs), [0 if b else None for b in carry]
 
-    def _check_batched_effects(self, found: frozenset[Any]) -> None:
-        guarded = effects.guarded_among(found)
-        if guarded:
-            raise NotImplementedError(
-                message(
-                    "lax.while_loop",
-                    "a loop with effects cannot be batched over its condition: examples that "
-                    "are done would go on having them.",
-                    got=f"effects {guarded}",
-                )
-            )
-
     def walk(self, run: Any, *args: Any, **params: Any) -> None:
         _walk(run, args, **params)
+
+    discharge = mutation.discharge_while
+    with_references = references.with_references
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         if not any(used) and not eqn.effects:
@@ -244,6 +235,18 @@ while_p = While()
 
 def _effects(params: dict[str, Any]) -> Any:
     return params["body_jaxpr"].effects | params["cond_jaxpr"].effects
+
+
+def _check_batched_effects(found: frozenset[Any]) -> None:
+    if guarded := effects.guarded_among(found):
+        raise NotImplementedError(
+            message(
+                "lax.while_loop",
+                "a loop with effects cannot be batched over its condition: examples that "
+                "are done would go on having them.",
+                got=f"effects {guarded}",
+            )
+        )
 
 
 def _walk(
@@ -385,7 +388,7 @@ def _check_condition(name: str, test: bodies.Bodies) -> None:
 def _fori_scan(function: Callable[[], Any]) -> Callable[..., Any]:
     def step(carry: Any, _: None) -> Any:
         i, val = carry
-        return (add(i, aval_of(i).dtype.type(1)), function()(i, val)), None
+        return (add(i, 1), function()(i, val)), None
 
     return step
 
@@ -393,7 +396,7 @@ def _fori_scan(function: Callable[[], Any]) -> Callable[..., Any]:
 def _fori_body(function: Callable[[], Any]) -> Callable[..., Any]:
     def step(carry: Any) -> Any:
         i, upper, val = carry
-        return add(i, aval_of(i).dtype.type(1)), upper, function()(i, val)
+        return add(i, 1), upper, function()(i, val)
 
     return step
 
@@ -417,7 +420,8 @@ def fori_loop(
     else it is a while loop.
 
     Shapes:     lower, upper: scalars; body_fun returns a tree of the types of init_val.
-    Dtypes:     lower, upper: integers of one dtype.
+    Dtypes:     lower, upper: numbers of one dtype.  Known bounds count as Python ints, so that the
+        index is a weakly typed integer.
     Derivative: forward mode; reverse mode too where the bounds are known.
     Lowers to:  stablehlo.while.
     Source:     mirrors jax.lax.fori_loop (0.10).
@@ -431,32 +435,32 @@ def fori_loop(
             Needs known bounds.
 
     Raises:
-        TypeError: the bounds are no integer scalars, or the types of the carry do not fit.
+        TypeError: the bounds are no real scalars, or the types of the carry do not fit.
         ValueError: `unroll` is given, but the bounds are traced.
     """
     name = "lax.fori_loop"
     eager.check_callable(name, body_fun)
-    lower, upper, dtype = _bounds(name, lower, upper)
-    first, last = concrete_int(lower), concrete_int(upper)
+    dtype = _type_of_bounds(name, lower, upper)
+    first, last = _concrete_int(lower), _concrete_int(upper)
     if first is not None and last is not None:
         if config.disable_jit.value:
             val = init_val
             for i in range(first, last):
-                val = body_fun(as_operand(dtype.type(i)), val)
+                val = body_fun(convert.convert_to_type(i, aval_of(i).dtype, True), val)
             return val
         step = bodies.wrapped_once(_fori_scan, body_fun)
         (_, result), _ = scanning.scan_named(
             name,
             ("body_fun", "init_val"),
             step,
-            (bodies.retyped(lower, dtype, False), init_val),
+            (first, init_val),
             None,
             length=max(last - first, 0),
             unroll=1 if unroll is None else unroll,
             described=body_fun,
         )
         return result
-    if unroll is not None:
+    if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError(
             message(
                 name,
@@ -465,19 +469,22 @@ def fori_loop(
                 fix="Python ints as bounds, or no unroll",
             )
         )
-    bounds = [bodies.retyped(x, dtype, False) for x in (lower, upper)]
+    bounds = [
+        x if aval_of(x).dtype == dtype else bodies.retyped(x, dtype, False) for x in (lower, upper)
+    ]
     step = bodies.wrapped_once(_fori_body, body_fun)
     _, _, result = _while_loop(name, _fori_condition, step, (*bounds, init_val), body_fun)
     return result
 
 
-def _bounds(name: str, lower: Any, upper: Any) -> tuple[Any, Any, np.dtype[Any]]:
+def _type_of_bounds(name: str, lower: Any, upper: Any) -> np.dtype[Any]:
     avals = [aval_of(lower), aval_of(upper)]
     for what, aval in zip(("lower", "upper"), avals, strict=True):
-        if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
+        if aval.shape or not _is_real(aval.dtype):
             raise TypeError(message(name, f"{what} must be an integer scalar.", got={what: aval}))
     strong = {a.dtype for a in avals if not a.weak_type}
-    if len(strong) > 1:
+    kinds = {dtypes.issubdtype(a.dtype, np.integer) for a in avals}
+    if len(strong) > 1 or len(kinds) > 1:
         raise TypeError(
             message(
                 name,
@@ -486,10 +493,14 @@ def _bounds(name: str, lower: Any, upper: Any) -> tuple[Any, Any, np.dtype[Any]]
                 fix="convert one with x.astype(dtype)",
             )
         )
-    return lower, upper, strong.pop() if strong else avals[0].dtype
+    return strong.pop() if strong else avals[0].dtype
 
 
-def concrete_int(x: Any) -> int | None:
-    """The value of an integer that is known while staging, else None."""
+def _is_real(dtype: Any) -> bool:
+    return dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.floating)
+
+
+def _concrete_int(x: Any) -> int | None:
+    """The value of a number that is known while staging, as an integer, else None."""
     value = x.concrete() if isinstance(x, Tracer) else x
     return None if value is None else int(value)

@@ -55,7 +55,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     Args:
         f: a function of one slice.
         xs: a tree of arrays, mapped over their first dimension.
-        batch_size: how many slices to compute at once, as vmap does; None for one by one.
+        batch_size: how many slices to compute at once, as vmap does; None or 0 for one by one.
 
     Raises:
         ValueError: xs has no leaves, sizes disagree, or the batch size is not positive.
@@ -64,7 +64,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     eager.check_callable(name, f)
     leaves, xs_tree, avals = bodies.flatten_values(name, "xs", xs)
     length = scanning.scan_length(name, xs_tree, avals, None)
-    if batch_size is None:
+    if not batch_size:
         step = bodies.wrapped_once(_map_step, f)
         return scanning.scan_named(name, ("f", "init"), step, (), xs, described=f)[1]
     if batch_size < 1:
@@ -86,7 +86,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         )
         results.append(tree.map(_merged, stacked))
     if rest or not count:
-        last = [slicing.slice_in_dim(x, whole, length) for x in leaves]
+        last = [slicing.slice_in_dim(x, whole, length) if count else x for x in leaves]
         results.append(_over_batch(f, tree.unflatten(xs_tree, last)))
     return tree.map(_joined, *results)
 
@@ -122,7 +122,8 @@ def associative_scan(
 
     Raises:
         TypeError: `fn` cannot be called.
-        ValueError: sizes along the axis disagree, or the axis does not exist.
+        ValueError: sizes along the axis disagree, or the axis does not exist, or `fn` returns
+            another structure than `elems`.
     """
     name = "lax.associative_scan"
     eager.check_callable(name, fn)
@@ -145,8 +146,8 @@ def associative_scan(
     def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         out = fn(tree.unflatten(elems_tree, a), tree.unflatten(elems_tree, b))
         flat, out_tree = tree.flatten(out)
-        if out_tree != elems_tree:
-            raise TypeError(
+        if out_tree.num_leaves != elems_tree.num_leaves:
+            raise ValueError(
                 message(
                     name,
                     "fn returns another structure than elems.",
@@ -181,7 +182,8 @@ def _prefixes(
     pairs = combine(part(elems, 0, size - 1, 2), part(elems, 1, size, 2))
     odd = _prefixes(combine, pairs, axes)
     num_odd = size // 2
-    even = combine(part(odd, 0, num_odd - (size % 2 == 0)), part(elems, 2, size, 2))
+    before = part(odd, 0, num_odd - 1) if size % 2 == 0 else odd
+    even = combine(before, part(elems, 2, size, 2))
     even = [
         shape.concatenate([first, x], d)
         for first, x, d in zip(part(elems, 0, 1), even, axes, strict=True)

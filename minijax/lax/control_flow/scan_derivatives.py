@@ -27,12 +27,15 @@ class SplitScan(NamedTuple):
     """A scan's body split in two.
 
     Attributes:
-        known: known arguments to known results, then residuals to stack.
-        invariant: known constants to residuals that are the same for all steps.
+        known: known constants, `hoisted` ones, other known arguments to known results, then
+            residuals to stack.
+        invariant: known constants to what is the same for all steps: first residuals.
         staged: the residuals `fixed`, `invariant`; unknown constants and carry; the residuals
             `sliced`, stacked; unknown slices; to unknown results.
         unknown: which arguments are unknown.
         out_unknown: which results are unknown.
+        hoisted: which results of `invariant` the known half reads.
+        num_invariant: how many of them are residuals.
         fixed: the known arguments, all constants, that are residuals themselves.
         sliced: the known arguments, all scanned over, that are residuals themselves.
     """
@@ -42,6 +45,8 @@ class SplitScan(NamedTuple):
     staged: ClosedJaxpr
     unknown: list[bool]
     out_unknown: list[bool]
+    hoisted: list[int]
+    num_invariant: int
     fixed: list[int]
     sliced: list[int]
 
@@ -99,14 +104,22 @@ def _split_body(
         *rest[num_lead:],
     ]
     known_outs = jaxpr.outvars[:num_outs] + kinds["stacked"]
+    const_vars, other_vars = jaxpr.invars[:num_known_consts], jaxpr.invars[num_known_consts:]
+    needed = _slim(part.known, jaxpr.eqns, jaxpr.invars, known_outs).jaxpr
     # An equation without results has effects, and stays in the loop.
+    inside = [e for e in needed.eqns if not e.outvars or not follows_consts.issuperset(e.outvars)]
+    read = used_variables(needed.replace(eqns=inside)).difference(needed.constvars, const_vars)
+    hoisted = [v for e in needed.eqns for v in e.outvars if v in read & follows_consts]
+    invariant = list(dict.fromkeys([*kinds["invariant"], *hoisted]))
     once = [e for e in jaxpr.eqns if e.outvars and follows_consts.issuperset(e.outvars)]
     return SplitScan(
-        _slim(part.known, jaxpr.eqns, jaxpr.invars, known_outs),
-        _slim(part.known, once, jaxpr.invars[:num_known_consts], kinds["invariant"]),
+        _slim(part.known, inside, [*const_vars, *hoisted, *other_vars], known_outs),
+        _slim(part.known, once, const_vars, invariant),
         ClosedJaxpr(part.staged.jaxpr.replace(invars=staged_invars), part.staged.consts),
         flags,
         part.out_unknown,
+        [invariant.index(v) for v in hoisted],
+        len(kinds["invariant"]),
         kinds["fixed"],
         kinds["sliced"],
     )
@@ -147,20 +160,23 @@ def _run_known_half(
     split = split_body(params["jaxpr"], unknown, num_consts, num_carry)
     known_args = [x for x, u in zip(args, split.unknown, strict=True) if not u]
     num_known_consts = split.unknown[:num_consts].count(False)
+    invariant = evaluation.eval_closed_jaxpr(split.invariant, *known_args[:num_known_consts])
+    hoisted = [invariant[i] for i in split.hoisted]
     outs: Sequence[Any] = ()
     if split.known.jaxpr.outvars or split.known.effects:
         outs = primitive.bind_all(
-            *known_args,
+            *known_args[:num_known_consts],
+            *hoisted,
+            *known_args[num_known_consts:],
             **{
                 **params,
                 "jaxpr": split.known,
-                "num_consts": num_known_consts,
+                "num_consts": num_known_consts + len(hoisted),
                 "num_carry": split.out_unknown[:num_carry].count(False),
             },
         )
     num_known = split.out_unknown.count(False)
-    invariant = evaluation.eval_closed_jaxpr(split.invariant, *known_args[:num_known_consts])
-    fixed = [known_args[i] for i in split.fixed] + invariant
+    fixed = [known_args[i] for i in split.fixed] + invariant[: split.num_invariant]
     stacked = [known_args[i] for i in split.sliced] + list(outs[num_known:])
     rest = [x for x, u in zip(args, split.unknown, strict=True) if u]
     num_unknown = sum(split.unknown[:num_consts]), sum(split.out_unknown[:num_carry])

@@ -13,16 +13,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import config, tree, tree_errors
+from minijax.core import config, refs, tree, tree_errors
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.core.jaxpr import ClosedJaxpr, Eqn
+from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
+from minijax.core.trace import Tracer
 from minijax.interpreters import batching, eager, jvp, passes
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero
-from minijax.lax import slicing, stacking
-from minijax.lax.control_flow import bodies, scan_derivatives, scan_lowering
+from minijax.lax import convert, references, slicing, stacking
+from minijax.lax.control_flow import (
+    bodies,
+    checked_bodies,
+    mutation,
+    scan_derivatives,
+    scan_lowering,
+)
 
 
 class Scan(Primitive):
@@ -35,6 +42,8 @@ class Scan(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
+    check_inside = checked_bodies.check_scan
+    follow_keys = checked_bodies.keys_of_scan
 
     def abstract_eval(
         self,
@@ -46,12 +55,10 @@ class Scan(Primitive):
         **_: Any,
     ) -> list[Any]:
         outs = jaxpr.out_avals
-        carry = avals[num_consts : num_consts + num_carry]
-        joined = bodies.joined_types(outs[:num_carry], carry) if num_carry else []
-        return joined + [a.with_shape((length, *a.shape)) for a in outs[num_carry:]]
+        return outs[:num_carry] + [a.with_shape((length, *a.shape)) for a in outs[num_carry:]]
 
     def effects(self, *_: Any, jaxpr: ClosedJaxpr, **__: Any) -> frozenset[Any]:
-        return jaxpr.effects
+        return refs.effects_of_body(jaxpr.jaxpr)
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         return bodies.run_program(self, params["jaxpr"], args, params)
@@ -167,6 +174,9 @@ class Scan(Primitive):
             slices = [slicing.index_in_dim(x, i, 0, False) for x in args[num_consts + num_carry :]]
             carry = run(jaxpr, *consts, *carry, *slices)[:num_carry]
 
+    discharge = mutation.discharge_scan
+    with_references = references.with_references
+
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         if not any(used) and not eqn.effects:
             return None
@@ -222,7 +232,7 @@ def scan(
         xs: a tree of arrays, scanned over their first dimension; None for steps without input.
         length: the number of steps; needed where xs has no leaves.
         reverse: whether the steps run from the last slice to the first.
-        unroll: how many steps to write out in one trip of the compiled loop; True for all.
+        unroll: how many steps to write out in one trip of the compiled loop; True or 0 for all.
 
     Raises:
         TypeError: f returns no pair, or a carry of other types; the text names the leaf.
@@ -280,49 +290,65 @@ def scan_named(
     # Weakly typed initial values take the type that the body returns.
     while changed:
         body = bodies.stage_bodies(name, [f], in_tree, [*avals, *slice_avals], described)
-        carry_tree, ys_tree = _pair(name, names[0], body)
+        carry_tree = _carry_tree(name, names[0], body)
         if carry_tree != init_tree:
             break
         outs = body.closed[0].out_avals[: len(avals)]
         values, changed = bodies.promote_weak_types(values, avals, outs)
         avals = [aval_of(x) for x in values] if changed else avals
-    closed, consts, num_carry = body.closed[0], body.consts, len(avals)
+    closed, consts = body.closed[0], body.consts
     bodies.check_carry(name, *names, init_tree, carry_tree, avals, closed)
-    fixed = bodies.unchanging(closed, len(consts), num_carry)
-    if any(fixed):
-        closed = _with_fixed_carry(closed, len(consts), fixed)
-    kept = [x for x, f in zip(values, fixed, strict=True) if not f]
-    still = [x for x, f in zip(values, fixed, strict=True) if f]
-    results = scan_p.bind_all(
-        *consts,
-        *still,
-        *kept,
-        *slices,
-        jaxpr=closed,
-        length=length,
-        reverse=bool(reverse),
-        num_consts=len(consts) + len(still),
-        num_carry=len(kept),
-        unroll=unroll,
-    )
-    changing = iter(results[: len(kept)])
-    carry = [x if f else next(changing) for x, f in zip(values, fixed, strict=True)]
-    return tree.unflatten(init_tree, carry), tree.unflatten(ys_tree, results[len(kept) :])
+    results = _bind(closed, consts, values, slices, length, bool(reverse), unroll)
+    pair: tuple[Any, Any] = tree.unflatten(body.out_trees[0], results)
+    return pair
 
 
-def _with_fixed_carry(closed: ClosedJaxpr, num_consts: int, fixed: Sequence[bool]) -> ClosedJaxpr:
-    """The body with those parts of the carry that never change as further constants."""
-    still = [num_consts + i for i, f in enumerate(fixed) if f]
-    kept = [num_consts + i for i, f in enumerate(fixed) if not f]
-    slices = range(num_consts + len(fixed), len(closed.in_avals))
-    outputs = [i for i in range(len(closed.out_avals)) if i >= len(fixed) or not fixed[i]]
-    return bodies.rearranged(closed, [*range(num_consts), *still, *kept, *slices], outputs)
+def _bind(
+    closed: ClosedJaxpr,
+    consts: Sequence[Any],
+    init: Sequence[Any],
+    slices: Sequence[Any],
+    length: int,
+    reverse: bool,
+    unroll: int,
+) -> list[Any]:
+    """Scans what changes: neither the parts of the carry that stay, nor ys that are the xs."""
+    num_consts, start = len(consts), len(consts) + len(init)
+    fixed = bodies.unchanging(closed, num_consts, len(init))
+    positions = {var: i for i, var in enumerate(closed.jaxpr.invars[start:])}
+    known = {i: x for i, (x, f) in enumerate(zip(init, fixed, strict=True)) if f}
+    for i, var in enumerate(closed.jaxpr.outvars[len(init) :], len(init)):
+        if type(var) is Var and var in positions:
+            x = slices[positions[var]]
+            known[i] = convert.convert_to_type(x, var.aval.dtype, var.aval.weak_type)
+    outputs = [i for i in range(len(closed.out_avals)) if i not in known]
+    still = [i for i, f in enumerate(fixed) if f]
+    changing = [i for i, f in enumerate(fixed) if not f]
+    if known:
+        carry = [num_consts + i for i in (*still, *changing)]
+        inputs = [*range(num_consts), *carry, *range(start, len(closed.in_avals))]
+        closed = bodies.rearranged(closed, inputs, outputs)
+    results: Sequence[Any] = ()
+    if outputs or closed.effects:
+        results = scan_p.bind_all(
+            *consts,
+            *(init[i] for i in (*still, *changing)),
+            *slices,
+            jaxpr=closed,
+            length=length,
+            reverse=reverse,
+            num_consts=num_consts + len(still),
+            num_carry=len(changing),
+            unroll=unroll,
+        )
+    known.update(zip(outputs, results, strict=True))
+    return [known[i] for i in range(len(known))]
 
 
-def _pair(name: str, step: str, body: bodies.Bodies) -> tuple[Any, Any]:
+def _carry_tree(name: str, step: str, body: bodies.Bodies) -> Any:
     (out_tree,) = body.out_trees
-    children = out_tree.children() if out_tree.node_data() else []
-    if len(children) != 2 or out_tree.node_data()[0] not in (tuple, list):
+    children = out_tree.children()
+    if len(children) != 2:
         (closed,) = body.closed
         avals = closed.out_avals
         found = avals[0].str_short() if not children and avals else tree_errors.describe(out_tree)
@@ -334,14 +360,15 @@ def _pair(name: str, step: str, body: bodies.Bodies) -> tuple[Any, Any]:
                 fix="return (carry, None) if there is nothing to stack",
             )
         )
-    return children[0], children[1]
+    return children[0]
 
 
 def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> int:
     """The number of steps, from what is scanned over and from what the user says.
 
     Raises:
-        TypeError: the length is no concrete integer.
+        TypeError: the length is no integer.
+        ConcretizationTypeError: the length is traced.
         ValueError: the sizes disagree, or there is none.
     """
     paths = ["xs" + path for path in bodies.leaf_names(xs_tree)]
@@ -356,17 +383,7 @@ def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> i
         )
     sizes = {a.shape[0] for a in avals}
     if length is not None:
-        try:
-            sizes.add(operator.index(length))
-        except TypeError:
-            raise TypeError(
-                message(
-                    name,
-                    "the length must be a concrete integer.",
-                    got=f"{length!r} of type {type(length).__name__}",
-                    fix="a Python int, or while_loop where the number of steps is computed",
-                )
-            ) from None
+        sizes.add(_integer_length(name, length))
     if len(sizes) == 1:
         return int(sizes.pop())
     if not sizes:
@@ -386,14 +403,33 @@ def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> i
     )
 
 
+def _integer_length(name: str, length: Any) -> int:
+    if isinstance(length, float) and length.is_integer():
+        return int(length)
+    try:
+        return operator.index(length)
+    except TypeError:
+        kind = ConcretizationTypeError if isinstance(length, Tracer) else TypeError
+        raise kind(
+            message(
+                name,
+                "the length must be a concrete integer.",
+                got=f"{length!r} of type {type(length).__name__}",
+                fix="a Python int, or while_loop where the number of steps is computed",
+            )
+        ) from None
+
+
 def _unroll(name: str, unroll: Any, length: int) -> int:
+    every = max(length, 1)
     if isinstance(unroll, bool):
-        return max(length, 1) if unroll else 1
-    if not isinstance(unroll, (int, np.integer)) or unroll < 1:
-        raise ValueError(
-            message(name, "unroll must be a positive integer or a boolean.", got=repr(unroll))
-        )
-    return int(unroll)
+        return every if unroll else 1
+    is_integer = isinstance(unroll, (int, np.integer))
+    if not is_integer or unroll < 0:
+        kind = ValueError if is_integer else TypeError
+        problem = "unroll must be a boolean, or an integer that is not negative."
+        raise kind(message(name, problem, got=repr(unroll)))
+    return int(unroll) or every
 
 
 def _python_scan(

@@ -19,7 +19,7 @@ from minijax.interpreters import batching, eager, evaluation, jvp, lowering, tra
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.binary import sub
-from minijax.lax.control_flow import bodies
+from minijax.lax.control_flow import bodies, checked_bodies
 from minijax.lax.unary import neg
 
 
@@ -47,6 +47,7 @@ class CustomRoot(Primitive):
     name = "custom_root"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
+    check_inside = checked_bodies.check_solver
     without = frozenset({"transpose"})
 
     def abstract_eval(self, *avals: Any, jaxprs: RootParts, **_: Any) -> list[Any]:
@@ -145,6 +146,7 @@ class CustomLinearSolve(Primitive):
     name = "custom_linear_solve"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
+    check_inside = checked_bodies.check_solver
 
     def abstract_eval(self, *avals: Any, jaxprs: SolveParts, **_: Any) -> list[Any]:
         return jaxprs.solve.out_avals  # type: ignore[no-any-return]

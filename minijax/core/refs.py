@@ -1,0 +1,331 @@
+"""Mutable references: their type, their effects, and the cells that hold their values.
+
+A reference is a value of type `AbstractRef`.  While a function is staged it is a variable of the
+jaxpr; where operations run at once it is a `Cell`, whose array is replaced on every write.
+`interpreters/discharge.py` turns the one into the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from minijax.core import effects, source
+from minijax.core.aval import AbstractValue, Shape, aval_handlers, aval_of
+from minijax.core.errors import message
+
+
+class AbstractRef(AbstractValue):
+    """The type of references to values of type `inner_aval`; equal types are the same object."""
+
+    __slots__ = ("__weakref__", "inner_aval")
+
+    inner_aval: Any
+
+    def __new__(cls, inner_aval: Any, memory_space: Any = None, kind: Any = None) -> AbstractRef:
+        found = _interned.get(inner_aval)
+        if found is None:
+            found = object.__new__(cls)
+            found.inner_aval = inner_aval
+            found = _interned.setdefault(inner_aval, found)
+        return found
+
+    @property
+    def shape(self) -> Shape:
+        """The dimensions of the value."""
+        return self.inner_aval.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the value."""
+        return self.inner_aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the value."""
+        return self.inner_aval.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the value."""
+        return self.inner_aval.size  # type: ignore[no-any-return]
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the value's dtype gives way to that of other operands."""
+        return self.inner_aval.weak_type  # type: ignore[no-any-return]
+
+    @property
+    def manual_axis_type(self) -> Any:
+        """Over which mesh axes the value varies."""
+        return self.inner_aval.manual_axis_type
+
+    def update(self, **changes: Any) -> AbstractRef:
+        """The type of references to values of which some facts are others."""
+        return AbstractRef(self.inner_aval.update(**changes))
+
+    def with_shape(self, shape: Shape) -> AbstractRef:
+        """The type of references to values of another shape."""
+        return AbstractRef(self.inner_aval.with_shape(shape))
+
+    def strip_weak_type(self) -> AbstractRef:
+        return AbstractRef(self.inner_aval.strip_weak_type())
+
+    def tangent_aval(self) -> AbstractRef:
+        return AbstractRef(self.inner_aval.tangent_aval())
+
+    def str_short(self) -> str:
+        return f"Ref{{{self.inner_aval.str_short()}}}"
+
+    def __len__(self) -> int:
+        return len(self.inner_aval)
+
+    def __repr__(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        return f"Ref{{{getattr(self.dtype, 'name', self.dtype)}[{dims}]}}"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AbstractRef, (self.inner_aval,)
+
+
+_interned: dict[Any, AbstractRef] = {}
+
+
+class ReferenceEffect(effects.Effect):
+    """An equation touches a reference.
+
+    The rule of a primitive says which of its operands that is, by position; in the effects of
+    equations and jaxprs it is a variable.
+    """
+
+    __slots__ = ("reference",)
+
+    def __init__(self, reference: Any) -> None:
+        self.reference = reference
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.reference == self.reference
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.reference))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.reference!r})"
+
+
+class ReadEffect(ReferenceEffect):
+    """The reference is read."""
+
+    __slots__ = ()
+
+
+class WriteEffect(ReferenceEffect):
+    """The reference is written."""
+
+    __slots__ = ()
+
+
+class AccumEffect(ReferenceEffect):
+    """Something is added to the reference."""
+
+    __slots__ = ()
+
+
+effects.control_flow_allowed_effects.add_type(ReferenceEffect)
+
+Effects = frozenset[Any]
+
+
+def effects_of_body(jaxpr: Any, offset: int = 0) -> Effects:
+    """The effects of an operation that calls `jaxpr` on its operands from number `offset` on."""
+    if not jaxpr.effects:
+        return jaxpr.effects  # type: ignore[no-any-return]
+    positions = {var: i for i, var in enumerate(jaxpr.invars, offset)}
+    return frozenset(
+        type(e)(positions[e.reference])
+        if isinstance(e, ReferenceEffect) and e.reference in positions
+        else e
+        for e in jaxpr.effects
+    )
+
+
+def effects_on(found: Effects, invars: Sequence[Any]) -> Effects:
+    """The effects of an equation on variables, from those that its primitive's rule gives.
+
+    A rule may also hand on the effects of a jaxpr unchanged; then every reference among the
+    operands counts as touched.
+    """
+    placed: set[Any] = set()
+    for effect in found:
+        if not isinstance(effect, ReferenceEffect):
+            placed.add(effect)
+        elif type(effect.reference) is int:
+            placed.add(type(effect)(invars[effect.reference]))
+        else:
+            placed.update(type(effect)(v) for v in invars if type(v.aval) is AbstractRef)
+    return frozenset(placed)
+
+
+def effects_outside(found: Effects, variables: Iterable[Any]) -> Effects:
+    """Effects without those on references other than `variables`: they end where they began."""
+    visible = set(variables)
+    return frozenset(
+        e for e in found if not isinstance(e, ReferenceEffect) or e.reference in visible
+    )
+
+
+class Cell:
+    """A reference whose value is known: an array, or a tracer of the function being staged."""
+
+    __slots__ = ("__weakref__", "_value", "aval")
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self.aval = AbstractRef(aval_of(value))
+
+    def read(self) -> Any:
+        """The value.
+
+        Raises:
+            ValueError: the reference was frozen.
+        """
+        if self._value is None:
+            raise frozen(self.aval)
+        return self._value
+
+    def write(self, value: Any) -> None:
+        """Replaces the value by another of the same type.
+
+        Raises:
+            ValueError: the reference was frozen.
+        """
+        if self._value is None:
+            raise frozen(self.aval)
+        self._value = value
+
+    def close(self) -> None:
+        """Makes the reference unusable."""
+        self._value = None
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the reference can no longer be used."""
+        return self._value is None
+
+
+aval_handlers[Cell] = lambda cell: cell.aval
+
+
+def frozen(aval: AbstractRef, at: str | None = None) -> ValueError:
+    """The error for a reference that is used after it was frozen."""
+    return ValueError(
+        message(
+            "ref",
+            "the reference was frozen, so it cannot be read or written.",
+            got=str(aval),
+            fix="use the array that freeze returned, or make another reference from it",
+            at=at,
+        )
+    )
+
+
+def check_uses(eqns: Iterable[Any], parameters: Iterable[Any]) -> None:
+    """Refuses equations that take a reference for an array, or use one that is frozen.
+
+    Args:
+        eqns: the equations of a function.
+        parameters: its arguments, and what it closes over.
+
+    Raises:
+        TypeError: an operation on arrays was given a reference.
+        ValueError: a reference is used after it was frozen, or one from outside is frozen.
+    """
+    outside = set(parameters)
+    closed: set[Any] = set()
+    for eqn in eqns:
+        for atom in eqn.invars:
+            if type(atom.aval) is not AbstractRef:
+                continue
+            if eqn.primitive.discharge is None:
+                raise TypeError(
+                    message(
+                        eqn.primitive.name,
+                        "the operation takes arrays, not references.",
+                        got=str(atom.aval),
+                        fix="read the reference first: ref[...]",
+                        at=source.summarize(eqn.source),
+                    )
+                )
+            if atom in closed:
+                raise frozen(atom.aval, source.summarize(eqn.source))
+            if eqn.primitive.name != "freeze":
+                continue
+            if atom in outside:
+                raise _freezes_outer(atom.aval, source.summarize(eqn.source))
+            closed.add(atom)
+
+
+def _freezes_outer(aval: AbstractRef, at: str) -> ValueError:
+    return ValueError(
+        message(
+            "freeze",
+            "a traced function can freeze only references that it makes.",
+            got=str(aval),
+            fix="freeze it where it was made; read it here: ref[...]",
+            at=at,
+        )
+    )
+
+
+def is_reference(x: Any) -> bool:
+    """Whether a value, traced or not, is a reference."""
+    return type(getattr(x, "aval", None)) is AbstractRef
+
+
+def any_cell(args: Iterable[Any]) -> bool:
+    """Whether a reference whose value is known is among some values."""
+    return any(isinstance(x, Cell) for x in args)
+
+
+def identity(x: Any) -> int:
+    """A number that is the same for all tracers of one reference."""
+    return id(getattr(x, "var", x))
+
+
+def check_distinct(
+    name: str, args: Sequence[Any], names: Callable[[], Sequence[str]], outer: Sequence[Any] = ()
+) -> None:
+    """Refuses a function that would know one reference under two names.
+
+    Args:
+        name: the function.
+        args: its arguments.
+        names: gives their names.
+        outer: what it closes over.
+
+    Raises:
+        ValueError: a reference was passed twice, or passed and closed over.
+    """
+    closed_over = {identity(x) for x in outer if is_reference(x)}
+    first: dict[int, int] = {}
+    for i, x in enumerate(args):
+        if not is_reference(x):
+            continue
+        key = identity(x)
+        if key not in first and key not in closed_over:
+            first[key] = i
+            continue
+        path = names()[i]
+        places = f"is the argument {path}, and the function closes over it"
+        if key in first:
+            places = f"is both the argument {names()[first[key]]} and the argument {path}"
+        raise ValueError(
+            message(
+                name,
+                f"a reference may be passed only once, but one {places}.",
+                got=str(x.aval),
+                fix="pass the reference once, or make a second one: new_ref(ref[...])",
+            )
+        )

@@ -1,0 +1,39 @@
+"""Errors of compiled programs as values.  Mirrors jax.experimental.checkify."""
+
+from minijax.core.errors import CheckError
+from minijax.transforms.checkify import (
+    Error,
+    ErrorCategory,
+    all_checks,
+    automatic_checks,
+    check,
+    check_error,
+    checkify,
+    debug_check,
+    div_checks,
+    float_checks,
+    index_checks,
+    init_error,
+    nan_checks,
+    user_checks,
+)
+
+JaxRuntimeError = CheckError
+
+__all__ = [
+    "Error",
+    "ErrorCategory",
+    "JaxRuntimeError",
+    "all_checks",
+    "automatic_checks",
+    "check",
+    "check_error",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "init_error",
+    "nan_checks",
+    "user_checks",
+]

@@ -1,0 +1,229 @@
+"""Random keys that are used twice, found by the flow of keys through a jaxpr.
+
+Input: a jaxpr.  Output: an error that names both lines, or nothing.  Each element of an array of
+keys has a number, which follows it where it is moved; primitives say which operands they use up
+(`consumes_keys`).  The body of a loop is followed twice, so that a key that each step uses is
+found; the branches of a conditional are alternatives.  Old-style keys, pairs of integers, are
+followed as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes, source
+from minijax.core.errors import CheckedKeyReuseError, message
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
+from minijax.core.trace import current
+from minijax.interpreters import checking
+
+Numbers = np.ndarray[Any, Any]
+
+_UINT32 = np.dtype(np.uint32)
+# More keys than this are not followed one by one.
+_MANY = 1 << 16
+_ONCE = "each key is used once: equal keys give equal numbers"
+_FIX = "new_key, key = random.split(key); or random.clone(key) if it is meant"
+
+
+class KeyFlow:
+    """The keys of a program: their numbers, and which of them are used up, by which equation."""
+
+    def __init__(self) -> None:
+        self.used: dict[int, Any] = {}
+        self._next = itertools.count()
+
+    def fresh(self, aval: Any) -> Numbers:
+        """Numbers for keys that nobody has seen yet."""
+        count = min(aval.size, _MANY)
+        numbers = np.fromiter(itertools.islice(self._next, count), np.int64, count)
+        if count < aval.size:
+            # They share numbers, and nobody asks about those.
+            return np.full(aval.shape, -1, np.int64)
+        return numbers.reshape(aval.shape)
+
+    def follow(self, jaxpr: Jaxpr, args: Sequence[Numbers | None]) -> list[Numbers | None]:
+        """The keys that a jaxpr returns for the keys that it is given; None is no key.
+
+        Raises:
+            CheckedKeyReuseError: a key is used twice.
+        """
+        keys: dict[Var, Numbers] = {}
+        for var, numbers in zip(jaxpr.invars, args, strict=True):
+            if numbers is not None:
+                keys[var] = numbers
+        for var in jaxpr.constvars:
+            if is_key(var.aval):
+                keys[var] = self.fresh(var.aval)
+        for eqn in jaxpr.eqns:
+            given = [keys.get(v) if type(v) is Var else None for v in eqn.invars]
+            for var, numbers in zip(eqn.outvars, self._outs(eqn, given), strict=True):
+                if numbers is not None:
+                    keys[var] = numbers
+        return [keys.get(v) if type(v) is Var else None for v in jaxpr.outvars]
+
+    def use(self, numbers: Numbers, eqn: Any) -> None:
+        """Uses keys up.
+
+        Raises:
+            CheckedKeyReuseError: one is used up already.
+        """
+        wanted = [number for number in np.unique(numbers).tolist() if number >= 0]
+        for number in wanted:
+            if number in self.used:
+                raise _error(eqn, self.used[number], numbers, number)
+        self.used.update((number, eqn) for number in wanted)
+
+    def use_like(self, first: Numbers | None, rows: Numbers | None) -> None:
+        """Uses up the rows of an array of keys as the first one was."""
+        if first is None or rows is None:
+            return
+        for number, column in zip(first.ravel(), rows.reshape(len(rows), -1).T, strict=True):
+            if number in self.used:
+                self.used.update((n, self.used[number]) for n in column.tolist() if n >= 0)
+
+    def branch(self) -> KeyFlow:
+        """The same keys in an alternative course of events."""
+        other = KeyFlow()
+        other.used = dict(self.used)
+        other._next = self._next
+        return other
+
+    def _outs(self, eqn: Any, given: Sequence[Numbers | None]) -> Sequence[Numbers | None]:
+        primitive = eqn.primitive
+        if primitive.follow_keys is not None:
+            outs: Sequence[Numbers | None] = primitive.follow_keys(self, given, **eqn.params)
+            return outs
+        for i in primitive.consumes_keys:
+            numbers = given[i]
+            if numbers is not None:
+                self.use(numbers, eqn)
+        inner = list(jaxprs_in_params(eqn.params))
+        if len(inner) == 1 and len(inner[0].invars) == len(given):
+            # What is computed again for a derivative is no second use.
+            flow = KeyFlow() if eqn.params.get("differentiated") else self
+            return flow.follow(inner[0], given)
+        moved = self._moved(eqn, given) if any(x is not None for x in given) else None
+        if moved is not None:
+            return moved
+        return [self.fresh(v.aval) if is_key(v.aval) else None for v in eqn.outvars]
+
+    def _moved(self, eqn: Any, given: Sequence[Numbers | None]) -> list[Numbers | None] | None:
+        """The keys of an operation that moves elements; None for any other, or an unknown place."""
+        if eqn.primitive.fault_flow not in (checking.MOVES, checking.COPIES):
+            return None
+        operands: list[Any] = []
+        for atom, numbers in zip(eqn.invars, given, strict=True):
+            if numbers is None and not (type(atom) is Literal and atom.aval.dtype != _UINT32):
+                return None
+            operands.append(atom.value if numbers is None else numbers.astype(np.int32))
+        # Numbers are known, whatever is being traced.
+        previous = current.swap_local(current.get_global())
+        try:
+            outs = eqn.primitive.bind_all(*operands, **eqn.params)
+        finally:
+            current.set_local(previous)
+        return [np.asarray(out).astype(np.int64) for out in outs]
+
+
+def is_key(aval: Any) -> bool:
+    """Whether values of a type may be random keys, of the new or of the old style."""
+    if aval.is_extended:
+        return bool(dtypes.issubdtype(aval.dtype, dtypes.prng_key))
+    return bool(aval.dtype == _UINT32 and aval.shape[-1:] == (2,))
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> list[Numbers]:
+    """Refuses a program that uses a random key twice.
+
+    Returns:
+        For each parameter, which of its elements are used up; empty arrays for what is no key.
+
+    Raises:
+        CheckedKeyReuseError: it does; the text names both lines.
+    """
+    flow = KeyFlow()
+    args = [flow.fresh(v.aval) if is_key(v.aval) else None for v in jaxpr.invars]
+    flow.follow(jaxpr, args)
+    return [
+        np.zeros(0, np.bool_) if x is None else np.isin(x, list(flow.used)) for x in args
+    ]
+
+
+_used_elements: dict[int, Numbers] = {}
+
+
+def use_arguments(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    """Uses up the keys among the arguments of a program that is about to run.
+
+    Raises:
+        CheckedKeyReuseError: the program, or an earlier one, uses one of them up.
+    """
+    masks = closed.remember("key_reuse", lambda: check_jaxpr(closed.jaxpr))
+    for i, (x, mask) in enumerate(zip(args, masks, strict=True)):
+        buffer = getattr(x, "buffer", None)
+        if buffer is None or not mask.any():
+            continue
+        before = _used_elements.get(id(buffer))
+        if before is None:
+            weakref.finalize(buffer, _used_elements.pop, id(buffer), None)
+        elif (before & mask).any():
+            name = closed.jaxpr.debug_info.func_name
+            text = f"argument {i} of {name} is a random key that was used before."
+            raise CheckedKeyReuseError(message("debug_key_reuse", text, expected=_ONCE, fix=_FIX))
+        _used_elements[id(buffer)] = mask if before is None else before | mask
+
+
+def follow_branches(
+    flow: KeyFlow, given: Sequence[Numbers | None], branches: Sequence[ClosedJaxpr]
+) -> list[Numbers | None]:
+    """The keys that one of several jaxprs returns."""
+    flows = [flow.branch() for _ in branches]
+    results = [
+        other.follow(branch.jaxpr, given) for other, branch in zip(flows, branches, strict=True)
+    ]
+    for other in flows:
+        flow.used.update(other.used)
+    avals = branches[0].out_avals
+    return [
+        column[0] if _all_same(column) else (flow.fresh(aval) if is_key(aval) else None)
+        for column, aval in zip(zip(*results, strict=True), avals, strict=True)
+    ]
+
+
+def first_rows(given: Sequence[Numbers | None], row: int = 0) -> list[Numbers | None]:
+    """The keys of one slice along the leading dimension."""
+    return [None if x is None or row >= len(x) else x[row] for x in given]
+
+
+def _all_same(column: Sequence[Numbers | None]) -> bool:
+    first = column[0]
+    return first is not None and all(x is not None and np.array_equal(x, first) for x in column)
+
+
+def _error(eqn: Any, before: Any, numbers: Numbers, number: int) -> CheckedKeyReuseError:
+    index = tuple(map(int, np.argwhere(numbers == number)[0]))
+    line, first = source.summarize(eqn.source), source.summarize(before.source)
+    text = "a random key is used a second time."
+    where = f"key {list(index)} of {list(numbers.shape)}; " if index else ""
+    if eqn is before:
+        where += "each step of a loop uses it"
+    else:
+        where += f"first used by {before.primitive} at {first}"
+    error = CheckedKeyReuseError(
+        message(
+            eqn.primitive.name,
+            text,
+            got=where,
+            expected=_ONCE,
+            fix=_FIX,
+            at=line,
+        )
+    )
+    error.primitive, error.index, error.line, error.detail = eqn.primitive.name, index, line, text
+    return error

@@ -1,0 +1,466 @@
+"""Functionalization: a program that may go wrong becomes one that also returns what went wrong.
+
+Input: a closed jaxpr, and the kinds of faults to look for.  Output: a jaxpr that returns the first
+fault as numbers before its results, and what the numbers stand for.  Operations that hold jaxprs
+hold such jaxprs in turn, each made once.
+
+A fault of an element that only goes into the unselected side of a `select` is none: where all ways
+of an element lead through elementwise operations to selections, it is judged there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import config, dtypes
+from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.trace import current
+from minijax.interpreters import evaluation, staging
+from minijax.interpreters.checking import (
+    CHECK_EFFECT,
+    ELEMENTWISE,
+    INSPECTS,
+    MOVES,
+    NAN,
+    NON_FINITE,
+    SELECTS,
+    Fault,
+    Site,
+    site_of,
+)
+from minijax.interpreters.structural import broadcast_in_dim, full
+from minijax.lax import binary, choice, convert, reduction, shape, slicing, unary
+
+_INT32 = np.dtype(np.int32)
+_UINT32 = np.dtype(np.uint32)
+
+
+class State(NamedTuple):
+    """The first fault of a program, if any, as values.
+
+    Attributes:
+        code: int32[]: 0 for none, else one more than the number of its site.
+        place: int32[]: the flat position in what the site checks.
+        words: uint32[n]: the values for the site's text.
+    """
+
+    code: Any
+    place: Any
+    words: Any
+
+
+STATE_SIZE = len(State._fields)
+
+
+class Checked(NamedTuple):
+    """A functionalized jaxpr: it returns a state, then its results.
+
+    Without sites there is no state to return.
+    """
+
+    closed: ClosedJaxpr
+    sites: tuple[Site, ...]
+
+    @property
+    def words(self) -> int:
+        """How many words its state has."""
+        return max((site.words for site in self.sites), default=0)
+
+
+def check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:
+    """The functionalized form of a jaxpr; made once."""
+    result: Checked = closed.remember(("checked", kinds), lambda: _check_jaxpr(closed, kinds))
+    return result
+
+
+def _check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:
+    sites: list[Site] = []
+
+    def function(*args: Any) -> list[Any]:
+        checker = Checker(closed.jaxpr, kinds)
+        outs = checker.run(closed.consts, args)
+        state, sites[:] = checker.finish()
+        return outs if state is None else [*state, *outs]
+
+    with config.checking(frozenset()):
+        jaxpr, consts = staging.stage(function, closed.in_avals, closed.jaxpr.debug_info)
+    if not sites and CHECK_EFFECT not in closed.effects:
+        return Checked(closed, ())
+    return Checked(ClosedJaxpr(jaxpr, consts), tuple(sites))
+
+
+class _Found(NamedTuple):
+    """A fault of an equation, which may be judged later, where its elements are selected."""
+
+    fault: Fault
+    eqn: Any
+    number: int
+
+
+class _Entry(NamedTuple):
+    """Something that may fail: it has a state, and sites that its codes stand for.
+
+    Attributes:
+        number: of the equation to blame; the first in program order wins.
+        state: makes the state, from the number of the first of its sites.
+        sites: what its codes stand for.
+        key: entries of equal keys have the same sites.
+    """
+
+    number: int
+    state: Callable[[int], State]
+    sites: tuple[Site, ...]
+    key: Any
+
+
+class Checker:
+    """One functionalization: evaluates a jaxpr, and collects what may fail."""
+
+    def __init__(self, jaxpr: Jaxpr, kinds: frozenset[str]) -> None:
+        self.jaxpr = jaxpr
+        self.kinds = kinds
+        self._entries: list[_Entry] = []
+        self._eqn: Any = None
+        self._number = 0
+        self._values: dict[Var, Any] = {}
+        self._pending: dict[Var, list[_Found]] = {}
+        self._judged_later = _judged_later(jaxpr)
+        self._facts: dict[tuple[str, int], Any] = {}
+
+    def run(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """The results of the jaxpr; what may fail is collected on the way."""
+        self._values.update(zip(self.jaxpr.constvars, consts, strict=True))
+        self._values.update(zip(self.jaxpr.invars, args, strict=True))
+        for number, eqn in enumerate(self.jaxpr.eqns):
+            self._eqn, self._number = eqn, number
+            with evaluation.restored(eqn):
+                self._equation(eqn)
+        return [self._read(v) for v in self.jaxpr.outvars]
+
+    def inner(self, closed: ClosedJaxpr) -> Checked:
+        """The functionalized form of a jaxpr that the current equation holds."""
+        return check_jaxpr(closed, self.kinds)
+
+    def add(self, state: Sequence[Any], sites: Sequence[Site], key: Any = None) -> None:
+        """Tells of the state that something inside the current equation has returned.
+
+        Args:
+            state: of what has `sites` of its own.
+            sites: what the codes stand for.
+            key: what has an equal key has equal sites.
+        """
+        code, place, words = state
+        self._entries.append(
+            _Entry(
+                self._number,
+                lambda first: State(shifted(code, first), place, words),
+                tuple(sites),
+                object() if key is None else key,
+            )
+        )
+
+    def judge(self, fault: Fault, eqn: Any = None, number: int | None = None) -> None:
+        """Tells of a fault of an equation, the current one by default."""
+        eqn = self._eqn if eqn is None else eqn
+        if fault.kind == NON_FINITE and NAN in self.kinds:
+            fault = fault._replace(kind=NAN)
+        if fault.kind not in self.kinds or not aval_of(fault.bad).size:
+            return
+        self._entries.append(
+            _Entry(
+                self._number if number is None else number,
+                lambda first: _state_of(fault, first + 1),
+                (site_of(fault, eqn.primitive.name, eqn.source),),
+                object(),
+            )
+        )
+
+    def finish(self) -> tuple[State | None, list[Site]]:
+        """The first fault of all, and the sites in program order; no state if there are none."""
+        sites: list[Site] = []
+        first_sites: dict[Any, int] = {}
+        states = []
+        for entry in sorted(self._entries, key=lambda entry: entry.number):
+            first = first_sites.setdefault(entry.key, len(sites))
+            if first == len(sites):
+                sites += entry.sites
+            states.append(entry.state(first))
+        words = max((site.words for site in sites), default=0)
+        return _first_of([padded(state, words) for state in states]), sites
+
+    def _read(self, atom: Any) -> Any:
+        return atom.value if type(atom) is Literal else self._values[atom]
+
+    def _equation(self, eqn: Any) -> None:
+        primitive = eqn.primitive
+        args = list(map(self._read, eqn.invars))
+        if primitive.check_inside is not None:
+            outs = primitive.check_inside(self, args, eqn.params)
+            self._values.update(zip(eqn.outvars, outs, strict=True))
+            return
+        outs = current.value.process(primitive, args, eqn.params)
+        self._values.update(zip(eqn.outvars, outs, strict=True))
+        self._pass_on(eqn, args)
+        for fault in self._faults_of(eqn, args, outs):
+            self._found(_Found(fault, eqn, self._number))
+
+    def _faults_of(self, eqn: Any, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
+        primitive = eqn.primitive
+        faults: list[Fault] = []
+        if primitive.faults is not None:
+            faults += primitive.faults(args, outs, **eqn.params)
+        if self.kinds & {NAN, NON_FINITE} and primitive.fault_flow in (ELEMENTWISE, "computes"):
+            for out in outs:
+                faults += self._non_finite(out, args, primitive.fault_flow == ELEMENTWISE)
+        return faults
+
+    def _non_finite(self, out: Any, args: Sequence[Any], elementwise: bool) -> list[Fault]:
+        """A NaN without a NaN among the operands; an infinity where all of them are finite."""
+        if not _is_inexact(out):
+            return []
+        inputs = [x for x in args if _is_inexact(x) and not _is_finite_constant(x)]
+        if any(not aval_of(x).size for x in inputs):
+            # What is left of nothing is the identity of the operation.
+            return []
+        bad = self._made(out, inputs, _is_nan, elementwise)
+        if NON_FINITE in self.kinds:
+            infinite = self._made(out, inputs, _is_not_finite, elementwise)
+            bad = binary.bitwise_or(bad, infinite)
+        return [Fault(NON_FINITE, bad, _Produced(), (out,))]
+
+    def _made(
+        self, out: Any, inputs: Sequence[Any], test: Callable[[Any], Any], elementwise: bool
+    ) -> Any:
+        """Where the result passes a test that no operand passes, there or anywhere."""
+        bad = self._fact(test, out)
+        dims = aval_of(out).shape
+        for x in inputs:
+            given = self._fact(test, x)
+            if not elementwise:
+                given = self._fact(_anywhere, given)
+            bad = binary.bitwise_and(bad, unary.bitwise_not(_broadcast(given, dims)))
+        return bad
+
+    def _fact(self, test: Callable[[Any], Any], x: Any) -> Any:
+        """What a test says of a value; asked once."""
+        key = (test.__name__, id(x))
+        found = self._facts.get(key)
+        if found is None:
+            # The value is kept, so that its identity stays taken.
+            found = self._facts[key] = (test(x), x)
+        return found[0]
+
+    def _found(self, found: _Found) -> None:
+        """A fault of the current equation: judged now, or where its elements are selected."""
+        (out,) = self._eqn.outvars if len(self._eqn.outvars) == 1 else (None,)
+        if out in self._judged_later and aval_of(found.fault.bad).shape == out.aval.shape:
+            self._pending.setdefault(out, []).append(found)
+        else:
+            self.judge(*found)
+
+    def _pass_on(self, eqn: Any, args: Sequence[Any]) -> None:
+        """Hands faults of the operands that are judged later to the result."""
+        flow = eqn.primitive.fault_flow
+        if flow == INSPECTS or not self._pending:
+            return
+        seen: set[int] = set()
+        for v in eqn.invars:
+            for found in self._pending.get(v, ()) if type(v) is Var else ():
+                if id(found) not in seen and not _inspects(eqn):
+                    seen.add(id(found))
+                    moved = _moved(found.fault, v, eqn, args, flow)
+                    self._found(found._replace(fault=moved))
+
+
+def _first_of(states: Sequence[State]) -> State | None:
+    """The first state that stands for a fault."""
+    if len(states) <= 1:
+        return states[0] if states else None
+    codes, places, words = (
+        shape.concatenate([shape.expand_dims(x, (0,)) for x in column], 0)
+        for column in zip(*states, strict=True)
+    )
+    first = reduction.argmax(binary.ne(codes, np.int32(0)), 0, _INT32)
+    return State(_at(codes, first), _at(places, first), _at(words, first))
+
+
+def _moved(fault: Fault, var: Var, eqn: Any, args: Sequence[Any], flow: str) -> Fault:
+    """A fault of an operand as one of the result."""
+    dims = eqn.outvars[0].aval.shape
+    if flow == MOVES:
+        bad, *found = (eqn.primitive.bind(x, **eqn.params) for x in (fault.bad, *fault.found))
+        return fault._replace(bad=bad, found=tuple(found))
+    bad = _broadcast(fault.bad, dims)
+    found = [_broadcast(x, dims) for x in fault.found]
+    if flow == SELECTS and eqn.invars[0] is not var:
+        nothing = full(dims, False, np.bool_)
+        bad = choice.select_n(args[0], *(bad if v is var else nothing for v in eqn.invars[1:]))
+    return fault._replace(bad=bad, found=tuple(found))
+
+
+def _judged_later(jaxpr: Jaxpr) -> set[Var]:
+    """The variables whose elements go through selections before anything else sees them."""
+    later = {v for eqn in jaxpr.eqns for v in eqn.outvars} - set(jaxpr.outvars)
+    selected: set[Var] = set()
+    for eqn in reversed(jaxpr.eqns):
+        flow = eqn.primitive.fault_flow
+        operands = [v for v in eqn.invars if type(v) is Var]
+        if _inspects(eqn):
+            selected.update(operands)
+        elif flow in (ELEMENTWISE, MOVES, SELECTS) and eqn.outvars[0] in later & selected:
+            selected.update(operands)
+        elif flow == SELECTS:
+            later.discard(eqn.invars[0])
+            selected.update(eqn.invars[1:])
+        else:
+            later.difference_update(operands)
+    return later & selected
+
+
+def _inspects(eqn: Any) -> bool:
+    """Whether an equation asks for faulty elements: `is_finite(x)`, `x != x`, `x == inf`."""
+    if eqn.primitive.fault_flow != ELEMENTWISE:
+        return bool(eqn.primitive.fault_flow == INSPECTS)
+    if len(eqn.invars) != 2 or eqn.outvars[0].aval.dtype != np.bool_:
+        return False
+    x, y = eqn.invars
+    return x is y or any(type(v) is Literal and not np.isfinite(v.value) for v in (x, y))
+
+
+class _Produced:
+    """The text of a fault of numbers."""
+
+    def format(self, value: Any) -> str:
+        if np.isnan(value):
+            return "produced a NaN"
+        return f"produced an infinity ({np.asarray(value)})"
+
+
+def _is_inexact(x: Any) -> bool:
+    aval = aval_of(x)
+    is_array = isinstance(aval, ShapedArray) and not aval.is_extended
+    return is_array and bool(dtypes.issubdtype(aval.dtype, np.inexact))
+
+
+def _is_finite_constant(x: Any) -> bool:
+    return isinstance(x, (int, float, complex, np.generic)) and bool(np.isfinite(x))
+
+
+def _is_nan(x: Any) -> Any:
+    return binary.ne(x, x)
+
+
+def _is_not_finite(x: Any) -> Any:
+    if dtypes.issubdtype(aval_of(x).dtype, np.complexfloating):
+        finite = binary.bitwise_and(unary.is_finite(unary.real(x)), unary.is_finite(unary.imag(x)))
+    else:
+        finite = unary.is_finite(x)
+    return unary.bitwise_not(finite)
+
+
+def _anywhere(x: Any) -> Any:
+    return reduction.reduce_or(x, tuple(range(aval_of(x).ndim)))
+
+
+def _broadcast(x: Any, dims: tuple[int, ...]) -> Any:
+    given = aval_of(x).shape
+    if given == dims:
+        return x
+    return broadcast_in_dim(x, dims, range(len(dims) - len(given), len(dims)))
+
+
+def _at(rows: Any, place: Any) -> Any:
+    """The row of an array at a position in range."""
+    dims = aval_of(rows).shape
+    starts = [place, *(np.int32(0) for _ in dims[1:])]
+    row = slicing.dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *dims[1:]))
+    return shape.reshape(row, dims[1:])
+
+
+def shifted(code: Any, offset: int) -> Any:
+    """A code among sites that start at a number."""
+    if not offset:
+        return code
+    failed = binary.ne(code, np.int32(0))
+    return choice.select(failed, binary.add(code, np.int32(offset)), code)
+
+
+def padded(state: State, words: int) -> State:
+    """A state with as many words as another one."""
+    (given,) = aval_of(state.words).shape
+    if given == words:
+        return state
+    rest = full((words - given,), 0, _UINT32)
+    return state._replace(words=shape.concatenate([state.words, rest], 0))
+
+
+def no_fault(words: int) -> State:
+    """The state of a program in which nothing went wrong."""
+    zero = full((), 0, _INT32)
+    return State(zero, zero, full((words,), 0, _UINT32))
+
+
+def earlier(first: Sequence[Any], second: Sequence[Any]) -> State:
+    """The first of two faults, if there is one."""
+    failed = binary.ne(first[0], np.int32(0))
+    return State(*(choice.select(failed, a, b) for a, b in zip(first, second, strict=True)))
+
+
+def first_of_batch(
+    state: Sequence[Any], sites: Sequence[Site], size: int
+) -> tuple[State, tuple[Site, ...]]:
+    """The state of the first example that fails, from the states of a whole batch.
+
+    Args:
+        state: each with a leading dimension over the batch.
+        sites: what the codes stand for.
+        size: of the batch.
+    """
+    codes, places, words = state
+    example = reduction.argmax(binary.ne(codes, np.int32(0)), 0, _INT32)
+    code = _at(codes, example)
+    counts = np.array([0] + [int(np.prod(site.shape)) for site in sites], _INT32)
+    before = binary.mul(example, _at(counts, code))
+    place = binary.add(_at(places, example), before)
+    return State(code, place, _at(words, example)), tuple(site.of_batch(size) for site in sites)
+
+
+def _state_of(fault: Fault, code: int) -> State:
+    bad = fault.bad
+    dims = aval_of(bad).shape
+    size = aval_of(bad).size
+    flat = shape.reshape(bad, (size,))
+    failed = _anywhere(flat)
+    place = reduction.argmax(flat, 0, _INT32)
+    found = [_at(shape.reshape(x, (size,)), place) for x in fault.found]
+    rows = int(np.prod(dims[fault.batch_dims :]))
+    for x in fault.payload:
+        own = aval_of(x).shape
+        batch = int(np.prod(own[: fault.batch_dims]))
+        by_example = shape.reshape(x, (batch, *own[fault.batch_dims :]))
+        found.append(_at(by_example, binary.div(place, np.int32(rows))))
+    return State(
+        choice.select(failed, np.int32(code), np.int32(0)),
+        place,
+        shape.concatenate([full((0,), 0, _UINT32), *map(_words, found)], 0),
+    )
+
+
+def _words(x: Any) -> Any:
+    """A value as 32-bit words, in memory order."""
+    dtype = aval_of(x).dtype
+    size = aval_of(x).size
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        parts = [shape.reshape(p, (size, 1)) for p in (unary.real(x), unary.imag(x))]
+        return _words(shape.concatenate(parts, 1))
+    if dtype == np.bool_:
+        return convert.convert_element_type(shape.reshape(x, (size,)), _UINT32)
+    if dtype.itemsize >= 4:
+        bits = convert.bitcast_convert_type(x, _UINT32)
+        return shape.reshape(bits, (aval_of(bits).size,))
+    bits = convert.bitcast_convert_type(x, np.dtype(f"uint{8 * dtype.itemsize}"))
+    return convert.convert_element_type(shape.reshape(bits, (size,)), _UINT32)

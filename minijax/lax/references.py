@@ -1,0 +1,617 @@
+"""Mutable references: `new_ref`, `freeze`, and reading, writing and adding through them.
+
+`Ref` is a reference outside of traces; inside, references are tracers that are indexed alike.
+What the operations do to a value is their rule `discharge`; `interpreters/discharge.py` rewrites
+whole programs with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from minijax.core import dtypes, refs
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
+from minijax.core.errors import message
+from minijax.core.jaxpr import Eqn, Literal
+from minijax.core.primitive import Primitive
+from minijax.core.refs import AbstractRef, Cell
+from minijax.core.trace import Tracer
+from minijax.interpreters import batching
+from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
+from minijax.interpreters.tangents import Zero
+from minijax.lax import convert, reference_indexing
+from minijax.lax.reference_indexing import Index, Span
+
+
+class _RefType(type):
+    """Makes traced references instances of `Ref`."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        if type.__instancecheck__(cls, value):
+            return True
+        return isinstance(value, Tracer) and type(value.aval) is AbstractRef
+
+
+class Ref(Cell, metaclass=_RefType):
+    """A place that holds an array and can be written.  Mirrors jax.Ref; made by `new_ref`."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions of the value."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the value."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the value."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the value."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the value's dtype gives way to that of other operands."""
+        return self.aval.weak_type
+
+    @property
+    def sharding(self) -> Any:
+        """Where the value lives."""
+        return self.read().sharding
+
+    @property
+    def committed(self) -> bool:
+        """Whether the user has placed the value."""
+        return self.read().committed  # type: ignore[no-any-return]
+
+    def __getitem__(self, index: Any) -> Any:
+        return get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        set(self, index, value)
+
+    def addupdate(self, x: Any, idx: Any = ()) -> None:
+        """Adds `x` to the elements at an index."""
+        addupdate(self, idx, x)
+
+    def block_until_ready(self) -> Ref:
+        """Waits until the value is computed."""
+        self.read().block_until_ready()
+        return self
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            message("iter", "a reference is no array.", got=str(self.aval), fix="iter(ref[...])")
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
+        raise TypeError(
+            message(
+                "numpy.asarray",
+                "a reference is no array.",
+                got=str(self.aval),
+                fix="read its value: ref[...]",
+            )
+        )
+
+    def __repr__(self) -> str:
+        if self.is_frozen:
+            return f"Ref(frozen, {self.aval.inner_aval.str_short()})"
+        return f"Ref{repr(self.read()).removeprefix('Array')}"
+
+    __str__ = __repr__
+
+
+def _place(eqn: Eqn, operands: Sequence[Any], name: Callable[[Any], str]) -> str:
+    """A reference with the index at which an equation uses it, as it is written in Python."""
+    ref, index = eqn.invars[0], eqn.params["index"]
+    if index.is_whole(ref.aval.shape):
+        return f"{name(ref)}[...]"
+    given = iter(operands)
+    texts = []
+    for entry, n in zip(index.entries, ref.aval.shape, strict=True):
+        if type(entry) is Span and entry.start is not None:
+            texts.append(_span_text(entry, n))
+            continue
+        atom = next(given)
+        text = str(atom.value) if type(atom) is Literal else name(atom)
+        texts.append(f"{text}:{text}+{entry.extent}" if type(entry) is Span else text)
+    return f"{name(ref)}[{','.join(texts)}]"
+
+
+def _span_text(span: Span, n: int) -> str:
+    stop = span.start + span.extent  # type: ignore[operator]
+    bounds = f"{span.start or ''}:{stop if stop < n else ''}"
+    return bounds if span.stride == 1 else f"{bounds}:{span.stride}"
+
+
+def _refuse_foreign(ref: Any, verb: str, kind: str, fix: str) -> NoReturn:
+    raise ValueError(
+        message(
+            "ref",
+            f"a {kind} value cannot be {verb} a reference from outside.",
+            got=str(aval_of(ref)),
+            fix=fix,
+        )
+    )
+
+
+def _refuse_batched(ref: Any, verb: str) -> NoReturn:
+    _refuse_foreign(
+        ref,
+        verb,
+        "vmapped",
+        "pass the reference to the mapped function as an argument that is mapped too",
+    )
+
+
+def _refuse_differentiated(ref: Any, verb: str) -> NoReturn:
+    _refuse_foreign(
+        ref,
+        verb,
+        "differentiated",
+        "pass the reference to the differentiated function, with a tangent; or write "
+        "lax.stop_gradient(x)",
+    )
+
+
+class NewRef(Primitive):
+    """Makes a reference whose first value is `x`.
+
+    It is one that a linear program writes if `is_tangent`.  Nothing to transpose: linear programs
+    are discharged first.
+    """
+
+    name = "new_ref"
+    fault_flow = "copies"
+    makes_references: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    hidden_params = frozenset({"is_tangent"})
+    without = frozenset({"transpose", "lower"})
+
+    def abstract_eval(self, x: Any, **_: Any) -> AbstractRef:
+        return AbstractRef(x)
+
+    def discharge(self, x: Any, **_: Any) -> Ref:
+        aval = aval_of(x)
+        return Ref(
+            x if aval.is_extended else convert.convert_to_type(x, aval.dtype, aval.weak_type)
+        )
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, is_tangent: bool, **params: Any
+    ) -> tuple[Any, Any]:
+        ref = self.bind(*primals, is_tangent=False, **params)
+        tangent = tangents[0]
+        if type(tangent) is Zero and tangent.aval.dtype == dtypes.float0:
+            return ref, Zero.like(ref)
+        return ref, self.bind(instantiate(tangent), is_tangent=True, **params)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, int]:
+        return self.bind(to_batch_dim(args[0], dims[0], 0, size), **params), 0
+
+
+class Freeze(Primitive):
+    """The last value of a reference, which is not used afterwards."""
+
+    name = "freeze"
+    fault_flow = "copies"
+    has_effects: ClassVar[bool] = True
+    without = frozenset({"transpose", "lower"})
+
+    def abstract_eval(self, ref: AbstractRef) -> Any:
+        return ref.inner_aval
+
+    def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
+        return frozenset({refs.ReadEffect(0)})
+
+    def discharge(self, ref: Cell) -> Any:
+        value = ref.read()
+        ref.close()
+        return value
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        out = self.bind(*primals)
+        ref_dot = tangents[0]
+        return out, Zero.like(out) if type(ref_dot) is Zero else self.bind(ref_dot)
+
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+        return self.bind(*args), dims[0]
+
+
+class Get(Primitive):
+    """The elements of a reference at an index.
+
+    Shapes: ref: Ref{T[s]}, operands of the index -> T[shape of the index].
+    """
+
+    name = "get"
+    fault_flow = "copies"
+    has_effects: ClassVar[bool] = True
+    without = frozenset({"transpose", "lower"})
+
+    def abstract_eval(self, ref: AbstractRef, *operands: Any, index: Index) -> AbstractValue:
+        return ref.inner_aval.with_shape(index.shape)  # type: ignore[no-any-return]
+
+    def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
+        return frozenset({refs.ReadEffect(0)})
+
+    def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
+        return f"{outs} <- {_place(eqn, eqn.invars[1:], name)}"
+
+    def discharge(self, ref: Cell, *operands: Any, index: Index) -> Any:
+        return reference_indexing.read(ref.read(), index, operands)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
+    ) -> tuple[Any, Any]:
+        out = self.bind(*primals, index=index)
+        if type(tangents[0]) is Zero:
+            return out, Zero.like(out)
+        return out, self.bind(tangents[0], *primals[1:], index=index)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, index: Index
+    ) -> tuple[Any, int | None]:
+        wide, dim = _batched_index(size, args[0], dims[0], dims[1:], index)
+        if wide is not None:
+            return self.bind(*args, index=wide), dim
+        values = [get(args[0]), *args[1:]]
+        outs, out_dims = batching.batch_flat(
+            lambda x, *operands: [reference_indexing.read(x, index, operands)], size, values, dims
+        )
+        return outs[0], out_dims[0]
+
+
+def _batched_index(
+    size: int, ref: Any, dim: int | None, operand_dims: Sequence[Any], index: Index
+) -> tuple[Index | None, int]:
+    """An index of a reference to a batch that selects the same of each example, and where the
+    batch is in the result; None in place of the index if there is none.
+    """
+    arrays_between = index.has_arrays and dim != 0
+    if dim is None or arrays_between or any(d is not None for d in operand_dims):
+        return None, 0
+    if index.has_arrays and not index.position:
+        common = len(index.shape) - sum(type(e) is Span for e in index.entries)
+        adjacent = type(index.entries[0]) is not Span
+        return index.with_dimension(0, size), 0 if adjacent else common
+    before = sum(type(e) is Span for e in index.entries[:dim])
+    return index.with_dimension(dim, size), before
+
+
+class Swap(Primitive):
+    """Replaces the elements of a reference at an index by `value`; the former ones.
+
+    Shapes: ref: Ref{T[s]}, value: T[t], operands of the index -> T[t], the shape of the index.
+    """
+
+    name = "swap"
+    fault_flow = "copies"
+    has_effects: ClassVar[bool] = True
+    without = frozenset({"transpose", "lower"})
+
+    def abstract_eval(
+        self, ref: AbstractRef, value: Any, *operands: Any, index: Index
+    ) -> AbstractValue:
+        _check_value(self.name, ref, value, index)
+        return ref.inner_aval.with_shape(index.shape)  # type: ignore[no-any-return]
+
+    def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
+        return frozenset({refs.WriteEffect(0)})
+
+    def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
+        place = _place(eqn, eqn.invars[2:], name)
+        value = name(eqn.invars[1])
+        return f"{place} <- {value}" if outs[0] == "_" else f"{outs}, {place} <- {place}, {value}"
+
+    def discharge(self, ref: Cell, value: Any, *operands: Any, index: Index) -> Any:
+        before = ref.read()
+        _store(ref, reference_indexing.write(before, value, index, operands))
+        return reference_indexing.read(before, index, operands)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
+    ) -> tuple[Any, Any]:
+        ref_dot, value_dot = tangents[:2]
+        if type(ref_dot) is Zero and type(value_dot) is not Zero:
+            _refuse_differentiated(primals[0], "written to")
+        out = self.bind(*primals, index=index)
+        if type(ref_dot) is Zero:
+            return out, Zero.like(out)
+        return out, self.bind(ref_dot, instantiate(value_dot), *primals[2:], index=index)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, index: Index
+    ) -> tuple[Any, int | None]:
+        if dims[0] is None:
+            _refuse_batched(args[0], "written to")
+        wide, dim = _batched_index(size, args[0], dims[0], dims[2:], index)
+        if wide is not None:
+            value = to_batch_dim(args[1], dims[1], dim, size)
+            return self.bind(args[0], value, *args[2:], index=wide), dim
+
+        def function(x: Any, value: Any, *operands: Any) -> list[Any]:
+            new = reference_indexing.write(x, value, index, operands)
+            return [new, reference_indexing.read(x, index, operands)]
+
+        outs, out_dims = batching.batch_flat(function, size, [get(args[0]), *args[1:]], dims)
+        set(args[0], ..., to_batch_dim(outs[0], out_dims[0], dims[0], size))
+        return outs[1], out_dims[1]
+
+
+class AddUpdate(Primitive):
+    """Adds `value` to the elements of a reference at an index.
+
+    Shapes: ref: Ref{T[s]}, value: T[t], operands of the index; t is the shape of the index.
+    """
+
+    name = "addupdate"
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    without = frozenset({"transpose", "lower"})
+
+    def abstract_eval(
+        self, ref: AbstractRef, value: Any, *operands: Any, index: Index
+    ) -> list[Any]:
+        _check_value(self.name, ref, value, index)
+        return []
+
+    def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
+        return frozenset({refs.AccumEffect(0)})
+
+    def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
+        return f"{_place(eqn, eqn.invars[2:], name)} += {name(eqn.invars[1])}"
+
+    def discharge(self, ref: Cell, value: Any, *operands: Any, index: Index) -> list[Any]:
+        _store(ref, reference_indexing.accumulate(ref.read(), value, index, operands))
+        return []
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
+    ) -> tuple[list[Any], list[Any]]:
+        ref_dot, value_dot = tangents[:2]
+        if type(ref_dot) is Zero and type(value_dot) is not Zero:
+            _refuse_differentiated(primals[0], "added to")
+        self.bind(*primals, index=index)
+        if type(value_dot) is not Zero:
+            self.bind(ref_dot, value_dot, *primals[2:], index=index)
+        return [], []
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, index: Index
+    ) -> tuple[list[Any], list[Any]]:
+        if dims[0] is None:
+            _refuse_batched(args[0], "added to")
+        wide, dim = _batched_index(size, args[0], dims[0], dims[2:], index)
+        if wide is not None:
+            value = to_batch_dim(args[1], dims[1], dim, size)
+            self.bind(args[0], value, *args[2:], index=wide)
+            return [], []
+        outs, out_dims = batching.batch_flat(
+            lambda x, value, *operands: [reference_indexing.accumulate(x, value, index, operands)],
+            size,
+            [get(args[0]), *args[1:]],
+            dims,
+        )
+        set(args[0], ..., to_batch_dim(outs[0], out_dims[0], dims[0], size))
+        return [], []
+
+
+new_ref_p = NewRef()
+freeze_p = Freeze()
+get_p = Get()
+swap_p = Swap()
+addupdate_p = AddUpdate()
+
+
+def _store(ref: Cell, value: Any) -> None:
+    aval = ref.aval
+    if not aval.inner_aval.is_extended:
+        value = convert.convert_to_type(value, aval.dtype, aval.weak_type)
+    ref.write(value)
+
+
+def _check_value(name: str, ref: AbstractRef, value: Any, index: Index) -> None:
+    facts = {"value": value, "ref": ref}
+    if value.shape != index.shape:
+        raise ValueError(
+            message(
+                name,
+                "the value has another shape than what it is written to.",
+                got=facts,
+                expected=f"a value of shape {index.shape}; writing does not broadcast",
+            )
+        )
+    if value.dtype != ref.dtype:
+        raise ValueError(
+            message(
+                name,
+                "the value has another dtype than the reference.",
+                got=facts,
+                expected=f"{ref.dtype}; writing does not convert",
+                fix=f"value.astype({getattr(ref.dtype, 'name', ref.dtype)!r})",
+            )
+        )
+
+
+def _check_ref(name: str, ref: Any) -> AbstractRef:
+    if not refs.is_reference(ref):
+        raise ValueError(
+            message(
+                name,
+                "expected a reference.",
+                got=f"{type(ref).__name__}: {ref!r}",
+                fix="make one with new_ref(x)",
+            )
+        )
+    return ref.aval  # type: ignore[no-any-return]
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any:
+    """A mutable reference whose first value is `init_val`.
+
+    Read it with `ref[...]` or `ref[i]`, write it with `ref[...] = x`; functions that are traced
+    may do so too.
+
+    Derivative: references made inside a differentiated function are differentiated with it.
+    Lowers to:  nothing: references are discharged to values.
+    Source:     mirrors jax.new_ref (0.10).
+
+    Args:
+        init_val: an array or a number.
+        memory_space: accepted for compatibility; must be None.
+        kind: accepted for compatibility; must be None.
+
+    Raises:
+        TypeError: init_val is no array and no number, or a reference itself.
+        NotImplementedError: a memory space or a kind is given.
+    """
+    if memory_space is not None or kind is not None:
+        raise NotImplementedError(
+            message("new_ref", "memory spaces and kinds of references are not supported.")
+        )
+    aval = aval_of(init_val)
+    if type(aval) is AbstractRef:
+        raise TypeError(
+            message(
+                "new_ref",
+                "a reference cannot hold a reference.",
+                got=str(aval),
+                fix="new_ref(ref[...]) copies the value",
+            )
+        )
+    return new_ref_p.bind(init_val, is_tangent=False, memory_space=None, kind=None)
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Any:
+    """A mutable reference to an array of the shape and dtype of `ty`; its contents are undefined.
+
+    Source: mirrors jax.empty_ref (0.10).
+
+    Args:
+        ty: anything with a shape and a dtype.
+        memory_space: accepted for compatibility; must be None.
+    """
+    return new_ref(zeros(ShapedArray(ty.shape, ty.dtype)), memory_space=memory_space)
+
+
+def freeze(ref: Any) -> Any:
+    """The value of a reference, which cannot be used afterwards.
+
+    Source: mirrors jax.freeze (0.10).
+
+    Raises:
+        ValueError: `ref` is no reference, or was frozen before.
+    """
+    _check_ref("freeze", ref)
+    return freeze_p.bind(ref)
+
+
+def free_ref(ref: Any) -> None:
+    """Ends the life of a reference, whose value is not needed.
+
+    Source: mirrors jax.free_ref (0.10).
+    """
+    freeze(ref)
+
+
+def get(ref: Any, idx: Any = None) -> Any:
+    """The elements of a reference at an index: `ref[idx]`; all of them without one.
+
+    An index is made of integers, slices, `...`, arrays of integers, and `ds(start, size)`, whose
+    start may be traced.  Positions that are traced and out of bounds are clamped.
+
+    Source: mirrors jax.ref.get (0.10).
+
+    Raises:
+        ValueError: an index is out of bounds, or there are too many.
+        TypeError: one is no integer, slice or array of integers.
+    """
+    aval = _check_ref("ref.get", ref)
+    index, operands = reference_indexing.parse(idx, aval.shape, "ref.get")
+    return get_p.bind(ref, *operands, index=index)
+
+
+def swap(ref: Any, idx: Any, value: Any) -> Any:
+    """Replaces the elements at an index by `value`, and returns the former ones.
+
+    Source: mirrors jax.ref.swap (0.10).
+
+    Raises:
+        ValueError: the value's shape or dtype is not that of the elements.
+    """
+    return _swap("ref.swap", ref, idx, value)
+
+
+def set(ref: Any, idx: Any, value: Any) -> None:
+    """Replaces the elements at an index by `value`: `ref[idx] = value`.
+
+    Source: mirrors jax.ref.set (0.10).
+
+    Raises:
+        ValueError: the value's shape or dtype is not that of the elements.
+    """
+    _swap("ref.set", ref, idx, value)
+
+
+def _swap(name: str, ref: Any, idx: Any, value: Any) -> Any:
+    aval = _check_ref(name, ref)
+    index, operands = reference_indexing.parse(idx, aval.shape, name)
+    _check_value(name, aval, aval_of(value), index)
+    return swap_p.bind(ref, value, *operands, index=index)
+
+
+def addupdate(ref: Any, idx: Any, x: Any) -> None:
+    """Adds `x` to the elements at an index; to one that occurs several times, each time.
+
+    Source: mirrors jax.ref.addupdate (0.10).
+
+    Raises:
+        ValueError: the value's shape or dtype is not that of the elements.
+    """
+    aval = _check_ref("ref.addupdate", ref)
+    index, operands = reference_indexing.parse(idx, aval.shape, "ref.addupdate")
+    _check_value("ref.addupdate", aval, aval_of(x), index)
+    addupdate_p.bind(ref, x, *operands, index=index)
+
+
+def with_references(primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    """Applies an operation that holds jaxprs to traced references, by their values.
+
+    They are read before it and written after it, so that to the current trace the operation is
+    one on arrays.
+    """
+    cells: dict[int, tuple[Any, Cell, Any]] = {}
+    given = []
+    for x in args:
+        if not refs.is_reference(x):
+            given.append(x)
+            continue
+        key = refs.identity(x)
+        if key not in cells:
+            value = get(x)
+            cells[key] = x, Cell(value), value
+        given.append(cells[key][1])
+    outs: Sequence[Any] = primitive.discharge(*given, **params)
+    for ref, cell, before in cells.values():
+        after = cell.read()
+        if after is not before:
+            set(ref, ..., after)
+    return outs

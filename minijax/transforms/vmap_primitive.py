@@ -1,0 +1,297 @@
+"""The primitive `vmap`: a function of one example, applied to each of a batch, not yet batched.
+
+`vmap` batches at once, but where a program is checked: there the function of one example must be
+checked first, because a batch hides what an example does, such as which branch it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from minijax.core import axes, effects
+from minijax.core.aval import aval_of
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Var
+from minijax.core.primitive import Primitive
+from minijax.interpreters import (
+    batching,
+    evaluation,
+    jvp,
+    key_reuse,
+    lowering,
+    partial_eval,
+    passes,
+    staging,
+    transpose,
+)
+from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
+from minijax.interpreters.tangents import Zero, is_linear
+from minijax.lax import functionalization, slicing
+
+
+class Vmap(Primitive):
+    """Applies `jaxpr` to each example; all results have the batch's dimension in front.
+
+    Parameters: the `size` of the batch, which operands are `mapped`, along dimension 0, and the
+    names of the axis.
+    """
+
+    name = "vmap"
+    binds_axis: ClassVar[str | None] = "axis_name"
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    knows_extended: ClassVar[bool] = True
+
+    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: params[k] for k in ("jaxpr", "mapped", "size")}
+
+    def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
+        return _batched(args, **params)
+
+    def abstract_eval(
+        self, *avals: Any, jaxpr: ClosedJaxpr, size: int, **params: Any
+    ) -> list[Any]:
+        return [aval.with_shape((size, *aval.shape)) for aval in jaxpr.out_avals]
+
+    def effects(
+        self, *avals: Any, jaxpr: ClosedJaxpr, axis_name: Any, **params: Any
+    ) -> frozenset[Any]:
+        return effects.without_axis(jaxpr.effects, axis_name)
+
+    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
+        return lowering.lower_function(ctx, lambda *xs: _batched(xs, **params), *values)
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        mapped: tuple[bool, ...],
+        **params: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        nonzero = [type(t) is not Zero for t in tangents]
+        with _axis(params):
+            derivative, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
+        outs = self.bind(
+            *primals,
+            *(t for t in tangents if type(t) is not Zero),
+            jaxpr=derivative,
+            mapped=mapped + tuple(m for m, nz in zip(mapped, nonzero, strict=True) if nz),
+            **params,
+        )
+        count = len(out_nonzero)
+        given = iter(outs[count:])
+        out_dots = [
+            next(given) if nz else Zero.like(out)
+            for nz, out in zip(out_nonzero, outs[:count], strict=True)
+        ]
+        return list(outs[:count]), out_dots
+
+    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        mapped = params["mapped"]
+        unknown = [trace.is_unknown(x) for x in args]
+        with _axis(params):
+            split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
+        known_args, known_mapped = _chosen(args, mapped, unknown, False)
+        unknown_args, unknown_mapped = _chosen(args, mapped, unknown, True)
+        known_outs: Sequence[Any] = ()
+        if split.known.jaxpr.outvars or split.known.effects:
+            known_outs = trace.process_known(
+                self, known_args, {**params, "jaxpr": split.known, "mapped": tuple(known_mapped)}
+            )
+        num_known = split.out_unknown.count(False)
+        residuals = split.residuals(known_args, known_outs[num_known:])
+        of_residuals = [True if i is None else known_mapped[i] for i in split.sources]
+        staged_outs: Sequence[Any] = ()
+        if any(split.out_unknown) or split.staged.effects:
+            staged_outs = trace.unknown.process(
+                self,
+                [*residuals, *unknown_args],
+                {
+                    **params,
+                    "jaxpr": split.staged,
+                    "mapped": (*of_residuals, *unknown_mapped),
+                },
+            )
+        known, staged = iter(known_outs[:num_known]), iter(staged_outs)
+        return [next(staged) if u else next(known) for u in split.out_unknown]
+
+    def transpose(
+        self,
+        cts: Sequence[Any],
+        *args: Any,
+        jaxpr: ClosedJaxpr,
+        mapped: tuple[bool, ...],
+        **params: Any,
+    ) -> list[Any]:
+        linear = [is_linear(x) for x in args]
+        ct_nonzero = [type(ct) is not Zero for ct in cts]
+        with _axis(params):
+            backward, nonzero = transpose.transpose_jaxpr(jaxpr, linear, ct_nonzero)
+        known, known_mapped = _chosen(args, mapped, linear, False)
+        given_cts = [ct for ct in cts if type(ct) is not Zero]
+        outs = self.bind(
+            *known,
+            *given_cts,
+            jaxpr=backward,
+            mapped=(*known_mapped, *(True for _ in given_cts)),
+            **params,
+        )
+        given, flags = iter(outs), iter(nonzero)
+        results = [next(given) if lin and next(flags) else None for lin in linear]
+        # What all examples share gets the cotangents of all.
+        return [
+            ct if m or ct is None else reduce_sum(ct, (0,))
+            for ct, m in zip(results, mapped, strict=True)
+        ]
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        mapped: tuple[bool, ...],
+        **params: Any,
+    ) -> tuple[list[Any], list[int]]:
+        batched = [d is not None for d in dims]
+        # Within one example of this vmap, the other batch is along dimension 0.
+        moved = [
+            x if d is None else moveaxis(x, d, int(m))
+            for x, d, m in zip(args, dims, mapped, strict=True)
+        ]
+        with _axis(params):
+            whole, _ = batching.batch_jaxpr(jaxpr, size, batched, True)
+        outs = self.bind(*moved, jaxpr=whole, mapped=mapped, **params)
+        return list(outs), [1 for _ in outs]
+
+    def interpret(self, run: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        return _batched(args, **params)
+
+    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+        slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
+        if not slim.jaxpr.outvars and not slim.effects:
+            return None
+        mapped = tuple(m for m, keep in zip(eqn.params["mapped"], kept, strict=True) if keep)
+        return eqn.replace(
+            invars=[v for v, keep in zip(eqn.invars, kept, strict=True) if keep],
+            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+            params={**eqn.params, "jaxpr": slim, "mapped": mapped},
+            effects=effects.without_axis(slim.effects, eqn.params["axis_name"]),
+        )
+
+    def follow_keys(
+        self,
+        flow: Any,
+        keys: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        mapped: tuple[bool, ...],
+        **params: Any,
+    ) -> list[Any]:
+        # Each example has its own keys; one that all share gives all the same numbers, once.
+        first = [
+            x[0] if m and x is not None and len(x) else x
+            for x, m in zip(keys, mapped, strict=True)
+        ]
+        flow.follow(jaxpr.jaxpr, first)
+        for x, rows, m in zip(first, keys, mapped, strict=True):
+            if m:
+                flow.use_like(x, rows)
+        outs = self.abstract_eval(jaxpr=jaxpr, **params)
+        return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
+
+    def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        size = params["size"]
+        with _axis(params):
+            inner = checker.inner(params["jaxpr"])
+        outs = _batched(args, **{**params, "jaxpr": inner.closed})
+        if not inner.sites:
+            return outs
+        count = functionalization.STATE_SIZE
+        state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
+        checker.add(state, sites, (inner.closed, size))
+        return outs[count:]
+
+
+vmap_p = Vmap()
+
+
+def _axis(params: Mapping[str, Any]) -> axes.extend:
+    return axes.extend(params["axis_name"], params["size"])
+
+
+def _chosen(
+    args: Sequence[Any], mapped: Sequence[bool], flags: Sequence[bool], wanted: bool
+) -> tuple[list[Any], list[bool]]:
+    """The arguments whose flag is the wanted one, and which of them are mapped."""
+    chosen = [(x, m) for x, m, flag in zip(args, mapped, flags, strict=True) if flag is wanted]
+    return [x for x, _ in chosen], [m for _, m in chosen]
+
+
+def _batched(
+    args: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    size: int,
+    mapped: Sequence[bool],
+    axis_name: Any,
+    spmd_axis_name: Any,
+) -> list[Any]:
+    """The results for the whole batch, along dimension 0."""
+    outs, dims = batching.batch_flat(
+        lambda *xs: evaluation.eval_closed_jaxpr(jaxpr, *xs),
+        size,
+        args,
+        [0 if m else None for m in mapped],
+        axis_name=axis_name,
+        spmd_axis_name=spmd_axis_name,
+    )
+    return [to_batch_dim(x, d, 0, size) for x, d in zip(outs, dims, strict=True)]
+
+
+def map_unbatched(
+    function: Callable[..., Sequence[Any]],
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    debug_info: DebugInfo,
+    *,
+    axis_name: Any = None,
+    spmd_axis_name: Any = None,
+) -> tuple[list[Any], list[int | None]]:
+    """As `batching.batch_flat`, but leaves the function as one of one example."""
+    avals = [
+        aval if d is None else aval.with_shape(aval.shape[:d] + aval.shape[d + 1 :])
+        for aval, d in zip(map(aval_of, args), dims, strict=True)
+    ]
+    with axes.extend(axis_name, size):
+        jaxpr, consts = staging.stage(function, avals, debug_info)
+    moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    mapped = [False] * len(consts) + [d is not None for d in dims]
+    closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
+    outs = vmap_p.bind(
+        *consts,
+        *moved,
+        jaxpr=closed,
+        size=size,
+        mapped=tuple(mapped),
+        axis_name=axis_name,
+        spmd_axis_name=spmd_axis_name,
+    )
+    shared = [not follows for follows in _follow(closed.jaxpr, mapped)]
+    return (
+        [slicing.index_in_dim(x, 0, 0, False) if s else x for x, s in zip(outs, shared, strict=True)],
+        [None if s else 0 for s in shared],
+    )
+
+
+def _follow(jaxpr: Jaxpr, mapped: Sequence[bool]) -> list[bool]:
+    """Which results may differ between examples."""
+    differing = {v for v, m in zip(jaxpr.invars, mapped, strict=True) if m}
+    for eqn in jaxpr.eqns:
+        if any(type(v) is Var and v in differing for v in eqn.invars):
+            differing.update(eqn.outvars)
+    return [v in differing for v in jaxpr.outvars]
