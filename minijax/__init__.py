@@ -7,21 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.core import bootstrap  # noqa: F401  isort: skip  jaxlib must be loaded first
 
-from minijax import (
-    ad_checkpoint,
-    checkpoint_policies,
-    custom_batching,
-    custom_derivatives,
-    debug,
-    dtypes,
-    errors,
-    lax,
-    numpy,
-    ref,
-    stages,
-    tree,
-    tree_util,
-)
+from minijax import dtypes, errors, lax, numpy, stages, tree, tree_util
 from minijax.core.config import (
     config,
     debug_infs,
@@ -38,7 +24,6 @@ from minijax.core.config import (
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.statistics import cache_stats
 from minijax.interpreters.evaluation import eval_jaxpr
-from minijax.lax.host_callbacks import pure_callback
 from minijax.lax.references import Ref, empty_ref, free_ref, freeze, new_ref
 from minijax.runtime.array import Array
 from minijax.runtime.client import (
@@ -52,10 +37,6 @@ from minijax.runtime.client import (
     process_index,
 )
 from minijax.runtime.tokens import effects_barrier
-from minijax.transforms.checked import checked
-from minijax.transforms.checkpoint import checkpoint, remat
-from minijax.transforms.custom_jvp import custom_jvp
-from minijax.transforms.custom_vjp import custom_gradient, custom_vjp
 from minijax.transforms.grad import (
     closure_convert,
     grad,
@@ -87,8 +68,25 @@ from minijax.transforms.tracing import (
 from minijax.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from minijax import explain, extend, nn, random
+    from minijax import (
+        ad_checkpoint,
+        checkpoint_policies,
+        custom_batching,
+        custom_derivatives,
+        debug,
+        experimental,
+        explain,
+        extend,
+        nn,
+        random,
+        ref,
+    )
     from minijax.explain import no_retrace
+    from minijax.lax.host_callbacks import pure_callback
+    from minijax.transforms.checked import checked
+    from minijax.transforms.checkpoint import checkpoint, remat
+    from minijax.transforms.custom_jvp import custom_jvp
+    from minijax.transforms.custom_vjp import custom_gradient, custom_vjp
 
 __all__ = [
     "Array",
@@ -134,6 +132,7 @@ __all__ = [
     "errors",
     "eval_jaxpr",
     "eval_shape",
+    "experimental",
     "explain",
     "extend",
     "free_ref",
@@ -177,10 +176,40 @@ __all__ = [
 __version__ = "0.1.0"
 
 
+# Rooms and functions that many programs do without: loaded when they are first named.
+_ROOMS_ON_DEMAND = frozenset(
+    (
+        "ad_checkpoint",
+        "checkpoint_policies",
+        "custom_batching",
+        "custom_derivatives",
+        "debug",
+        "experimental",
+        "explain",
+        "extend",
+        "nn",
+        "random",
+        "ref",
+    )
+)
+_HOMES = {
+    "checked": "minijax.transforms.checked",
+    "checkpoint": "minijax.transforms.checkpoint",
+    "custom_gradient": "minijax.transforms.custom_vjp",
+    "custom_jvp": "minijax.transforms.custom_jvp",
+    "custom_vjp": "minijax.transforms.custom_vjp",
+    "no_retrace": "minijax.explain",
+    "pure_callback": "minijax.lax.host_callbacks",
+    "remat": "minijax.transforms.checkpoint",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Loads rooms that many programs do without when they are first named."""
-    if name == "no_retrace":
-        return importlib.import_module("minijax.explain").no_retrace
-    if name in ("explain", "extend", "nn", "random"):
+    """Loads a room or function on demand; from then on it is found at once."""
+    if name in _ROOMS_ON_DEMAND:
         return importlib.import_module(f"minijax.{name}")
-    raise AttributeError(f"module 'minijax' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'minijax' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found

@@ -13,8 +13,15 @@ import minijax.numpy as jnp
 from minijax import explain
 from minijax.core import history
 from minijax.errors import RetraceError
+from minijax.interpreters import program
 
 Cause = explain.Cause
+
+
+@pytest.fixture(autouse=True)
+def _no_shared_programs():
+    """Each test compiles what it runs: no earlier one has left an equal program."""
+    program.clear_shared()
 
 
 def changes(function):

@@ -399,6 +399,7 @@ def test_threads_have_their_own_settings():
 
 @pytest.mark.feature("LG-01", "LG-02")
 def test_log_compiles_tells_each_step(caplog):
+    jax.clear_caches()
     with caplog.at_level("WARNING", logger="minijax"):
         jax.config.update("log_compiles", True)
         try:
