@@ -27,19 +27,21 @@ def _nested(jax: Any) -> tuple[Any, Any]:
     """A scan of scans of while loops, ten equations at the bottom."""
     jnp, lax = jax.numpy, jax.lax
 
-    def innermost(x: Any) -> Any:
-        return lax.while_loop(
-            lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sin(c[1]) * jnp.cos(c[1]) + 0.1), (0, x)
-        )[1]
-
-    def inner(x: Any, y: Any) -> Any:
-        x = lax.cond(jnp.sum(x) > 0, innermost, lambda x: jnp.tanh(x) + y, x)
-        return x, jnp.sum(x)
-
-    def outer(x: Any, ys: Any) -> Any:
-        return lax.scan(inner, x, ys)
-
     def function(x: Any) -> Any:
+        # The bodies are new in each call, so that every one is staged.
+        def innermost(x: Any) -> Any:
+            def step(c: Any) -> Any:
+                return c[0] + 1, jnp.sin(c[1]) * jnp.cos(c[1]) + 0.1
+
+            return lax.while_loop(lambda c: c[0] < 3, step, (0, x))[1]
+
+        def inner(x: Any, y: Any) -> Any:
+            x = lax.cond(jnp.sum(x) > 0, innermost, lambda x: jnp.tanh(x) + y, x)
+            return x, jnp.sum(x)
+
+        def outer(x: Any, ys: Any) -> Any:
+            return lax.scan(inner, x, ys)
+
         return lax.scan(outer, x, jnp.stack([x, x]))
 
     return function, np.linspace(-1, 1, 8, dtype=np.float32)
