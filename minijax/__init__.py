@@ -176,40 +176,26 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-# Rooms and functions that many programs do without: loaded when they are first named.
-_ROOMS_ON_DEMAND = frozenset(
-    (
-        "ad_checkpoint",
-        "checkpoint_policies",
-        "custom_batching",
-        "custom_derivatives",
-        "debug",
-        "experimental",
-        "explain",
-        "extend",
-        "nn",
-        "random",
-        "ref",
-    )
-)
-_HOMES = {
-    "checked": "minijax.transforms.checked",
-    "checkpoint": "minijax.transforms.checkpoint",
-    "custom_gradient": "minijax.transforms.custom_vjp",
-    "custom_jvp": "minijax.transforms.custom_jvp",
-    "custom_vjp": "minijax.transforms.custom_vjp",
-    "no_retrace": "minijax.explain",
-    "pure_callback": "minijax.lax.host_callbacks",
-    "remat": "minijax.transforms.checkpoint",
-}
-
-
 def __getattr__(name: str) -> Any:
-    """Loads a room or function on demand; from then on it is found at once."""
-    if name in _ROOMS_ON_DEMAND:
+    """Loads rooms and functions that many programs do without when they are first named."""
+    rooms = (
+        *("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug"),
+        *("experimental", "explain", "extend", "nn", "random", "ref"),
+    )
+    homes = {
+        "checked": "transforms.checked",
+        "checkpoint": "transforms.checkpoint",
+        "custom_gradient": "transforms.custom_vjp",
+        "custom_jvp": "transforms.custom_jvp",
+        "custom_vjp": "transforms.custom_vjp",
+        "no_retrace": "explain",
+        "pure_callback": "lax.host_callbacks",
+        "remat": "transforms.checkpoint",
+    }
+    if name in rooms:
         return importlib.import_module(f"minijax.{name}")
-    if name not in _HOMES:
+    if name not in homes:
         raise AttributeError(f"module 'minijax' has no attribute {name!r}")
-    found = getattr(importlib.import_module(_HOMES[name]), name)
+    found = getattr(importlib.import_module(f"minijax.{homes[name]}"), name)
     globals()[name] = found
     return found
