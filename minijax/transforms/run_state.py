@@ -15,7 +15,7 @@ from minijax.interpreters import eager, flattening
 from minijax.lax import references
 
 
-def run_state(f: Callable[[Any], None]) -> Callable[[Any], Any]:
+def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function that puts arrays into references, runs `f` on them, and returns what they hold.
 
     Derivative: that of `f`, through what it reads and writes.
