@@ -15,6 +15,8 @@ from minijax.core import history
 from minijax.errors import RetraceError
 from minijax.interpreters import program
 
+pytestmark = pytest.mark.feature("LG-09")
+
 Cause = explain.Cause
 
 

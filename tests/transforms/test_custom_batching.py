@@ -9,6 +9,8 @@ from minijax import lax
 from minijax.custom_batching import custom_vmap, sequential_vmap
 from minijax.errors import UnexpectedTracerError
 
+pytestmark = pytest.mark.feature("BT-09")
+
 XS = np.array([0.5, 1.0, 2.0], np.float32)
 
 

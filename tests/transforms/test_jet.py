@@ -12,6 +12,8 @@ from minijax import lax
 from minijax.errors import MissingRule
 from minijax.experimental.jet import jet
 
+pytestmark = pytest.mark.feature("AD-08")
+
 ORDER = 4
 
 

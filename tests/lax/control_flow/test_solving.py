@@ -11,6 +11,8 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
 
+pytestmark = pytest.mark.feature("AD-09")
+
 MATRIX = np.array([[4.0, 1.0], [2.0, 3.0]], np.float32)
 RIGHT = np.array([1.0, 2.0], np.float32)
 
