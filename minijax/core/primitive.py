@@ -83,9 +83,10 @@ class Primitive:
     # opaque.
     check_inside: Any = None
     # What becomes of faulty elements of the operands: "elementwise", those of the result in the
-    # same places; "moves", the operation puts them elsewhere; "copies", the result holds elements
-    # of the operands and none of its own; "selects", only those chosen; "inspects", the result
-    # tells which are faulty; "computes", anything.
+    # same places; "preserves", so too, and it makes none of its own; "moves", the operation puts
+    # them elsewhere; "copies", the result holds elements of the operands and none of its own;
+    # "selects", only those chosen; "inspects", the result tells which are faulty; "computes",
+    # anything.
     fault_flow: str = "computes"
     # The operands whose random keys are used up.
     consumes_keys: tuple[int, ...] = ()

@@ -39,8 +39,9 @@ INDEX, NON_FINITE, NAN, DIVISION, KEY, USER = (
 )
 """Kinds of faults.  NAN is NON_FINITE without infinities."""
 
-ELEMENTWISE, MOVES, COPIES, SELECTS, INSPECTS = (
+ELEMENTWISE, PRESERVES, MOVES, COPIES, SELECTS, INSPECTS = (
     "elementwise",
+    "preserves",
     "moves",
     "copies",
     "selects",
@@ -133,7 +134,8 @@ class Site(NamedTuple):
 
 def words_of(aval: ShapedArray) -> int:
     """How many 32-bit words a value of a type takes."""
-    return aval.size * math.ceil(aval.dtype.itemsize / 4)
+    words: int = aval.size * math.ceil(aval.dtype.itemsize / 4)
+    return words
 
 
 def values_from_words(
@@ -177,7 +179,9 @@ class Check(Primitive):
             place = int(places[0])
             rows = math.prod(np.shape(fault.bad)[fault.batch_dims :])
             values = [np.asarray(x).reshape(-1)[place] for x in fault.found]
-            values += [_example(np.asarray(x), fault.batch_dims, place // rows) for x in fault.payload]
+            values += [
+                _example(np.asarray(x), fault.batch_dims, place // rows) for x in fault.payload
+            ]
             raise error_of(site_of(fault, "", None), place, values)
         return ()
 
@@ -282,7 +286,13 @@ def error_of(site: Site, place: int, values: Sequence[Any], function: str = "") 
         facts.append(f"example {list(example)} of the batch {list(site.shape[: site.batch_dims])}")
     line = core_source.user_line() if site.source is None else core_source.summarize(site.source)
     error = _ERRORS[site.kind](
-        message(site.primitive, text if site.kind == USER else f"{text}.", got=", ".join(facts) or None, fix=_FIXES.get(site.kind), at=line)
+        message(
+            site.primitive,
+            text if site.kind == USER else f"{text}.",
+            got=", ".join(facts) or None,
+            fix=_FIXES.get(site.kind),
+            at=line,
+        )
     )
     error.primitive = site.primitive
     error.index = element
@@ -293,4 +303,6 @@ def error_of(site: Site, place: int, values: Sequence[Any], function: str = "") 
 
 
 def _example(x: np.ndarray[Any, Any], batch_dims: int, row: int) -> np.ndarray[Any, Any]:
-    return x.reshape(-1, *x.shape[batch_dims:])[row]
+    """One example of a batch along the leading dimensions."""
+    rows: np.ndarray[Any, Any] = x.reshape(-1, *x.shape[batch_dims:])
+    return rows[row : row + 1].reshape(x.shape[batch_dims:])

@@ -150,9 +150,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> list[Numbers]:
     flow = KeyFlow()
     args = [flow.fresh(v.aval) if is_key(v.aval) else None for v in jaxpr.invars]
     flow.follow(jaxpr, args)
-    return [
-        np.zeros(0, np.bool_) if x is None else np.isin(x, list(flow.used)) for x in args
-    ]
+    return [np.zeros(0, np.bool_) if x is None else np.isin(x, list(flow.used)) for x in args]
 
 
 _used_elements: dict[int, Numbers] = {}

@@ -204,6 +204,7 @@ max_p = Binary(
     _lexicographic("GT", "stablehlo.maximum"),
     accepts=ANY,
     derivatives=_derivatives_of_choice,
+    total=True,
 )
 
 
@@ -226,6 +227,7 @@ min_p = Binary(
     _lexicographic("LT", "stablehlo.minimum"),
     accepts=ANY,
     derivatives=_derivatives_of_choice,
+    total=True,
 )
 
 

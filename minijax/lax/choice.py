@@ -175,7 +175,7 @@ class Clamp(Primitive):
     """
 
     name = "clamp"
-    fault_flow = "elementwise"
+    fault_flow = "preserves"
 
     def __init__(self) -> None:
         super().__init__()

@@ -81,6 +81,7 @@ class Unary(Primitive):
         transposed: of a linear function, `(ct, x) -> cotangent`; by default the function itself.
         result: the dtype of the result.
         public_name: the function of `lax`, where that is called otherwise.
+        total: whether no number, infinite ones included, gives a NaN or an infinity.
     """
 
     FLAT = "flat"
@@ -97,6 +98,7 @@ class Unary(Primitive):
         transposed: Callable[[Any, Any], Any] | None = None,
         result: ResultDType = same_dtype,
         public_name: str = "",
+        total: bool = False,
     ) -> None:
         super().__init__(name)
         self.public_name = public_name or name
@@ -107,6 +109,8 @@ class Unary(Primitive):
         self.result = result
         if result is bool_dtype:
             self.fault_flow = "inspects"
+        elif total:
+            self.fault_flow = "preserves"
         self._results: dict[ShapedArray, ShapedArray] = {}
 
     def abstract_eval(self, x: ShapedArray, *, accuracy: Accuracy = None) -> ShapedArray:
@@ -166,6 +170,7 @@ class Binary(Primitive):
         attributes: `ctx -> attributes` of the operation.
         public_name: the function of `lax`, where that is called otherwise.
         faults: what may go wrong, see `Primitive`.
+        total: whether no numbers, infinite ones included, give a NaN or an infinity.
     """
 
     fault_flow = "elementwise"
@@ -182,6 +187,7 @@ class Binary(Primitive):
         attributes: Callable[[Any], dict[str, Any]] | None = None,
         public_name: str = "",
         faults: Callable[..., Any] | None = None,
+        total: bool = False,
     ) -> None:
         super().__init__(name)
         self.public_name = public_name or name
@@ -192,6 +198,8 @@ class Binary(Primitive):
         self.result = result
         self.attributes = attributes
         self.faults = faults
+        if total:
+            self.fault_flow = "preserves"
         self._results: dict[tuple[ShapedArray, ShapedArray], ShapedArray] = {}
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
@@ -426,4 +434,4 @@ mul_p = Binary(
     transposes=(lambda ct, x, y: _mul(ct, y), lambda ct, x, y: _mul(x, ct)),
 )
 
-neg_p = Unary("neg", "stablehlo.negate", accepts=NUMERIC, derivative=Unary.LINEAR)
+neg_p = Unary("neg", "stablehlo.negate", accepts=NUMERIC, derivative=Unary.LINEAR, total=True)

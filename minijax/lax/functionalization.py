@@ -10,6 +10,7 @@ of an element lead through elementwise operations to selections, it is judged th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -27,16 +28,20 @@ from minijax.interpreters.checking import (
     MOVES,
     NAN,
     NON_FINITE,
+    PRESERVES,
     SELECTS,
     Fault,
     Site,
     site_of,
 )
 from minijax.interpreters.structural import broadcast_in_dim, full
-from minijax.lax import binary, choice, convert, reduction, shape, slicing, unary
+from minijax.lax import binary, choice, convert, creation, reduction, shape, slicing, unary
 
 _INT32 = np.dtype(np.int32)
 _UINT32 = np.dtype(np.uint32)
+_PASSING = frozenset({ELEMENTWISE, PRESERVES, MOVES, SELECTS})
+# Faults of up to this many elements are looked for all at once: less to compile.
+_FEW = 256
 
 
 class State(NamedTuple):
@@ -101,29 +106,15 @@ class _Found(NamedTuple):
     number: int
 
 
-class _Entry(NamedTuple):
-    """Something that may fail: it has a state, and sites that its codes stand for.
-
-    Attributes:
-        number: of the equation to blame; the first in program order wins.
-        state: makes the state, from the number of the first of its sites.
-        sites: what its codes stand for.
-        key: entries of equal keys have the same sites.
-    """
-
-    number: int
-    state: Callable[[int], State]
-    sites: tuple[Site, ...]
-    key: Any
-
-
 class Checker:
     """One functionalization: evaluates a jaxpr, and collects what may fail."""
 
     def __init__(self, jaxpr: Jaxpr, kinds: frozenset[str]) -> None:
         self.jaxpr = jaxpr
         self.kinds = kinds
-        self._entries: list[_Entry] = []
+        # With the numbers of the equations to blame.
+        self._faults: list[tuple[int, Fault, Site]] = []
+        self._states: list[tuple[int, State, tuple[Site, ...]]] = []
         self._eqn: Any = None
         self._number = 0
         self._values: dict[Var, Any] = {}
@@ -145,50 +136,44 @@ class Checker:
         """The functionalized form of a jaxpr that the current equation holds."""
         return check_jaxpr(closed, self.kinds)
 
-    def add(self, state: Sequence[Any], sites: Sequence[Site], key: Any = None) -> None:
+    def add(self, state: Sequence[Any], sites: Sequence[Site]) -> None:
         """Tells of the state that something inside the current equation has returned.
 
         Args:
             state: of what has `sites` of its own.
             sites: what the codes stand for.
-            key: what has an equal key has equal sites.
         """
-        code, place, words = state
-        self._entries.append(
-            _Entry(
-                self._number,
-                lambda first: State(shifted(code, first), place, words),
-                tuple(sites),
-                object() if key is None else key,
-            )
-        )
+        self._states.append((self._number, State(*state), tuple(sites)))
 
     def judge(self, fault: Fault, eqn: Any = None, number: int | None = None) -> None:
         """Tells of a fault of an equation, the current one by default."""
         eqn = self._eqn if eqn is None else eqn
         if fault.kind == NON_FINITE and NAN in self.kinds:
             fault = fault._replace(kind=NAN)
-        if fault.kind not in self.kinds or not aval_of(fault.bad).size:
-            return
-        self._entries.append(
-            _Entry(
-                self._number if number is None else number,
-                lambda first: _state_of(fault, first + 1),
-                (site_of(fault, eqn.primitive.name, eqn.source),),
-                object(),
-            )
-        )
+        if fault.kind in self.kinds and aval_of(fault.bad).size:
+            site = site_of(fault, eqn.primitive.name, eqn.source)
+            self._faults.append((self._number if number is None else number, fault, site))
 
     def finish(self) -> tuple[State | None, list[Site]]:
         """The first fault of all, and the sites in program order; no state if there are none."""
         sites: list[Site] = []
-        first_sites: dict[Any, int] = {}
         states = []
-        for entry in sorted(self._entries, key=lambda entry: entry.number):
-            first = first_sites.setdefault(entry.key, len(sites))
-            if first == len(sites):
-                sites += entry.sites
-            states.append(entry.state(first))
+        small: list[tuple[Fault, int]] = []
+        entries: list[Any] = sorted([*self._faults, *self._states], key=lambda entry: entry[0])
+        for _, what, own in entries:
+            if isinstance(what, State):
+                states.append(what._replace(code=shifted(what.code, len(sites))))
+                sites += own
+                continue
+            sites.append(own)
+            if _is_small(what):
+                small.append((what, len(sites)))
+            else:
+                states.append(_state_of(what, len(sites)))
+        if len(small) == 1:
+            states.append(_state_of(*small[0]))
+        elif small:
+            states.append(_state_of_many(small))
         words = max((site.words for site in sites), default=0)
         return _first_of([padded(state, words) for state in states]), sites
 
@@ -277,14 +262,16 @@ class Checker:
 
 
 def _first_of(states: Sequence[State]) -> State | None:
-    """The first state that stands for a fault."""
+    """The state that stands for the first fault: codes are in program order."""
     if len(states) <= 1:
         return states[0] if states else None
     codes, places, words = (
         shape.concatenate([shape.expand_dims(x, (0,)) for x in column], 0)
         for column in zip(*states, strict=True)
     )
-    first = reduction.argmax(binary.ne(codes, np.int32(0)), 0, _INT32)
+    last = full((len(states),), np.iinfo(np.int32).max, _INT32)
+    order = choice.select(binary.eq(codes, np.int32(0)), last, codes)
+    first = reduction.argmin(order, 0, _INT32)
     return State(_at(codes, first), _at(places, first), _at(words, first))
 
 
@@ -309,9 +296,8 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
     for eqn in reversed(jaxpr.eqns):
         flow = eqn.primitive.fault_flow
         operands = [v for v in eqn.invars if type(v) is Var]
-        if _inspects(eqn):
-            selected.update(operands)
-        elif flow in (ELEMENTWISE, MOVES, SELECTS) and eqn.outvars[0] in later & selected:
+        out = eqn.outvars[0] if flow in _PASSING else None
+        if _inspects(eqn) or (out in later and out in selected):
             selected.update(operands)
         elif flow == SELECTS:
             later.discard(eqn.invars[0])
@@ -323,7 +309,7 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
 
 def _inspects(eqn: Any) -> bool:
     """Whether an equation asks for faulty elements: `is_finite(x)`, `x != x`, `x == inf`."""
-    if eqn.primitive.fault_flow != ELEMENTWISE:
+    if eqn.primitive.fault_flow not in (ELEMENTWISE, PRESERVES):
         return bool(eqn.primitive.fault_flow == INSPECTS)
     if len(eqn.invars) != 2 or eqn.outvars[0].aval.dtype != np.bool_:
         return False
@@ -374,7 +360,7 @@ def _broadcast(x: Any, dims: tuple[int, ...]) -> Any:
 
 
 def _at(rows: Any, place: Any) -> Any:
-    """The row of an array at a position in range."""
+    """The row of an array at a position."""
     dims = aval_of(rows).shape
     starts = [place, *(np.int32(0) for _ in dims[1:])]
     row = slicing.dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *dims[1:]))
@@ -421,33 +407,81 @@ def first_of_batch(
         size: of the batch.
     """
     codes, places, words = state
-    example = reduction.argmax(binary.ne(codes, np.int32(0)), 0, _INT32)
+    _, example = _first(binary.ne(codes, np.int32(0)))
     code = _at(codes, example)
-    counts = np.array([0] + [int(np.prod(site.shape)) for site in sites], _INT32)
+    counts = np.array([0] + [math.prod(site.shape) for site in sites], _INT32)
     before = binary.mul(example, _at(counts, code))
     place = binary.add(_at(places, example), before)
     return State(code, place, _at(words, example)), tuple(site.of_batch(size) for site in sites)
 
 
+def _is_small(fault: Fault) -> bool:
+    """Whether a fault is cheap to look for together with others: few elements of one word each."""
+    one_word = [
+        aval_of(x).dtype.kind in "fiu" and aval_of(x).dtype.itemsize == 4 for x in fault.found
+    ]
+    return (
+        aval_of(fault.bad).size <= _FEW
+        and len(one_word) <= 1
+        and all(one_word)
+        and not fault.payload
+    )
+
+
+def _state_of_many(faults: Sequence[tuple[Fault, int]]) -> State:
+    """The state of the first of several small faults, each with its code, in program order."""
+    sizes = [aval_of(fault.bad).size for fault, _ in faults]
+    failed, place = _first(
+        shape.concatenate(
+            [shape.reshape(f.bad, (n,)) for (f, _), n in zip(faults, sizes, strict=True)], 0
+        )
+    )
+    starts = np.cumsum([0, *sizes[:-1]], dtype=_INT32)
+    after = convert.convert_element_type(binary.ge(place, starts), _INT32)
+    number = binary.sub(reduction.reduce_sum(after, (0,)), np.int32(1))
+    code = _at(np.array([code for _, code in faults], _INT32), number)
+    words = full((0,), 0, _UINT32)
+    if any(fault.found for fault, _ in faults):
+        columns = [
+            _words(*fault.found) if fault.found else full((n,), 0, _UINT32)
+            for (fault, _), n in zip(faults, sizes, strict=True)
+        ]
+        words = shape.reshape(_at(shape.concatenate(columns, 0), place), (1,))
+    return State(
+        choice.select(failed, code, np.int32(0)),
+        binary.sub(place, _at(starts, number)),
+        words,
+    )
+
+
 def _state_of(fault: Fault, code: int) -> State:
-    bad = fault.bad
-    dims = aval_of(bad).shape
-    size = aval_of(bad).size
-    flat = shape.reshape(bad, (size,))
-    failed = _anywhere(flat)
-    place = reduction.argmax(flat, 0, _INT32)
-    found = [_at(shape.reshape(x, (size,)), place) for x in fault.found]
-    rows = int(np.prod(dims[fault.batch_dims :]))
-    for x in fault.payload:
-        own = aval_of(x).shape
-        batch = int(np.prod(own[: fault.batch_dims]))
-        by_example = shape.reshape(x, (batch, *own[fault.batch_dims :]))
-        found.append(_at(by_example, binary.div(place, np.int32(rows))))
+    aval = aval_of(fault.bad)
+    failed, place = _first(fault.bad)
+    found = [_at(shape.reshape(x, (aval.size,)), place) for x in fault.found]
+    if fault.payload:
+        rows = math.prod(aval.shape[fault.batch_dims :])
+        example = binary.div(place, np.int32(rows))
+        for x in fault.payload:
+            own = aval_of(x).shape
+            batch = math.prod(own[: fault.batch_dims])
+            found.append(_at(shape.reshape(x, (batch, *own[fault.batch_dims :])), example))
+    words = [_words(x) for x in found]
     return State(
         choice.select(failed, np.int32(code), np.int32(0)),
         place,
-        shape.concatenate([full((0,), 0, _UINT32), *map(_words, found)], 0),
+        shape.concatenate(words, 0) if words else full((0,), 0, _UINT32),
     )
+
+
+def _first(bad: Any) -> tuple[Any, Any]:
+    """Whether anything is true, and the flat position of the first; if nothing is, the last."""
+    size = aval_of(bad).size
+    if size == 1:
+        return shape.reshape(bad, ()), full((), 0, _INT32)
+    numbers = creation.iota(_INT32, size)
+    flat = shape.reshape(bad, (size,))
+    place = reduction.reduce_min(choice.select(flat, numbers, full((size,), size, _INT32)), (0,))
+    return binary.lt(place, np.int32(size)), binary.min(place, np.int32(size - 1))
 
 
 def _words(x: Any) -> Any:

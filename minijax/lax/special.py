@@ -39,6 +39,7 @@ erf_p = Unary(
     "chlo.erf",
     accepts=FLOAT,
     derivative=lambda x, y: mul(exp(neg(square(x))), 2 / math.sqrt(math.pi)),
+    total=True,
 )
 
 
@@ -58,6 +59,7 @@ erfc_p = Unary(
     "chlo.erfc",
     accepts=FLOAT,
     derivative=lambda x, y: mul(exp(neg(square(x))), -2 / math.sqrt(math.pi)),
+    total=True,
 )
 
 

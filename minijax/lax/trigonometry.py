@@ -148,6 +148,7 @@ tanh_p = Unary(
     "stablehlo.tanh",
     accepts=INEXACT,
     derivative=lambda x, y: mul(add(y, 1.0), sub(1.0, y)),
+    total=True,
 )
 
 

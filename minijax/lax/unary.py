@@ -77,7 +77,7 @@ def _lower_sign(ctx: Any, x: Any) -> Any:
     return ctx.op("stablehlo.minimum", [x, one])
 
 
-sign_p = Unary("sign", _lower_sign, accepts=NUMERIC, derivative=Unary.FLAT)
+sign_p = Unary("sign", _lower_sign, accepts=NUMERIC, derivative=Unary.FLAT, total=True)
 
 
 def sign(x: Any) -> Any:
@@ -98,7 +98,7 @@ class Abs(Primitive):
     """
 
     name = "abs"
-    fault_flow = "elementwise"
+    fault_flow = "preserves"
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         check_dtype("abs", "x", x, (np.signedinteger, *INEXACT))
@@ -137,7 +137,7 @@ def abs(x: Any) -> Any:
     return abs_p.bind(operand(x))
 
 
-floor_p = Unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=Unary.FLAT)
+floor_p = Unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=Unary.FLAT, total=True)
 
 
 def floor(x: Any) -> Any:
@@ -151,7 +151,7 @@ def floor(x: Any) -> Any:
     return floor_p.bind(operand(x))
 
 
-ceil_p = Unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=Unary.FLAT)
+ceil_p = Unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=Unary.FLAT, total=True)
 
 
 def ceil(x: Any) -> Any:
@@ -179,7 +179,7 @@ class Round(Primitive):
     """
 
     name = "round"
-    fault_flow = "elementwise"
+    fault_flow = "preserves"
     jvp = jvp_of_constant
 
     def abstract_eval(self, x: ShapedArray, *, rounding_method: RoundingMethod) -> ShapedArray:
@@ -320,6 +320,7 @@ logistic_p = Unary(
     "stablehlo.logistic",
     accepts=INEXACT,
     derivative=lambda x, y: mul(y, sub(1.0, y)),
+    total=True,
 )
 
 
@@ -384,6 +385,7 @@ real_p = Unary(
     derivative=Unary.LINEAR,
     transposed=lambda ct, x: complex(ct, 0.0),
     result=dtypes.real_dtype_of,
+    total=True,
 )
 
 
@@ -405,6 +407,7 @@ imag_p = Unary(
     derivative=Unary.LINEAR,
     transposed=lambda ct, x: complex(0.0, neg(ct)),
     result=dtypes.real_dtype_of,
+    total=True,
 )
 
 
@@ -451,7 +454,7 @@ class Conj(Primitive):
     """
 
     name = "conj"
-    fault_flow = "elementwise"
+    fault_flow = "preserves"
 
     def abstract_eval(self, x: ShapedArray, *, input_dtype: Any) -> ShapedArray:
         check_dtype("conj", "x", x, (np.float32, np.float64, *COMPLEX))
@@ -502,7 +505,7 @@ class StopGradient(Primitive):
     """
 
     name = "stop_gradient"
-    fault_flow = "elementwise"
+    fault_flow = "preserves"
     jvp = jvp_of_constant
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:

@@ -19,7 +19,6 @@ from minijax.core import config, dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Tracer
 from minijax.interpreters import lowering
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import jvp_of_constant

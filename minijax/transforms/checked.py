@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from minijax.core import config, effects, tree
-from minijax.core.aval import aval_of
+from minijax.core.errors import CheckError
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
@@ -53,7 +53,7 @@ class Sites:
         self.sites = tuple(sites)
         self.function = function
 
-    def error(self, code: Any, place: Any, words: Any) -> checking.CheckError | None:
+    def error(self, code: Any, place: Any, words: Any) -> CheckError | None:
         """The error for a state, or None if nothing went wrong."""
         number = int(np.asarray(code))
         if not number:

@@ -57,7 +57,7 @@ def check_custom_vmap_call(
     if not inner.sites:
         return list(primitive.bind(*args, **{**params, "call_jaxpr": inner.closed}))
     outs = evaluation.eval_closed_jaxpr(inner.closed, *args)
-    checker.add(outs[:STATE_SIZE], inner.sites, inner.closed)
+    checker.add(outs[:STATE_SIZE], inner.sites)
     return outs[STATE_SIZE:]
 
 
@@ -71,7 +71,7 @@ def _call(
     outs = list(primitive.bind(*args, **params))
     if not inner.sites:
         return outs
-    checker.add(outs[:STATE_SIZE], inner.sites, inner.closed)
+    checker.add(outs[:STATE_SIZE], inner.sites)
     return outs[STATE_SIZE:]
 
 
@@ -84,9 +84,7 @@ def _with_state_jvp(
 ) -> Callable[..., Any]:
     """The rule of a function that returns its state, too; what it closed over are arguments."""
 
-    def with_state(
-        primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
+    def with_state(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         calls.check_constants(name, tangents, num_consts)
         state = _state(inner, primals)
         outs, out_dots = rule(primals[num_consts:], tangents[num_consts:])

@@ -99,9 +99,7 @@ tree_registry.register_pytree_node(
     Error, Error.flatten, lambda sites, state: Error(tuple(state), sites)
 )
 
-init_error = Error(
-    (np.int32(0), np.int32(0), np.zeros(0, np.uint32)), Sites((), "init_error")
-)
+init_error = Error((np.int32(0), np.int32(0), np.zeros(0, np.uint32)), Sites((), "init_error"))
 """The error of a function in which nothing went wrong."""
 
 
@@ -137,9 +135,7 @@ class _UserText:
         return repr(self.template)
 
 
-def check(
-    pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any
-) -> None:
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Asserts that `pred` is true, for `checkify` and `checked` to look at.
 
     Outside of traced functions, it raises at once.
@@ -205,9 +201,7 @@ def check_error(error: Error) -> None:
     """
     if not isinstance(error, Error):
         raise TypeError(
-            message(
-                "checkify.check_error", "expected an Error.", got=f"{type(error).__name__}"
-            )
+            message("checkify.check_error", "expected an Error.", got=f"{type(error).__name__}")
         )
     error.report()
 

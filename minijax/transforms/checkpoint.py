@@ -202,7 +202,7 @@ class Name(Primitive):
     """
 
     name = "name"
-    fault_flow = "elementwise"
+    fault_flow = "preserves"
     knows_extended: ClassVar[bool] = True
 
     def impl(self, x: Any, *, name: str) -> Any:

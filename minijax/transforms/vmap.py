@@ -96,21 +96,27 @@ class _Mapped(NamedTuple):
         names = {"axis_name": self.axis_name, "spmd_axis_name": self.spmd_axis_name}
         if config.checking.value:
             info = flattening.debug_info("vmap", fun, in_tree)
-            outs, out_dims = vmap_primitive.map_unbatched(flat, size, leaves, dims, info, **names)
+            outs, out_dims = vmap_primitive.map_unbatched(
+                flat, size, leaves, dims, info, lambda: None in self._out_axes(flat), **names
+            )
         else:
             outs, out_dims = batching.batch_flat(
                 flat, size, leaves, dims, function_name=f"vmap of {name}", **names
             )
-        wanted = (
-            [self.out_axes] * len(outs)
-            if type(self.out_axes) is int
-            else tree.flatten_axes("vmap out_axes", flat.out_tree, self.out_axes)
-        )
+        wanted = self._out_axes(flat)
         placed = [
             _place(fun, flat.out_tree, i, out, dim, axis, size)
             for i, (out, dim, axis) in enumerate(zip(outs, out_dims, wanted, strict=True))
         ]
         return tree.unflatten(flat.out_tree, placed)
+
+    def _out_axes(self, flat: flattening.FlatFunction) -> Sequence[int | None]:
+        """The axis of each result, from the prefix that the user gave."""
+        out_tree = flat.out_tree
+        if type(self.out_axes) is int:
+            return [self.out_axes] * int(out_tree.num_leaves)
+        axes: Sequence[int | None] = tree.flatten_axes("vmap out_axes", out_tree, self.out_axes)
+        return axes
 
     def _axes_of(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], in_tree: Any, count: int

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import axes, effects
+from minijax.core import axes, config, effects
 from minijax.core.aval import aval_of
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Var
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Eqn
 from minijax.core.primitive import Primitive
 from minijax.interpreters import (
     batching,
@@ -48,9 +48,7 @@ class Vmap(Primitive):
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         return _batched(args, **params)
 
-    def abstract_eval(
-        self, *avals: Any, jaxpr: ClosedJaxpr, size: int, **params: Any
-    ) -> list[Any]:
+    def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, size: int, **params: Any) -> list[Any]:
         return [aval.with_shape((size, *aval.shape)) for aval in jaxpr.out_avals]
 
     def effects(
@@ -167,9 +165,6 @@ class Vmap(Primitive):
         outs = self.bind(*moved, jaxpr=whole, mapped=mapped, **params)
         return list(outs), [1 for _ in outs]
 
-    def interpret(self, run: Any, *args: Any, **params: Any) -> Sequence[Any]:
-        return _batched(args, **params)
-
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
         if not slim.jaxpr.outvars and not slim.effects:
@@ -193,8 +188,7 @@ class Vmap(Primitive):
     ) -> list[Any]:
         # Each example has its own keys; one that all share gives all the same numbers, once.
         first = [
-            x[0] if m and x is not None and len(x) else x
-            for x, m in zip(keys, mapped, strict=True)
+            x[0] if m and x is not None and len(x) else x for x, m in zip(keys, mapped, strict=True)
         ]
         flow.follow(jaxpr.jaxpr, first)
         for x, rows, m in zip(first, keys, mapped, strict=True):
@@ -212,7 +206,7 @@ class Vmap(Primitive):
             return outs
         count = functionalization.STATE_SIZE
         state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
-        checker.add(state, sites, (inner.closed, size))
+        checker.add(state, sites)
         return outs[count:]
 
 
@@ -258,11 +252,16 @@ def map_unbatched(
     args: Sequence[Any],
     dims: Sequence[int | None],
     debug_info: DebugInfo,
+    may_be_shared: Callable[[], bool],
     *,
     axis_name: Any = None,
     spmd_axis_name: Any = None,
-) -> tuple[list[Any], list[int | None]]:
-    """As `batching.batch_flat`, but leaves the function as one of one example."""
+) -> tuple[list[Any], Sequence[int | None]]:
+    """As `batching.batch_flat`, but leaves the function as one of one example.
+
+    Only if some results `may_be_shared`, asked once the function has run, it is found out which
+    are the same for all examples.
+    """
     avals = [
         aval if d is None else aval.with_shape(aval.shape[:d] + aval.shape[d + 1 :])
         for aval, d in zip(map(aval_of, args), dims, strict=True)
@@ -270,28 +269,33 @@ def map_unbatched(
     with axes.extend(axis_name, size):
         jaxpr, consts = staging.stage(function, avals, debug_info)
     moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    mapped = [False] * len(consts) + [d is not None for d in dims]
-    closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
-    outs = vmap_p.bind(
-        *consts,
-        *moved,
-        jaxpr=closed,
-        size=size,
-        mapped=tuple(mapped),
-        axis_name=axis_name,
-        spmd_axis_name=spmd_axis_name,
-    )
-    shared = [not follows for follows in _follow(closed.jaxpr, mapped)]
+    params = {
+        "jaxpr": ClosedJaxpr(passes.close_over_constants(jaxpr)),
+        "size": size,
+        "mapped": (*(False for _ in consts), *(d is not None for d in dims)),
+        "axis_name": axis_name,
+        "spmd_axis_name": spmd_axis_name,
+    }
+    outs = list(vmap_p.bind(*consts, *moved, **params))
+    if not may_be_shared():
+        return outs, [0] * len(outs)
+    differ = _differing(**params)
     return (
-        [slicing.index_in_dim(x, 0, 0, False) if s else x for x, s in zip(outs, shared, strict=True)],
-        [None if s else 0 for s in shared],
+        [
+            x if differs else slicing.index_in_dim(x, 0, 0, keepdims=False)
+            for x, differs in zip(outs, differ, strict=True)
+        ],
+        [0 if differs else None for differs in differ],
     )
 
 
-def _follow(jaxpr: Jaxpr, mapped: Sequence[bool]) -> list[bool]:
+def _differing(
+    *, jaxpr: ClosedJaxpr, size: int, mapped: Sequence[bool], **names: Any
+) -> list[bool]:
     """Which results may differ between examples."""
-    differing = {v for v, m in zip(jaxpr.invars, mapped, strict=True) if m}
-    for eqn in jaxpr.eqns:
-        if any(type(v) is Var and v in differing for v in eqn.invars):
-            differing.update(eqn.outvars)
-    return [v in differing for v in jaxpr.outvars]
+    kinds = config.checking.value
+    with axes.extend(names["axis_name"], size), config.checking(frozenset()):
+        # Functionalized, because checks have effects, with which not everything can be batched.
+        inner = functionalization.check_jaxpr(jaxpr, kinds)
+        _, found = batching.batch_jaxpr(inner.closed, size, mapped)
+    return found[len(found) - len(jaxpr.out_avals) :]

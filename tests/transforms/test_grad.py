@@ -293,3 +293,13 @@ def test_differentiating_without_a_rule_names_the_primitive():
 
 def test_zero_size_arrays_have_gradients():
     assert jax.grad(lambda x: jnp.sum(x))(jnp.zeros((0, 3))).shape == (0, 3)
+
+
+def test_grad_of_an_integer_leaves_a_jitted_function():
+    grads = jax.jit(jax.grad(lambda x, n: x * n, (0, 1), allow_int=True))(2.0, 3)
+    assert (float(grads[0]), grads[1].dtype) == (3.0, dtypes.float0)
+
+
+def test_grad_of_a_jitted_function_leaks_nothing():
+    with jax.checking_leaks():
+        assert float(jax.grad(jax.jit(lambda x: jnp.sin(x)))(0.0)) == 1.0

@@ -236,15 +236,27 @@ def retyped(x: Any, dtype: Any, weak_type: bool) -> Any:
     return np.asarray(x, dtype).item() if weak_type else np.asarray(x, dtype)[()]
 
 
-def check_carry(
-    name: str, body: str, carry: str, in_tree: Any, out_tree: Any, in_avals: Any, closed: Any
-) -> None:
+class Naming(NamedTuple):
+    """What a public function calls the parts of a loop.
+
+    Attributes:
+        name: the public function.
+        body: its argument that is the body, such as "body_fun".
+        carry: its argument that is the first carry, such as "init_val".
+        part: which part of the carry that is, where the function adds parts of its own.
+    """
+
+    name: str
+    body: str
+    carry: str
+    part: int | None = None
+
+
+def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, closed: Any) -> None:
     """Refuses a body that returns another carry than it is given.
 
     Args:
-        name: the public function.
-        body: what it calls the body's argument, such as "body_fun".
-        carry: what it calls the initial value, such as "init_val".
+        naming: what messages call them.
         in_tree: tree of the carry given.
         out_tree: tree of the carry returned.
         in_avals: types of its leaves.
@@ -253,7 +265,14 @@ def check_carry(
     Raises:
         TypeError: the trees or the types differ; the text names each leaf.
     """
+    name, body, carry, part = naming
     function = closed.jaxpr.debug_info.func_src_info
+    outvars = closed.jaxpr.outvars
+    if part is not None:
+        trees = in_tree.children()
+        start = sum(t.num_leaves for t in trees[:part])
+        in_tree, out_tree = trees[part], out_tree.children()[part]
+        in_avals, outvars = in_avals[start:], outvars[start:]
     if in_tree != out_tree:
         raise TypeError(
             message(
@@ -264,11 +283,10 @@ def check_carry(
                 expected=f"the structure of {carry}, {in_tree}",
             )
         )
-    outvars = closed.jaxpr.outvars[: len(in_avals)]
     wrong = [
         f"{carry}{path}: {given.str_short()}   returned: {out.aval.str_short()}   "
         f"({difference(given, out.aval)}; {_origin(closed.jaxpr, out, given)})"
-        for path, given, out in zip(leaf_names(in_tree), in_avals, outvars, strict=True)
+        for path, given, out in zip(leaf_names(in_tree), in_avals, outvars, strict=False)
         if not same_type(given, out.aval)
     ]
     if wrong:

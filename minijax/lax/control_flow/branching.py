@@ -489,7 +489,7 @@ def cond(
             pass
     return _branch(
         "lax.cond",
-        convert.convert_element_type(index, np.int32),
+        np.int32(index) if type(index) is bool else convert.convert_element_type(index, np.int32),
         (true_fun, false_fun),
         ("true_fun", "false_fun"),
         operands,

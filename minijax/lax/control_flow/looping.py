@@ -302,17 +302,19 @@ def while_loop(
             return val
         except ConcretizationTypeError:
             pass
-    return _while_loop("lax.while_loop", cond_fun, body_fun, init_val, body_fun)
+    naming = bodies.Naming("lax.while_loop", "body_fun", "init_val")
+    return _while_loop(naming, cond_fun, body_fun, init_val, body_fun)
 
 
 def _while_loop(
-    name: str,
+    naming: bodies.Naming,
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
     init_val: Any,
     described: Callable[..., Any],
 ) -> Any:
-    init, in_tree, avals = bodies.flatten_values(name, "init_val", init_val)
+    name = naming.name
+    init, in_tree, avals = bodies.flatten_values(name, naming.carry, init_val)
     carry_tree = bodies.call_tree(tree.treedef_tuple((in_tree,)))
     changed = True
     # Weakly typed initial values take the type that the body returns.
@@ -322,9 +324,7 @@ def _while_loop(
             break
         init, changed = bodies.promote_weak_types(init, avals, body.closed[0].out_avals)
         avals = [aval_of(x) for x in init] if changed else avals
-    bodies.check_carry(
-        name, "body_fun", "init_val", in_tree, body.out_trees[0], avals, body.closed[0]
-    )
+    bodies.check_carry(naming, in_tree, body.out_trees[0], avals, body.closed[0])
     test = bodies.stage_bodies(name, [cond_fun], carry_tree, avals)
     _check_condition(name, test)
     body_jaxpr, cond_jaxpr = body.closed[0], test.closed[0]
@@ -450,8 +450,7 @@ def fori_loop(
             return val
         step = bodies.wrapped_once(_fori_scan, body_fun)
         (_, result), _ = scanning.scan_named(
-            name,
-            ("body_fun", "init_val"),
+            bodies.Naming(name, "body_fun", "init_val", part=1),
             step,
             (first, init_val),
             None,
@@ -473,7 +472,8 @@ def fori_loop(
         x if aval_of(x).dtype == dtype else bodies.retyped(x, dtype, False) for x in (lower, upper)
     ]
     step = bodies.wrapped_once(_fori_body, body_fun)
-    _, _, result = _while_loop(name, _fori_condition, step, (*bounds, init_val), body_fun)
+    naming = bodies.Naming(name, "body_fun", "init_val", part=2)
+    _, _, result = _while_loop(naming, _fori_condition, step, (*bounds, init_val), body_fun)
     return result
 
 

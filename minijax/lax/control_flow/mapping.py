@@ -61,12 +61,13 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         ValueError: xs has no leaves, sizes disagree, or the batch size is not positive.
     """
     name = "lax.map"
+    naming = bodies.Naming(name, "f", "init")
     eager.check_callable(name, f)
     leaves, xs_tree, avals = bodies.flatten_values(name, "xs", xs)
     length = scanning.scan_length(name, xs_tree, avals, None)
     if not batch_size:
         step = bodies.wrapped_once(_map_step, f)
-        return scanning.scan_named(name, ("f", "init"), step, (), xs, described=f)[1]
+        return scanning.scan_named(naming, step, (), xs, described=f)[1]
     if batch_size < 1:
         raise ValueError(message(name, "batch_size must be positive.", got=str(batch_size)))
     count, rest = divmod(length, batch_size)
@@ -82,7 +83,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         ]
         step = bodies.wrapped_once(_batched_step, f)
         _, stacked = scanning.scan_named(
-            name, ("f", "init"), step, (), tree.unflatten(xs_tree, blocks), described=f
+            naming, step, (), tree.unflatten(xs_tree, blocks), described=f
         )
         results.append(tree.map(_merged, stacked))
     if rest or not count:

@@ -27,14 +27,15 @@ class SplitScan(NamedTuple):
     """A scan's body split in two.
 
     Attributes:
-        known: known constants, `hoisted` ones, other known arguments to known results, then
+        known: the constants `kept` and `hoisted`, other known arguments to known results, then
             residuals to stack.
         invariant: known constants to what is the same for all steps: first residuals.
         staged: the residuals `fixed`, `invariant`; unknown constants and carry; the residuals
             `sliced`, stacked; unknown slices; to unknown results.
         unknown: which arguments are unknown.
         out_unknown: which results are unknown.
-        hoisted: which results of `invariant` the known half reads.
+        kept: which known constants the known half reads.
+        hoisted: which results of `invariant` it reads.
         num_invariant: how many of them are residuals.
         fixed: the known arguments, all constants, that are residuals themselves.
         sliced: the known arguments, all scanned over, that are residuals themselves.
@@ -45,6 +46,7 @@ class SplitScan(NamedTuple):
     staged: ClosedJaxpr
     unknown: list[bool]
     out_unknown: list[bool]
+    kept: list[int]
     hoisted: list[int]
     num_invariant: int
     fixed: list[int]
@@ -76,23 +78,11 @@ def _split_body(
         carry = part.out_unknown[:num_carry]
     jaxpr = part.known.jaxpr
     num_known_consts = consts.count(False)
-    num_fixed = num_known_consts + carry.count(False)
     num_outs = part.out_unknown.count(False)
-    computed = iter(jaxpr.outvars[num_outs:])
     follows_consts = _invariant_variables(jaxpr, num_known_consts)
-    kinds: dict[str, list[Any]] = {"fixed": [], "invariant": [], "sliced": [], "stacked": []}
-    variables: dict[str, list[Var]] = {kind: [] for kind in kinds}
-    item: Any
-    for var, source in zip(part.staged.jaxpr.invars, part.sources, strict=False):
-        if source is not None and source < num_known_consts:
-            kind, item = "fixed", source
-        elif source is not None and source >= num_fixed:
-            kind, item = "sliced", source
-        else:
-            item = next(computed) if source is None else jaxpr.invars[source]
-            kind = "invariant" if item in follows_consts else "stacked"
-        kinds[kind].append(item)
-        variables[kind].append(var)
+    kinds, variables = _residuals_by_kind(
+        part, num_known_consts, carry.count(False), follows_consts
+    )
     rest = part.staged.jaxpr.invars[len(part.sources) :]
     num_lead = sum(consts) + sum(carry)
     staged_invars = [
@@ -106,23 +96,52 @@ def _split_body(
     known_outs = jaxpr.outvars[:num_outs] + kinds["stacked"]
     const_vars, other_vars = jaxpr.invars[:num_known_consts], jaxpr.invars[num_known_consts:]
     needed = _slim(part.known, jaxpr.eqns, jaxpr.invars, known_outs).jaxpr
-    # An equation without results has effects, and stays in the loop.
-    inside = [e for e in needed.eqns if not e.outvars or not follows_consts.issuperset(e.outvars)]
-    read = used_variables(needed.replace(eqns=inside)).difference(needed.constvars, const_vars)
-    hoisted = [v for e in needed.eqns for v in e.outvars if v in read & follows_consts]
+
+    def is_invariant(eqn: Eqn) -> bool:
+        # An equation without results has effects, and stays in the loop.
+        return bool(eqn.outvars) and follows_consts.issuperset(eqn.outvars)
+
+    inside = [e for e in needed.eqns if not is_invariant(e)]
+    read = used_variables(needed.replace(eqns=inside))
+    kept = [i for i, v in enumerate(const_vars) if v in read]
+    hoisted = [v for e in needed.eqns if is_invariant(e) for v in e.outvars if v in read]
     invariant = list(dict.fromkeys([*kinds["invariant"], *hoisted]))
-    once = [e for e in jaxpr.eqns if e.outvars and follows_consts.issuperset(e.outvars)]
+    known_vars = [*(const_vars[i] for i in kept), *hoisted, *other_vars]
+    once = [e for e in jaxpr.eqns if is_invariant(e)]
     return SplitScan(
-        _slim(part.known, inside, [*const_vars, *hoisted, *other_vars], known_outs),
+        _slim(part.known, inside, known_vars, known_outs),
         _slim(part.known, once, const_vars, invariant),
         ClosedJaxpr(part.staged.jaxpr.replace(invars=staged_invars), part.staged.consts),
         flags,
         part.out_unknown,
+        kept,
         [invariant.index(v) for v in hoisted],
         len(kinds["invariant"]),
         kinds["fixed"],
         kinds["sliced"],
     )
+
+
+def _residuals_by_kind(
+    part: partial_eval.PartialJaxpr, num_consts: int, num_carry: int, follows_consts: set[Var]
+) -> tuple[dict[str, list[Any]], dict[str, list[Var]]]:
+    """For each kind of residual, which there are, and their variables in the staged half."""
+    jaxpr = part.known.jaxpr
+    computed = iter(jaxpr.outvars[part.out_unknown.count(False) :])
+    kinds: dict[str, list[Any]] = {"fixed": [], "invariant": [], "sliced": [], "stacked": []}
+    variables: dict[str, list[Var]] = {kind: [] for kind in kinds}
+    item: Any
+    for var, source in zip(part.staged.jaxpr.invars, part.sources, strict=False):
+        if source is not None and source < num_consts:
+            kind, item = "fixed", source
+        elif source is not None and source >= num_consts + num_carry:
+            kind, item = "sliced", source
+        else:
+            item = next(computed) if source is None else jaxpr.invars[source]
+            kind = "invariant" if item in follows_consts else "stacked"
+        kinds[kind].append(item)
+        variables[kind].append(var)
+    return kinds, variables
 
 
 def _slim(
@@ -161,17 +180,16 @@ def _run_known_half(
     known_args = [x for x, u in zip(args, split.unknown, strict=True) if not u]
     num_known_consts = split.unknown[:num_consts].count(False)
     invariant = evaluation.eval_closed_jaxpr(split.invariant, *known_args[:num_known_consts])
-    hoisted = [invariant[i] for i in split.hoisted]
+    consts = [known_args[i] for i in split.kept] + [invariant[i] for i in split.hoisted]
     outs: Sequence[Any] = ()
     if split.known.jaxpr.outvars or split.known.effects:
         outs = primitive.bind_all(
-            *known_args[:num_known_consts],
-            *hoisted,
+            *consts,
             *known_args[num_known_consts:],
             **{
                 **params,
                 "jaxpr": split.known,
-                "num_consts": num_known_consts + len(hoisted),
+                "num_consts": len(consts),
                 "num_carry": split.out_unknown[:num_carry].count(False),
             },
         )

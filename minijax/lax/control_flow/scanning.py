@@ -240,8 +240,7 @@ def scan(
     """
     del _split_transpose
     return scan_named(
-        "lax.scan",
-        ("f", "init"),
+        bodies.Naming("lax.scan", "f", "init"),
         f,
         init,
         xs,
@@ -253,8 +252,7 @@ def scan(
 
 
 def scan_named(
-    name: str,
-    names: tuple[str, str],
+    naming: bodies.Naming,
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
     xs: Any,
@@ -267,8 +265,7 @@ def scan_named(
     """`scan` for functions built on it.
 
     Args:
-        name: the public function, for messages.
-        names: what it calls the step and the first carry.
+        naming: what messages call it, and its arguments.
         f: the step.
         init: the first carry.
         xs: what is scanned over.
@@ -277,27 +274,28 @@ def scan_named(
         reverse: whether they run backwards.
         unroll: how many to write out in one trip.
     """
+    name = naming.name
     eager.check_callable(name, described)
     slices, xs_tree, xs_avals = bodies.flatten_values(name, "xs", xs)
     length = scan_length(name, xs_tree, xs_avals, length)
     unroll = _unroll(name, unroll, length)
     if config.disable_jit.value and length:
         return _python_scan(f, init, slices, xs_tree, length, reverse)
-    values, init_tree, avals = bodies.flatten_values(name, names[1], init)
+    values, init_tree, avals = bodies.flatten_values(name, naming.carry, init)
     slice_avals = [a.with_shape(a.shape[1:]) for a in xs_avals]
     in_tree = bodies.call_tree(tree.treedef_tuple((init_tree, xs_tree)))
     changed = True
     # Weakly typed initial values take the type that the body returns.
     while changed:
         body = bodies.stage_bodies(name, [f], in_tree, [*avals, *slice_avals], described)
-        carry_tree = _carry_tree(name, names[0], body)
+        carry_tree = _carry_tree(name, naming.body, body)
         if carry_tree != init_tree:
             break
         outs = body.closed[0].out_avals[: len(avals)]
         values, changed = bodies.promote_weak_types(values, avals, outs)
         avals = [aval_of(x) for x in values] if changed else avals
     closed, consts = body.closed[0], body.consts
-    bodies.check_carry(name, *names, init_tree, carry_tree, avals, closed)
+    bodies.check_carry(naming, init_tree, carry_tree, avals, closed)
     results = _bind(closed, consts, values, slices, length, bool(reverse), unroll)
     pair: tuple[Any, Any] = tree.unflatten(body.out_trees[0], results)
     return pair
@@ -384,11 +382,15 @@ def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> i
     sizes = {a.shape[0] for a in avals}
     if length is not None:
         sizes.add(_integer_length(name, length))
-    if len(sizes) == 1:
+    if len(sizes) == 1 and min(sizes) >= 0:
         return int(sizes.pop())
     if not sizes:
         raise ValueError(
-            message(name, "xs has no leaves, so the number of steps is unknown.", fix="give length")
+            message(
+                name,
+                "xs has no leaves, so the number of steps is unknown.",
+                fix="give length" if name == "lax.scan" else "give an array, or use lax.scan",
+            )
         )
     listed = [f"{path}: {a.str_short()}" for path, a in zip(paths, avals, strict=True)]
     if length is not None:
@@ -396,7 +398,7 @@ def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> i
     raise ValueError(
         message(
             name,
-            "the lengths of what is scanned over disagree.",
+            "the lengths of what is scanned over disagree, or are negative.",
             got="\n".join(listed),
             expected="one size of the first dimensions",
         )
