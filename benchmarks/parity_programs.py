@@ -37,10 +37,16 @@ def build(jax: Any) -> Programs:
         _derivatives,
         _batching,
         _nesting,
+        _branches,
+        _loops,
+        _scans,
+        _control_flow_derivatives,
+        _control_flow_batching,
         _numpy,
         _nn,
         _random,
         _errors,
+        _control_flow_errors,
     )
     programs: Programs = {}
     for group in groups:
@@ -246,6 +252,199 @@ def _nesting(jax: Any) -> Programs:
     }
 
 
+def _branches(jax: Any) -> Programs:
+    jnp, lax = jax.numpy, jax.lax
+    cases = [jnp.sin, lambda x: x * 2, lambda x: x]
+    yes = np.bool_(True)
+    return {
+        "cond": (lambda p, x: lax.cond(p, jnp.sin, lambda x: x * 2, x), (yes, X)),
+        "cond-constant": (lambda x: lax.cond(0, jnp.sin, lambda x: x * 2, x), (X,)),
+        "cond-number": (lambda i, x: lax.cond(i, lambda: x, lambda: -x), (np.int32(3), X)),
+        "cond-operand": (lambda p, x: lax.cond(p, lambda x: x, lambda x: -x, operand=x), (yes, X)),
+        "cond-tree": (
+            lambda p, x: lax.cond(
+                p, lambda d: (d["a"], None), lambda d: (d["b"], None), {"a": x, "b": -x}
+            ),
+            (yes, X),
+        ),
+        "cond-closure": (lambda p, x, y: lax.cond(p, lambda: x * 2, lambda: y), (yes, X, Y)),
+        "cond-weak": (lambda p: lax.cond(p, lambda: 1, lambda: 2), (yes,)),
+        "cond-weak-branch": (lambda p, a: lax.cond(p, lambda: a, lambda: 2.0), (yes, X[0])),
+        "cond-weak-other": (lambda p, a: lax.cond(p, lambda: 2.0, lambda: a), (yes, X[0])),
+        "switch": (lambda i, x: lax.switch(i, cases, x), (np.int32(1), X)),
+        "switch-unsigned": (lambda i, x: lax.switch(i, cases, x), (np.uint8(9), X)),
+        "switch-one": (lambda i, x: lax.switch(i, cases[:1], x), (np.int32(1), X)),
+        "platform": (lambda x: lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos), (X,)),
+    }
+
+
+def _loops(jax: Any) -> Programs:
+    jnp, lax = jax.numpy, jax.lax
+    n = np.int32(3)
+
+    def powers(x: Any, n: Any) -> Any:
+        return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * x), (n - n, x))
+
+    return {
+        "while": (lambda a: lax.while_loop(lambda a: a < 10.0, lambda a: a * 2, a), (X[0],)),
+        "while-closure": (powers, (X, n)),
+        "while-weak": (lambda: lax.while_loop(lambda a: a < 10, lambda a: a * 2, 1), ()),
+        "while-promoted": (lambda: lax.while_loop(lambda a: a < 10, lambda a: a * 2.5, 1), ()),
+        "while-constant-part": (
+            lambda x: lax.while_loop(
+                lambda c: c[0].sum() < 10.0, lambda c: (c[0] * 2, c[1], None), (x, x, None)
+            ),
+            (X,),
+        ),
+        "fori": (lambda x: lax.fori_loop(0, 3, lambda i, x: x * i, x), (X,)),
+        "fori-index": (lambda: lax.fori_loop(2, 5, lambda i, _: i, 0), ()),
+        "fori-narrow": (lambda a: lax.fori_loop(0, 3, lambda i, a: a + i, a), (np.int8(1),)),
+        "fori-unroll": (lambda x: lax.fori_loop(0, 5, lambda i, c: c * x, x, unroll=2), (X,)),
+        "fori-traced": (lambda n, x: lax.fori_loop(n, 5, lambda i, x: x * i, x), (n, X)),
+        "map": (lambda x: lax.map(jnp.sin, x), (X,)),
+        "map-blocks": (lambda x: lax.map(lambda a: a * 2, x, batch_size=3), (X,)),
+        "associative-scan": (lambda x: lax.associative_scan(jnp.add, x), (X,)),
+        "associative-scan-back": (
+            lambda m: lax.associative_scan(jnp.maximum, m, reverse=True, axis=1),
+            (M,),
+        ),
+    }
+
+
+def _scans(jax: Any) -> Programs:
+    jnp, lax = jax.numpy, jax.lax
+
+    def running(carry: Any, x: Any) -> Any:
+        return carry + x, carry
+
+    return {
+        "scan": (lambda x, a: lax.scan(running, a, x), (X, X[0])),
+        "scan-reverse": (lambda x, a: lax.scan(running, a, x, reverse=True, unroll=4), (X, X[0])),
+        "scan-length": (lambda x: lax.scan(lambda c, _: (c * 2, c), x, None, length=3), (X,)),
+        "scan-tree": (
+            lambda x: lax.scan(
+                lambda c, x: ({"a": c["a"] + x["u"], "b": None}, [x["u"] * 2, None]),
+                {"a": x[0], "b": None},
+                {"u": x},
+            ),
+            (X,),
+        ),
+        "scan-weak": (lambda: lax.scan(lambda c, _: (c + 1, c), 0, None, length=3), ()),
+        "scan-promoted": (lambda: lax.scan(lambda c, _: (c + 1.5, c), 0, None, length=3), ()),
+        "scan-constant-part": (
+            lambda x, y: lax.scan(lambda c, x: ((c[0], c[1] * x), c[0]), (y, y[0]), x),
+            (X, Y),
+        ),
+        "scan-slices-returned": (lambda x: lax.scan(lambda c, x: (c + x, x), x[0], x), (X,)),
+        "scan-pair-kept": (lambda x: lax.scan(lambda c, x: [c + x, -x], x[0], x), (X,)),
+        "scan-nothing": (lambda x: lax.scan(running, x[0], x[:0]), (X,)),
+        "scan-keys": (
+            lambda: jax.random.key_data(
+                lax.scan(lambda k, _: (jax.random.fold_in(k, 1), k), jax.random.key(0), None, 3)[1]
+            ),
+            (),
+        ),
+        "scan-narrow": (lambda b: lax.scan(running, b[0], b), (BF,)),
+        "scan-nested": (
+            lambda m: lax.scan(lambda c, x: lax.scan(running, c, x), m[0, 0], m),
+            (M,),
+        ),
+        "scan-cond": (
+            lambda x: lax.scan(
+                lambda c, x: (lax.cond(c > x, jnp.sin, lambda c: c * x, c), c), x[0], x
+            ),
+            (X,),
+        ),
+    }
+
+
+def _control_flow_derivatives(jax: Any) -> Programs:
+    jnp, lax = jax.numpy, jax.lax
+    yes = np.bool_(True)
+
+    def chain(x: Any) -> Any:
+        return lax.scan(lambda c, x: (jnp.sin(c * x), c), x[0], x)[0]
+
+    def counted(x: Any) -> Any:
+        return lax.scan(lambda c, x: ((c[0] + 1, c[1] * x * c[0]), None), (1, x[0]), x)[0][1]
+
+    def tripled(x: Any) -> Any:
+        step = lambda c: (c[0] + 1, c[1] * x)  # noqa: E731 - shorter than the program it is for
+        return lax.while_loop(lambda c: c[0] < 3, step, (np.int32(0), x))[1]
+
+    def weighted(w: Any) -> Any:
+        return lax.scan(lambda c, _: (jnp.exp(w) * c, None), w, None, length=3)[0]
+
+    return {
+        "cond-grad": (
+            jax.grad(lambda x, p: lax.cond(p, jnp.sin, lambda x: x * x, x).sum()),
+            (X, yes),
+        ),
+        "cond-jvp": (
+            lambda x, p: jax.jvp(lambda x: lax.cond(p, jnp.sin, jnp.cos, x), (x,), (x,)),
+            (X, yes),
+        ),
+        "while-jvp": (lambda x: jax.jvp(tripled, (x,), (x,)), (X,)),
+        "while-linearize": (lambda x: jax.linearize(tripled, x)[1](x), (X,)),
+        "fori-grad": (jax.grad(lambda a: lax.fori_loop(0, 3, lambda i, c: c * a, a)), (X[0],)),
+        "scan-jvp": (lambda x: jax.jvp(chain, (x,), (x,)), (X,)),
+        "scan-grad": (jax.grad(chain), (X,)),
+        "scan-grad-counter": (jax.grad(counted), (X,)),
+        "scan-grad-invariant": (jax.grad(weighted), (X[0],)),
+        "scan-grad-second": (jax.grad(lambda x: jax.grad(chain)(x).sum()), (X,)),
+        "scan-transpose": (
+            lambda x: jax.linear_transpose(
+                lambda x: lax.scan(lambda c, x: ((c[0] + 1, c[1] + x * c[0]), c[1]), (0, 0.0), x)[
+                    1
+                ],
+                x,
+            )(x),
+            (X,),
+        ),
+        "map-grad": (jax.grad(lambda x: lax.map(lambda a: a * a, x).sum()), (X,)),
+    }
+
+
+def _control_flow_batching(jax: Any) -> Programs:
+    jnp, lax = jax.numpy, jax.lax
+
+    def chain(x: Any) -> Any:
+        return lax.scan(lambda c, x: (jnp.sin(c * x), c), x[0], x)[0]
+
+    def doubled(a: Any) -> Any:
+        return lax.while_loop(lambda a: a < 10.0, lambda a: a * 2, a)
+
+    return {
+        "cond-vmap": (
+            jax.vmap(lambda p, x: lax.cond(p, jnp.sin, lambda x: x * 3.0, x)),
+            (B, X),
+        ),
+        "cond-vmap-operand": (
+            jax.vmap(lambda x, p: lax.cond(p, jnp.sin, lambda x: x * 3.0, x), in_axes=(0, None)),
+            (X, np.bool_(True)),
+        ),
+        "switch-vmap": (
+            jax.vmap(lambda i, x: lax.switch(i, [jnp.sin, lambda x: x * 2, jnp.cos], x)),
+            (I, X),
+        ),
+        "while-vmap": (jax.vmap(doubled), (X,)),
+        "fori-vmap": (jax.vmap(lambda n: lax.fori_loop(0, n, lambda i, c: c + i, 0)), (I,)),
+        "scan-vmap": (jax.vmap(chain), (M,)),
+        "scan-vmap-part": (
+            jax.vmap(
+                lambda a, y: lax.scan(lambda c, b: ((c[0] + b, c[1] * a), c[0]), (y[0], y[0]), y),
+                in_axes=(0, None),
+            ),
+            (X, Y),
+        ),
+        "scan-vmap-grad": (jax.vmap(jax.grad(chain)), (M,)),
+        "scan-jit-grad-vmap": (
+            jax.jit(jax.grad(lambda m: jax.vmap(chain)(m).sum())),
+            (M,),
+        ),
+    }
+
+
 def _numpy(jax: Any) -> Programs:
     jnp = jax.numpy
     return {
@@ -309,4 +508,40 @@ def _errors(jax: Any) -> Programs:
         "error-static": (lambda x: jax.jit(lambda x, n: x, static_argnums=1)(x, [1]), (X,)),
         "error-mask": (jax.jit(lambda x, b: x[b]), (X, B)),
         "error-concatenate": (lambda x, m: jnp.concatenate([x, m]), (X, M)),
+    }
+
+
+def _control_flow_errors(jax: Any) -> Programs:
+    lax = jax.lax
+    return {
+        "error-cond-types": (lambda x: lax.cond(True, lambda: x, lambda: x[1:]), (X,)),
+        "error-cond-trees": (lambda x: lax.cond(True, lambda: (x,), lambda: [x]), (X,)),
+        "error-cond-predicate": (lambda b: lax.cond(b, lambda: 1, lambda: 2), (B,)),
+        "error-switch-float": (lambda x: lax.switch(1.5, [lambda: x, lambda: x]), (X,)),
+        "error-switch-none": (lambda i: lax.switch(i[0], []), (I,)),
+        "error-platform": (lambda x: lax.platform_dependent(x, tpu=lambda x: x), (X,)),
+        "error-while-types": (
+            lambda x: lax.while_loop(lambda x: x[0] < 1, lambda x: x.astype(int), x),
+            (X,),
+        ),
+        "error-while-condition": (lambda x: lax.while_loop(lambda x: x, lambda x: x, x), (X,)),
+        "error-while-reverse": (
+            jax.grad(lambda a: lax.while_loop(lambda a: a < 3, lambda a: a * a, a)),
+            (X[0],),
+        ),
+        "error-fori-bounds": (lambda: lax.fori_loop(0, 3.5, lambda i, c: c, 0), ()),
+        "error-fori-unroll": (
+            jax.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 0, unroll=2)),
+            (3,),
+        ),
+        "error-scan-pair": (lambda x: lax.scan(lambda c, x: c, x[0], x), (X,)),
+        "error-scan-carry": (lambda x: lax.scan(lambda c, x: (c[:1], x), x, x), (X,)),
+        "error-scan-lengths": (lambda x: lax.scan(lambda c, x: (c, 1), 0, (x, x[1:])), (X,)),
+        "error-scan-traced": (
+            jax.jit(lambda n: lax.scan(lambda c, _: (c, 1), 0, None, length=n)),
+            (3,),
+        ),
+        "error-scan-unroll": (lambda x: lax.scan(lambda c, x: (c, x), 0, x, unroll=-1), (X,)),
+        "error-map-nothing": (lambda: lax.map(lambda x: x, None), ()),
+        "error-associative-scan": (lambda x: lax.associative_scan(lambda a, b: (a, b), x), (X,)),
     }

@@ -154,6 +154,7 @@ class Jaxpr:
         "debug_info",
         "effects",
         "eqns",
+        "has_references",
         "invars",
         "outvars",
     )
@@ -176,6 +177,8 @@ class Jaxpr:
             found = refs.effects_outside(found, self.constvars + self.invars)
         self.effects = found
         self.debug_info = debug_info
+        # Whether it takes or makes references, once somebody has looked.
+        self.has_references: bool | None = None
 
     def replace(self, **changes: Any) -> Jaxpr:
         """This jaxpr with some fields replaced; effects follow the equations."""

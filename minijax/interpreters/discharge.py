@@ -137,6 +137,12 @@ def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:
 
 def has_references(jaxpr: Jaxpr) -> bool:
     """Whether a jaxpr, or one inside it, takes or makes references."""
+    if jaxpr.has_references is None:
+        jaxpr.has_references = _find_references(jaxpr)
+    return jaxpr.has_references
+
+
+def _find_references(jaxpr: Jaxpr) -> bool:
     if any(type(v.aval) is refs.AbstractRef for v in (*jaxpr.invars, *jaxpr.constvars)):
         return True
     if any(eqn.primitive.makes_references for eqn in jaxpr.eqns):

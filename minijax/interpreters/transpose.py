@@ -10,7 +10,7 @@ from typing import Any
 
 from minijax.core import trace as core_trace
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from minijax.interpreters import staging
+from minijax.interpreters import evaluation, staging
 from minijax.interpreters.structural import add_tangents, instantiate
 from minijax.interpreters.tangents import LinearInput, Zero
 
@@ -51,9 +51,7 @@ def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence
             args.append(values[atom])
         else:
             args.append(LinearInput(atom.aval))
-    scope = staging.scope
-    before = scope.swap_local(scope.value + eqn.scope) if eqn.scope else None
-    try:
+    with evaluation.restored(eqn):
         if not eqn.primitive.multiple_results:
             return eqn.primitive.transpose(cts[0], *args, **eqn.params)  # type: ignore[no-any-return]
         zeros = [
@@ -61,9 +59,6 @@ def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence
             for var, ct in zip(eqn.outvars, cts, strict=True)
         ]
         return eqn.primitive.transpose(zeros, *args, **eqn.params)  # type: ignore[no-any-return]
-    finally:
-        if before is not None:
-            scope.set_local(before)
 
 
 def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Var, Any]) -> list[Eqn]:
@@ -75,7 +70,8 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Var, Any]) -> list[Eqn]:
             linear_eqns.append(eqn)
             continue
         args = [v.value if type(v) is Literal else values[v] for v in eqn.invars]
-        outs = core_trace.current.value.process(eqn.primitive, args, eqn.params)
+        with evaluation.restored(eqn):
+            outs = core_trace.current.value.process(eqn.primitive, args, eqn.params)
         values.update(zip(eqn.outvars, outs, strict=True))
     return linear_eqns
 
