@@ -8,11 +8,12 @@ both.  What the function closes over becomes the first `num_consts` operands whe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from minijax.core.primitive import Primitive
 from minijax.interpreters import batching, evaluation, lowering, passes, staging, transpose
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
@@ -29,64 +30,70 @@ def evaluate(call: Call, args: Sequence[Any]) -> list[Any]:
     return list(call(*args))
 
 
-def stage(
-    primitive: Any, trace: staging.StagingTrace, args: Sequence[Any], params: dict[str, Any]
-) -> Sequence[Any] | None:
-    """The rule `stage` of an operation that calls a function."""
-    call: Call = params["call_jaxpr"]
-    consts: list[Any] = []
-    avals = list(map(aval_of, args))
-    if isinstance(call, ClosedJaxpr):
-        if call.in_avals == avals:
-            return None
-        closed = ClosedJaxpr(*_staged(primitive, call, avals, params["name"]))
-    else:
-        jaxpr, consts = _staged(primitive, call, avals, params["name"])
-        closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
-    params = {
-        **params,
-        "call_jaxpr": closed,
-        "num_consts": len(consts) + params["num_consts"],
-    }
-    return trace.process(primitive, [*consts, *args], params)
+class FunctionCall(Primitive):
+    """The family of operations that call a function, `call_jaxpr`.
+
+    A final class gives the rules that make its function special: `jvp`, `batch`, and which
+    parameters to show.
+    """
+
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    knows_extended: ClassVar[bool] = True
+    holds_functions: ClassVar[bool] = True
+
+    def abstract_eval(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+        return call_jaxpr.out_avals
+
+    def effects(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
+        return call_jaxpr.effects
+
+    def impl(self, *args: Any, call_jaxpr: Call, **params: Any) -> list[Any]:
+        return evaluate(call_jaxpr, args)
+
+    def lower(self, ctx: Any, *values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+        return lowering.lower_jaxpr(ctx, call_jaxpr.jaxpr, call_jaxpr.consts, values)
+
+    def walk(self, run: Any, *args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> None:
+        run(call_jaxpr, *args)
+
+    def stage(
+        self, trace: staging.StagingTrace, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any] | None:
+        call: Call = params["call_jaxpr"]
+        consts: list[Any] = []
+        avals = list(map(aval_of, args))
+        if isinstance(call, ClosedJaxpr):
+            if call.in_avals == avals:
+                return None
+            closed = ClosedJaxpr(*_staged(self, call, avals, params["name"]))
+        else:
+            jaxpr, consts = _staged(self, call, avals, params["name"])
+            closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
+        params = {
+            **params,
+            "call_jaxpr": closed,
+            "num_consts": len(consts) + params["num_consts"],
+        }
+        return trace.process(self, [*consts, *args], params)
+
+    def transpose(
+        self, cts: Sequence[Any], *args: Any, call_jaxpr: Call, **params: Any
+    ) -> list[Any]:
+        linear = [x.aval for x in args if is_linear(x)]
+
+        def of_linear(*given: Any) -> list[Any]:
+            values = iter(given)
+            return evaluate(call_jaxpr, [next(values) if is_linear(x) else x for x in args])
+
+        jaxpr, consts = staging.stage(of_linear, linear)
+        found = iter(transpose.backward_pass(jaxpr, consts, cts))
+        return [next(found) if is_linear(x) else None for x in args]
 
 
 def _staged(primitive: Any, call: Call, avals: Sequence[Any], name: str) -> tuple[Jaxpr, list[Any]]:
     info = DebugInfo(primitive.name, name, func_name=name)
     return staging.stage(lambda *args: evaluate(call, args), avals, info)
-
-
-def out_avals(*_: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The rule `abstract_eval` of an operation that calls a function."""
-    return call_jaxpr.out_avals
-
-
-def effects(*_: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
-    """The rule `effects` of an operation that calls a function."""
-    return call_jaxpr.effects
-
-
-def lower(ctx: Any, *values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The rule `lower` of an operation that calls a function: the equations of the function."""
-    return lowering.lower_jaxpr(ctx, call_jaxpr.jaxpr, call_jaxpr.consts, values)
-
-
-def walk(run: Any, *args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> None:
-    """The rule `walk` of an operation that calls a function."""
-    run(call_jaxpr, *args)
-
-
-def transposed(cts: Sequence[Any], *args: Any, call_jaxpr: Call, **params: Any) -> list[Any]:
-    """The rule `transpose` of an operation that calls a linear function: runs it backwards."""
-    linear = [x.aval for x in args if is_linear(x)]
-
-    def of_linear(*given: Any) -> list[Any]:
-        values = iter(given)
-        return evaluate(call_jaxpr, [next(values) if is_linear(x) else x for x in args])
-
-    jaxpr, consts = staging.stage(of_linear, linear)
-    found = iter(transpose.backward_pass(jaxpr, consts, cts))
-    return [next(found) if is_linear(x) else None for x in args]
 
 
 def check_constants(name: str, tangents: Sequence[Any], num_consts: int) -> None:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import message
-from minijax.core.primitive import Primitive
 from minijax.interpreters import calls, flattening, jvp
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
 from minijax.interpreters.confinement import Confined, closed_over, confine
-from minijax.interpreters.staging import StagingTrace
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero
 from minijax.lax.control_flow.mapping import map as map_slices
@@ -29,7 +27,7 @@ from minijax.transforms.custom_rules import FlatPrimal, Rule
 FlatRule = Callable[..., tuple[list[Any], list[bool]]]
 
 
-class CustomVmapCall(Primitive):
+class CustomVmapCall(calls.FunctionCall):
     """Calls a function that `vmap` maps by `rule`.
 
     `rule(size, batched, *args)` takes arguments mapped along dimension 0 where `batched` says so,
@@ -38,28 +36,11 @@ class CustomVmapCall(Primitive):
     """
 
     name = "custom_vmap_call"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    holds_functions: ClassVar[bool] = True
-    abstract_eval = staticmethod(calls.out_avals)
-    effects = staticmethod(calls.effects)
-    lower = staticmethod(calls.lower)
-    transpose = staticmethod(calls.transposed)
     check_inside = checked_calls.check_custom_vmap_call
-    walk = staticmethod(calls.walk)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         shown = {"call": params["call_jaxpr"], "rule": params["rule"]}
         return {**shown, "num_consts": params["num_consts"]} if params["num_consts"] else shown
-
-    def impl(self, *args: Any, call_jaxpr: Call, **params: Any) -> list[Any]:
-        return calls.evaluate(call_jaxpr, args)
-
-    def stage(
-        self, trace: StagingTrace, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any] | None:
-        return calls.stage(self, trace, args, params)
 
     def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         # Known results must not wait for unknown tangents: the function in place of the call.

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.core.primitive import Primitive
 from minijax.interpreters import calls, flattening
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
-from minijax.interpreters.staging import StagingTrace
 from minijax.interpreters.structural import add_tangents, instantiate
 from minijax.interpreters.tangents import Zero
 from minijax.transforms import checked_calls, custom_rules
@@ -26,7 +24,7 @@ from minijax.transforms.custom_rules import FlatPrimal, Rule, SymbolicZero
 FlatRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
 
 
-class CustomJvpCall(Primitive):
+class CustomJvpCall(calls.FunctionCall):
     """Calls a function whose tangents come from the rule `jvp`.
 
     `jvp(primals, tangents)` gives results and their tangents, all flat; tangents may be `Zero`.
@@ -34,28 +32,11 @@ class CustomJvpCall(Primitive):
     """
 
     name = "custom_jvp_call"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    holds_functions: ClassVar[bool] = True
-    abstract_eval = staticmethod(calls.out_avals)
-    effects = staticmethod(calls.effects)
-    lower = staticmethod(calls.lower)
-    transpose = staticmethod(calls.transposed)
     check_inside = checked_calls.check_custom_jvp_call
-    walk = staticmethod(calls.walk)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         names = ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros")
         return {k: params[k] for k in names if k != "num_consts" or params[k]}
-
-    def impl(self, *args: Any, call_jaxpr: Call, **params: Any) -> list[Any]:
-        return calls.evaluate(call_jaxpr, args)
-
-    def stage(
-        self, trace: StagingTrace, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any] | None:
-        return calls.stage(self, trace, args, params)
 
     def jvp(
         self,

@@ -31,7 +31,7 @@ FlatBackward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 FlatForward = Callable[..., tuple[list[Any], list[Any], FlatBackward]]
 
 
-class CustomVjpCall(Primitive):
+class CustomVjpCall(calls.FunctionCall):
     """Calls a function whose cotangents come from the rules `fwd` and `bwd`.
 
     `fwd(perturbed, *args)` gives results, residuals, and what maps residuals and cotangents of the
@@ -40,28 +40,11 @@ class CustomVjpCall(Primitive):
     """
 
     name = "custom_vjp_call"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    holds_functions: ClassVar[bool] = True
-    abstract_eval = staticmethod(calls.out_avals)
-    effects = staticmethod(calls.effects)
-    lower = staticmethod(calls.lower)
-    transpose = staticmethod(calls.transposed)
     check_inside = checked_calls.check_custom_vjp_call
-    walk = staticmethod(calls.walk)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         names = ("name", "bwd", "call_jaxpr", "fwd", "num_consts", "symbolic_zeros")
         return {k: params[k] for k in names if k != "num_consts" or params[k]}
-
-    def impl(self, *args: Any, call_jaxpr: Call, **params: Any) -> list[Any]:
-        return calls.evaluate(call_jaxpr, args)
-
-    def stage(
-        self, trace: staging.StagingTrace, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any] | None:
-        return calls.stage(self, trace, args, params)
 
     def jvp(
         self,
