@@ -1,6 +1,6 @@
 """Programs with loops, rematerialization and callbacks, for the benchmarks.
 
-Each builder takes the library and returns a `programs.Program`, as those of `programs.py` do.
+Each builder takes the library and returns a `measured.Program`, as those of `programs.py` do.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import models
-from programs import EXAMPLES, LAYERS, LENGTH, Program, lowering, staging, training, unseen
+from measured import EXAMPLES, LAYERS, LENGTH, Program, lowering, staging, training, unseen
 
 Builder = Callable[[Any], Program]
 
