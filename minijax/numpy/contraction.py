@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import opt_einsum
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
-from minijax.numpy import promotion, shaping
+from minijax.numpy import einsum_paths, promotion, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, check_out
 from minijax.numpy.shaping import array_argument
@@ -445,7 +444,9 @@ def _einsum_arguments(subscripts: Any, operands: Sequence[Any]) -> tuple[str, li
         arrays, tail = arrays[:-1], arrays[-1]
 
     def letters(entries: Any) -> str:
-        return "".join("..." if e is Ellipsis else opt_einsum.get_symbol(e) for e in entries)
+        return "".join(
+            "..." if e is Ellipsis else einsum_paths.library().get_symbol(e) for e in entries
+        )
 
     spec = ",".join(letters(entries) for entries in lists)
     return (spec if tail is None else f"{spec}->{letters(tail)}"), list(arrays)
@@ -468,7 +469,8 @@ class _Plan(NamedTuple):
 @functools.lru_cache(maxsize=1024)
 def _plan(spec: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
     try:
-        inputs, result, _ = opt_einsum.parser.parse_einsum_input((spec, *shapes), shapes=True)
+        parser = einsum_paths.library().parser
+        inputs, result, _ = parser.parse_einsum_input((spec, *shapes), shapes=True)
         terms = tuple(inputs.split(","))
         _check_subscripts(terms, result, shapes)
     except (ValueError, TypeError) as error:
@@ -481,7 +483,7 @@ def _plan(spec: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
         ) from None
     if len(shapes) <= 2:
         return _Plan(terms, result, (tuple(range(len(shapes))),))
-    path, _ = opt_einsum.contract_path(
+    path, _ = einsum_paths.library().contract_path(
         f"{inputs}->{result}",
         *shapes,
         shapes=True,
@@ -575,5 +577,5 @@ def einsum_path(
     """
     spec, arrays = _einsum_arguments(subscripts, operands)
     shapes = [aval_of(x).shape for x in arrays]
-    path, info = opt_einsum.contract_path(spec, *shapes, shapes=True, optimize=optimize)
+    path, info = einsum_paths.library().contract_path(spec, *shapes, shapes=True, optimize=optimize)
     return path, info

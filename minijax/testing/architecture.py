@@ -60,7 +60,14 @@ FACADE = Room(9, _NUMPY)
 OUTSIDE_OF_MODULE = {"minijax.sharding.shardy": ("jaxlib.mlir",)}
 """What a single module may import beyond its room."""
 
-DYNAMIC_IMPORTERS = frozenset({"minijax", "minijax.core.bootstrap", "minijax.runtime.plugins"})
+DYNAMIC_IMPORTERS = frozenset(
+    {
+        "minijax",
+        "minijax.core.bootstrap",
+        "minijax.numpy.einsum_paths",
+        "minijax.runtime.plugins",
+    }
+)
 """Modules that import within a changed environment, or find at run time what to import."""
 
 ALIASES = frozenset({"np", "hlo"})
