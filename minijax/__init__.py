@@ -9,6 +9,7 @@ from minijax.core import bootstrap  # noqa: F401  isort: skip  jaxlib must be lo
 
 from minijax import dtypes, errors, lax, numpy, stages, tree, tree_util
 from minijax.core.config import (
+    check_tracer_leaks,
     config,
     debug_infs,
     debug_key_reuse,
@@ -62,6 +63,7 @@ from minijax.transforms.tracing import (
     ensure_compile_time_eval,
     eval_shape,
     make_jaxpr,
+    named_call,
     named_scope,
     typeof,
 )
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     )
     from minijax.explain import no_retrace
     from minijax.lax.host_callbacks import pure_callback
+    from minijax.lax.reference_indexing import ds
     from minijax.transforms.checked import checked
     from minijax.transforms.checkpoint import checkpoint, remat
     from minijax.transforms.custom_jvp import custom_jvp
@@ -97,6 +100,7 @@ __all__ = [
     "ad_checkpoint",
     "block_until_ready",
     "cache_stats",
+    "check_tracer_leaks",
     "checked",
     "checking_leaks",
     "checkpoint",
@@ -124,6 +128,7 @@ __all__ = [
     "device_put",
     "devices",
     "disable_jit",
+    "ds",
     "dtypes",
     "effects_barrier",
     "empty_ref",
@@ -151,6 +156,7 @@ __all__ = [
     "local_devices",
     "log_compiles",
     "make_jaxpr",
+    "named_call",
     "named_scope",
     "new_ref",
     "nn",
@@ -188,6 +194,7 @@ def __getattr__(name: str) -> Any:
         "custom_gradient": "transforms.custom_vjp",
         "custom_jvp": "transforms.custom_jvp",
         "custom_vjp": "transforms.custom_vjp",
+        "ds": "lax.reference_indexing",
         "no_retrace": "explain",
         "pure_callback": "lax.host_callbacks",
         "remat": "transforms.checkpoint",
@@ -199,3 +206,8 @@ def __getattr__(name: str) -> Any:
     found = getattr(importlib.import_module(f"minijax.{homes[name]}"), name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    """All public names, also those that are not loaded yet."""
+    return sorted({*globals(), *__all__})

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jaxlib import _jax
+
 from minijax.core import source
 
 _Facts = str | Mapping[str, object] | None
@@ -40,6 +42,10 @@ def message(
         if text:
             lines.append(f"  {label:<8}  " + str(text).replace("\n", "\n            "))
     return "\n".join(lines)
+
+
+JaxRuntimeError = _jax.JaxRuntimeError
+"""What XLA raises while a program runs.  Mirrors jax.errors."""
 
 
 class InternalError(AssertionError):

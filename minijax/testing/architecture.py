@@ -295,7 +295,7 @@ def _loads_rooms_on_demand(source: Source, node: ast.stmt) -> bool:
     """Whether a statement belongs to the package's own hook for rooms that few programs need."""
     if source.module != "minijax":
         return False
-    is_hook = isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+    is_hook = isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
     return is_hook or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
 
 

@@ -125,6 +125,15 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
         return scoped
 
 
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """`fun` inside a `named_scope` of its own name, or of another one.
+
+    Source: mirrors jax.named_call (0.10).
+    """
+    eager.check_callable("named_call", fun)
+    return named_scope(flattening.function_name(fun) if name is None else name)(fun)
+
+
 def disable_jit(disable: bool = True) -> Any:
     """Context manager: inside it, jitted functions run operation by operation.
 

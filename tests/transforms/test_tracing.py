@@ -187,3 +187,17 @@ def test_clear_caches_traces_again():
     jax.clear_caches()
     f(1.0)
     assert count == 2
+
+
+def test_named_call_names_the_operations_of_a_function():
+    def body(x):
+        return jnp.sin(x)
+
+    (eqn,) = jax.make_jaxpr(jax.named_call(body))(1.0).eqns
+    (other,) = jax.make_jaxpr(jax.named_call(body, name="other"))(1.0).eqns
+    assert (eqn.scope, other.scope) == (("body",), ("other",))
+
+
+def test_all_public_names_are_listed_and_can_be_loaded():
+    assert set(jax.__all__) <= set(dir(jax))
+    assert all(getattr(jax, name) is not None for name in jax.__all__)
