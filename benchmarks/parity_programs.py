@@ -526,7 +526,7 @@ def _control_flow_errors(jax: Any) -> Programs:
         ),
         "error-while-condition": (lambda x: lax.while_loop(lambda x: x, lambda x: x, x), (X,)),
         "error-while-reverse": (
-            jax.grad(lambda a: lax.while_loop(lambda a: a < 3, lambda a: a * a, a)),
+            jax.grad(lambda a: lax.while_loop(lambda a: a < 3, lambda a: a * 2, a)),
             (X[0],),
         ),
         "error-fori-bounds": (lambda: lax.fori_loop(0, 3.5, lambda i, c: c, 0), ()),
