@@ -131,8 +131,7 @@ def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:
 
     avals = [a.inner_aval if type(a) is refs.AbstractRef else a for a in closed.in_avals]
     jaxpr, consts = staging.stage(function, avals, closed.jaxpr.debug_info)
-    clean, _ = passes.dead_code_elimination(jaxpr, keep_inputs=True)
-    return passes.prune_constants(ClosedJaxpr(clean, consts))
+    return passes.clean(ClosedJaxpr(jaxpr, consts), keep_inputs=True)[0]
 
 
 def has_references(jaxpr: Jaxpr) -> bool:

@@ -6,7 +6,7 @@ type-checked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from minijax.core import config, refs
 from minijax.core.check import check_jaxpr
@@ -29,6 +29,14 @@ def dead_code_elimination(
     Returns:
         The jaxpr, and which of its former parameters it still has.
     """
+    result, kept, _ = _eliminate(jaxpr, used_outputs, keep_inputs)
+    return result, kept
+
+
+def _eliminate(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool] | None, keep_inputs: bool | Sequence[bool]
+) -> tuple[Jaxpr, list[bool], set[Var]]:
+    """The jaxpr without dead code, which parameters it keeps, and which variables are read."""
     outvars = [
         v
         for v, wanted in zip(
@@ -68,19 +76,29 @@ def dead_code_elimination(
     )
     if config.enable_checks.value:
         check_jaxpr(result)
-    return result, kept
+    return result, kept, live
+
+
+def clean(
+    closed: ClosedJaxpr,
+    used_outputs: Sequence[bool] | None = None,
+    *,
+    keep_inputs: bool | Sequence[bool] = False,
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """As `dead_code_elimination`, of a closed jaxpr, whose unread constants go as well."""
+    jaxpr, kept, live = _eliminate(closed.jaxpr, used_outputs, keep_inputs)
+    return _with_constants_in(ClosedJaxpr(jaxpr, closed.consts), live), kept
 
 
 def without_dead_code(
     closed: ClosedJaxpr, used_outputs: Sequence[bool], keep_inputs: Sequence[bool] | None = None
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """As `dead_code_elimination`, of a closed jaxpr and remembered with it."""
+    """As `clean`, and remembered with the closed jaxpr."""
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
-        jaxpr, kept = dead_code_elimination(
-            closed.jaxpr, used_outputs, keep_inputs=False if keep_inputs is None else keep_inputs
+        return clean(
+            closed, used_outputs, keep_inputs=False if keep_inputs is None else keep_inputs
         )
-        return prune_constants(ClosedJaxpr(jaxpr, closed.consts)), kept
 
     key = ("dead_code", tuple(used_outputs), None if keep_inputs is None else tuple(keep_inputs))
     result: tuple[ClosedJaxpr, list[bool]] = closed.remember(key, make)
@@ -89,8 +107,13 @@ def without_dead_code(
 
 def prune_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Drops constants that no equation and no result reads."""
+    if not closed.jaxpr.constvars:
+        return closed
+    return _with_constants_in(closed, used_variables(closed.jaxpr))
+
+
+def _with_constants_in(closed: ClosedJaxpr, used: Container[Var]) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
-    used = used_variables(jaxpr)
     pairs = [
         (var, value)
         for var, value in zip(jaxpr.constvars, closed.consts, strict=True)

@@ -88,10 +88,8 @@ def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
         effects.check_lowerable(options.name, closed.effects)
     with statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name):
         pure = discharge.without_references(closed)
-        jaxpr, kept_flags = passes.dead_code_elimination(
-            pure.jaxpr, keep_inputs=options.keep_unused
-        )
-        clean = passes.prune_constants(ClosedJaxpr(jaxpr, pure.consts))
+        clean, kept_flags = passes.clean(pure, keep_inputs=options.keep_unused)
+        jaxpr = clean.jaxpr
         kept = None
         if not all(kept_flags):
             kept = tuple(i for i, keep in enumerate(kept_flags) if keep)

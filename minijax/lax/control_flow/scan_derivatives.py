@@ -150,8 +150,7 @@ def _slim(
     """Those of `eqns` that some results need, as a function of some of the arguments."""
     info = closed.jaxpr.debug_info.without_arg_names()
     jaxpr = closed.jaxpr.replace(invars=invars, eqns=eqns, outvars=outvars, debug_info=info)
-    jaxpr, _ = passes.dead_code_elimination(jaxpr, keep_inputs=True)
-    return passes.prune_constants(ClosedJaxpr(jaxpr, closed.consts))
+    return passes.clean(ClosedJaxpr(jaxpr, closed.consts), keep_inputs=True)[0]
 
 
 def _invariant_variables(jaxpr: Jaxpr, num_consts: int) -> set[Var]:
