@@ -158,3 +158,27 @@ def test_reverse_mode_without_transposed_solver_says_what_to_give() -> None:
 def test_functions_of_other_types_are_refused_by_name(call: Any, culprit: str) -> None:
     with pytest.raises(ValueError, match=f"the result of {culprit} must have the structure"):
         call()
+
+
+def test_roots_and_solutions_inside_a_scan_are_differentiated() -> None:
+    def total(y: Any) -> Any:
+        def step(carry: Any, scale: Any) -> Any:
+            root = square_root(carry * scale)
+            return root, solved(MATRIX * scale, RIGHT * root).sum()
+
+        last, sums = lax.scan(step, y, jnp.array([1.0, 2.0]))
+        return last + sums.sum()
+
+    def expected(y: Any) -> Any:
+        first = jnp.sqrt(y)
+        last = jnp.sqrt(2 * first)
+        unit = jnp.asarray(np.linalg.solve(MATRIX, RIGHT)).sum()
+        return last + unit * first + unit / 2 * last
+
+    np.testing.assert_allclose(jax.grad(total)(3.0), jax.grad(expected)(3.0), rtol=1e-4)
+    forward_over_reverse = jax.jvp(jax.grad(total), (3.0,), (1.0,))[1]
+    second = jax.grad(jax.grad(expected))(3.0)
+    np.testing.assert_allclose(forward_over_reverse, second, rtol=1e-3)
+    batch = np.array([1.0, 3.0], np.float32)
+    found = jax.jit(jax.vmap(jax.grad(total)))(batch)
+    np.testing.assert_allclose(found, jax.vmap(jax.grad(expected))(batch), rtol=1e-4)
