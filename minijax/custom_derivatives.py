@@ -10,6 +10,7 @@ from minijax.transforms.custom_vjp import (
     custom_vjp_primal_tree_values,
 )
 from minijax.transforms.grad import closure_convert
+from minijax.transforms.linear_call import linear_call, linear_call_p
 
 __all__ = [
     "CustomVJPPrimal",
@@ -21,5 +22,7 @@ __all__ = [
     "custom_vjp",
     "custom_vjp_call_p",
     "custom_vjp_primal_tree_values",
+    "linear_call",
+    "linear_call_p",
     "zero_from_primal",
 ]
