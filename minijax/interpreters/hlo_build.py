@@ -96,9 +96,16 @@ def _make_type(aval: Any) -> Any:
         return ir.RankedTensorType.get(shape, element_type(dtype))
 
 
+_tensor_types: dict[Any, Any] = {}
+
+
 def tensor_type(shape: Sequence[int], dtype: Any) -> Any:
     """The MLIR type of tensors of a shape and dtype."""
-    return type_of(ShapedArray(shape, dtype))
+    key = tuple(shape), dtype
+    found = _tensor_types.get(key)
+    if found is None:
+        found = _tensor_types[key] = type_of(ShapedArray(*key))
+    return found
 
 
 @functools.cache
