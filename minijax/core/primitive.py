@@ -38,6 +38,8 @@ class Primitive:
     hidden_params: ClassVar[frozenset[str]] = frozenset()
     hidden_when_empty: ClassVar[frozenset[str]] = frozenset()
     without: ClassVar[frozenset[str]] = frozenset()
+    # Parameters that `lower` does not read: programs that differ in them alone compile to the same.
+    unlowered_params: ClassVar[frozenset[str]] = frozenset()
     # Parameters that name axes which the operation uses, and the one that names an axis it binds.
     axis_params: ClassVar[tuple[str, ...]] = ()
     binds_axis: ClassVar[str | None] = None

@@ -5,6 +5,7 @@ Input: a function, or a jaxpr, for one example.  Output: the same for a batch.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Applies operations to whole batches, in `parent`."""
 
-    __slots__ = ("axis_name", "parent", "size", "spmd_axis_name")
+    __slots__ = ("axis_name", "lock", "parent", "size", "spmd_axis_name")
 
     parent: Any
 
@@ -61,6 +62,7 @@ class BatchTrace(Trace):
         self.size = size
         self.axis_name = axis_name
         self.spmd_axis_name = spmd_axis_name
+        self.lock = threading.RLock()
 
     def tracer(self, value: Any, dim: int | None) -> Any:
         """A batch along `dim`; the value itself where it is not mapped."""
@@ -69,7 +71,7 @@ class BatchTrace(Trace):
         tracer = _new_tracer(BatchTracer)
         aval = aval_of(value)
         shape = aval.shape
-        tracer.trace = self
+        tracer.traced_by = self
         tracer.aval = aval.with_shape(shape[:dim] + shape[dim + 1 :])
         tracer.value = value
         tracer.dim = dim
@@ -77,7 +79,7 @@ class BatchTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, int | None]:
         """The batch and its dimension; a value that is not mapped has dimension None."""
-        if type(x) is BatchTracer and x.trace is self:
+        if type(x) is BatchTracer and x.traced_by is self:
             return x.value, x.dim
         if isinstance(x, Tracer):
             check_alive(x)
@@ -90,7 +92,7 @@ class BatchTrace(Trace):
             if primitive.holds_functions:
                 return self._process_functions(primitive, args, params)
             for x in args:
-                if type(x) is BatchTracer and x.trace is self:
+                if type(x) is BatchTracer and x.traced_by is self:
                     break
             else:
                 if not primitive.makes_references:
@@ -124,16 +126,18 @@ class BatchTrace(Trace):
         The operations go to what is the current trace now.  A trace may run several functions,
         also later: they may close over its tracers.
         """
-        before, parent, finished = current.value, self.parent, self.finished
-        self.parent, self.finished = before, False
-        current.set_local(self)
-        try:
-            with axes.extend(self.axis_name, self.size):
-                outs = function(*map(self.tracer, args, dims))
-            pairs = [self.split(out) for out in outs]
-        finally:
-            current.set_local(before)
-            self.parent, self.finished = parent, finished
+        # Equations may hold the trace, and threads share equations.
+        with self.lock:
+            before, parent, finished = current.value, self.parent, self.finished
+            self.parent, self.finished = before, False
+            current.set_local(self)
+            try:
+                with axes.extend(self.axis_name, self.size):
+                    outs = function(*map(self.tracer, args, dims))
+                pairs = [self.split(out) for out in outs]
+            finally:
+                current.set_local(before)
+                self.parent, self.finished = parent, finished
         return [value for value, _ in pairs], [dim for _, dim in pairs]
 
 
@@ -162,48 +166,57 @@ def batch_jaxpr(
     size: int,
     batched: Sequence[bool],
     force: bool | Sequence[bool] = False,
+    *,
+    in_dims: Sequence[int] = (),
+    out_dims: Sequence[int] = (),
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jaxpr for a batch along dimension 0 of the arguments marked `batched`.
+    """The jaxpr for a batch along a dimension of the arguments marked `batched`.
 
     Args:
         closed: the function of one example.
         size: how many examples there are.
         batched: which arguments are mapped.
         force: which results shall be mapped even if all examples share them.
+        in_dims: along which dimension each argument is, if mapped; 0 by default.
+        out_dims: the same for the results.
 
     Returns:
-        The jaxpr, and which results are mapped, along dimension 0.
+        The jaxpr, and which results are mapped.
     """
     if isinstance(force, bool):
         force = (force,) * len(closed.jaxpr.outvars)
-    key = ("batch", size, tuple(batched), tuple(force))
+    in_dims = in_dims or (0,) * len(batched)
+    out_dims = out_dims or (0,) * len(force)
+    dims = [d if mapped else None for d, mapped in zip(in_dims, batched, strict=True)]
+    key = ("batch", size, *dims, tuple(force), tuple(out_dims))
     result: tuple[ClosedJaxpr, list[bool]] = closed.remember(
-        key, lambda: _batch_jaxpr(closed, size, batched, force)
+        key, lambda: _batch_jaxpr(closed, size, dims, force, out_dims)
     )
     return result
 
 
 def _batch_jaxpr(
-    closed: ClosedJaxpr, size: int, batched: Sequence[bool], force: Sequence[bool]
+    closed: ClosedJaxpr,
+    size: int,
+    dims: Sequence[int | None],
+    force: Sequence[bool],
+    out_dims: Sequence[int],
 ) -> tuple[ClosedJaxpr, list[bool]]:
     closed = discharge.without_references(closed)
     avals = [
-        aval.with_shape((size, *aval.shape)) if mapped else aval
-        for aval, mapped in zip(closed.in_avals, batched, strict=True)
+        aval if d is None else aval.with_shape((*aval.shape[:d], size, *aval.shape[d:]))
+        for aval, d in zip(closed.in_avals, dims, strict=True)
     ]
     out_batched: list[bool] = []
 
     def function(*args: Any) -> list[Any]:
-        outs, dims = batch_flat(
-            lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs),
-            size,
-            args,
-            [0 if mapped else None for mapped in batched],
+        outs, found = batch_flat(
+            lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs), size, args, dims
         )
-        out_batched[:] = [d is not None or f for d, f in zip(dims, force, strict=True)]
+        out_batched[:] = [d is not None or f for d, f in zip(found, force, strict=True)]
         return [
-            to_batch_dim(out, dim, 0, size) if mapped else out
-            for out, dim, mapped in zip(outs, dims, out_batched, strict=True)
+            to_batch_dim(out, given, wanted, size) if mapped else out
+            for out, given, wanted, mapped in zip(outs, found, out_dims, out_batched, strict=True)
         ]
 
     jaxpr, consts = staging.stage(function, avals, closed.jaxpr.debug_info)

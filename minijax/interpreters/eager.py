@@ -76,9 +76,12 @@ def native_function(
         key: callables of one `function` with equal keys share their signatures.
         function: the user's function.
     """
+    # C++ refers to the function weakly, and crashes on one that cannot be referred to like that.
+    if function is None or not type(function).__weakrefoffset__:
+        function = python
     return _jax.pjit(
         name,
-        python if function is None else function,
+        function,
         miss,
         list(static_argnums),
         list(static_argnames),

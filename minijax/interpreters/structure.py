@@ -59,7 +59,12 @@ def _jaxpr(jaxpr: Jaxpr) -> Hashable:
 
     eqns = []
     for eqn in jaxpr.eqns:
-        params = tuple((name, _param(value)) for name, value in sorted(eqn.params.items()))
+        unread = eqn.primitive.unlowered_params
+        params = tuple(
+            (name, _param(value))
+            for name, value in sorted(eqn.params.items())
+            if name not in unread
+        )
         eqns.append((eqn.primitive, params, read(eqn.invars), len(eqn.outvars)))
         for var in eqn.outvars:
             numbers[var] = len(numbers)
@@ -76,10 +81,13 @@ def _literal(literal: Literal) -> Hashable:
 
 
 def _constant(value: Any) -> Hashable:
+    # A key outlives its program, and must not keep much alive.
+    if value.nbytes > _MOST_CONSTANT_BYTES:
+        raise _NoKey
     if isinstance(value, np.ndarray):
-        # Its owner may write into it, so it is compared by what it holds now.
-        if value.nbytes > _MOST_CONSTANT_BYTES or value.dtype.hasobject:
+        if value.dtype.hasobject:
             raise _NoKey
+        # Its owner may write into it, so it is compared by what it holds now.
         return value.shape, value.dtype, value.tobytes()
     return _Same(value)
 
@@ -93,6 +101,7 @@ def _param(value: Any) -> Hashable:
         return type(value), tuple(map(_param, value))
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return type(value), repr(value)
-    if not isinstance(value, Hashable):
+    # A Python function is equal to itself alone, and may close over whatever its owner holds.
+    if not isinstance(value, Hashable) or (callable(value) and not isinstance(value, type)):
         raise _NoKey
     return value

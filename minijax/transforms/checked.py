@@ -181,7 +181,7 @@ class CheckedFunction:
         else:
             closed, outer = ClosedJaxpr(jaxpr, consts), []
         if checking.KEY in self.kinds:
-            key_reuse.check_jaxpr(closed.jaxpr)
+            key_reuse.check_jaxpr(closed)
         # What nobody reads cannot go wrong, as the residuals of derivatives that are zero.
         live, _ = passes.dead_code_elimination(closed.jaxpr, keep_inputs=True)
         done = functionalization.check_jaxpr(ClosedJaxpr(live, closed.consts), self.kinds)

@@ -36,6 +36,7 @@ class CustomVmapCall(calls.FunctionCall):
     """
 
     name = "custom_vmap_call"
+    unlowered_params = frozenset({"rule"})
     check_inside = checked_calls.check_custom_vmap_call
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:

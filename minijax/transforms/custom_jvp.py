@@ -32,6 +32,7 @@ class CustomJvpCall(calls.FunctionCall):
     """
 
     name = "custom_jvp_call"
+    unlowered_params = frozenset({"jvp"})
     check_inside = checked_calls.check_custom_jvp_call
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:

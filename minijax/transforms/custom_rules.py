@@ -19,7 +19,7 @@ from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.trace import Tracer
-from minijax.interpreters import eager, flattening
+from minijax.interpreters import eager, flattening, staging
 from minijax.interpreters.structural import instantiate, zeros
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert, unary
@@ -271,7 +271,8 @@ class Rule(NamedTuple):
 
     def __call__(self, *args: Any) -> Any:
         try:
-            return self.function(*args)
+            with staging.own_lines():
+                return self.function(*args)
         except UnexpectedTracerError as error:
             error.add_note(
                 f"while running {self} of {self.title}: a rule runs when the function is "

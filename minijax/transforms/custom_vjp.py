@@ -40,6 +40,7 @@ class CustomVjpCall(calls.FunctionCall):
     """
 
     name = "custom_vjp_call"
+    unlowered_params = frozenset({"fwd"})
     check_inside = checked_calls.check_custom_vjp_call
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import message
 from minijax.core.jaxpr import DebugInfo, Jaxpr
-from minijax.core.trace import Tracer
+from minijax.core.trace import Tracer, current
 from minijax.interpreters import (
     discharge,
     eager,
@@ -31,6 +31,7 @@ from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.structural import instantiate, zeros
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert
+from minijax.runtime.array import array_from_host
 
 
 def _flat(function: Callable[..., Any], args: Any) -> tuple[list[Any], flattening.FlatFunction]:
@@ -123,9 +124,9 @@ def jvp(
     outs, out_dots = jvp_flat(flat, leaves, dots, f"jvp of {name}")
     if has_aux:
         value_tree, count, aux = _split_aux(flat.out_tree, outs)
-        made = list(map(instantiate, out_dots[:count]))
+        made = list(map(_derivative, out_dots[:count]))
         return tree.unflatten(value_tree, outs[:count]), tree.unflatten(value_tree, made), aux
-    made = list(map(instantiate, out_dots))
+    made = list(map(_derivative, out_dots))
     return tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
 
 
@@ -165,7 +166,7 @@ class _LinearCall(NamedTuple):
 class _Linear:
     """A linearized function: a tree whose leaves are the residuals, so jit can return it."""
 
-    __slots__ = ("call", "residuals")
+    __slots__ = ("__weakref__", "call", "residuals")
 
     def __init__(self, residuals: Sequence[Any], call: _LinearCall) -> None:
         self.residuals = residuals
@@ -206,7 +207,7 @@ class _PushForward(_Linear):
         given = [t for t, nz in zip(dots, call.nonzero, strict=True) if nz]
         outs = iter(evaluation.eval_jaxpr(call.jaxpr, self.residuals, *given))
         made = [
-            next(outs) if nz else zeros(aval)
+            _derivative(next(outs) if nz else Zero(aval))
             for nz, aval in zip(call.out_nonzero, call.out_avals, strict=True)
         ]
         return tree.unflatten(call.out_tree, made)
@@ -224,7 +225,7 @@ class _PullBack(_Linear):
         given = [ct for ct, nz in zip(cts, call.out_nonzero, strict=True) if nz]
         grads = iter(transpose.backward_pass(call.jaxpr, self.residuals, given))
         made = [
-            instantiate(next(grads)) if nz else zeros(aval)
+            _derivative(next(grads) if nz else Zero(aval))
             for nz, aval in zip(call.nonzero, call.in_avals, strict=True)
         ]
         args, _ = tree.unflatten(call.in_tree, made)
@@ -384,7 +385,7 @@ def value_and_grad(
             cts[0] = np.ones((), aval_of(value).dtype)[()]
         given = iter(transpose.backward_pass(lin.jaxpr, lin.residuals, cts))
         grads = [
-            like_primal(instantiate(next(given)), aval) if nz else zeros(aval.tangent_aval())
+            like_primal(_derivative(next(given)), aval) if nz else zeros(aval.tangent_aval())
             for nz, aval in zip(nonzero, avals, strict=True)
         ]
         result, _ = tree.unflatten(flat.in_tree, grads)
@@ -392,6 +393,14 @@ def value_and_grad(
         return ((value, aux), result) if has_aux else (value, result)
 
     return wrapped
+
+
+def _derivative(x: Any) -> Any:
+    """A tangent or cotangent as users get it: outside of traces an array, never a NumPy scalar."""
+    made = instantiate(x)
+    if isinstance(made, np.generic) and current.value is eager.EAGER:
+        return array_from_host(made)
+    return made
 
 
 def like_primal(gradient: Any, aval: Any) -> Any:
@@ -545,7 +554,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
                 )
         linear, residuals = discharge.without_references_open(jaxpr, consts)
         outs = transpose.backward_pass(linear, residuals, cts)
-        args, _ = tree.unflatten(flat.in_tree, list(map(instantiate, outs)))
+        args, _ = tree.unflatten(flat.in_tree, list(map(_derivative, outs)))
         return tuple(args)
 
     return transposed

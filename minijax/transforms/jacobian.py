@@ -48,16 +48,15 @@ def jacfwd(
             _check_dtype("jacfwd", aval_of(x), holomorphic, real_only=True)
 
         def push(tangents: Any) -> Any:
-            return grad.jvp(held, chosen, tangents, has_aux=has_aux)
+            out, *found = grad.jvp(held, chosen, tangents, has_aux=has_aux)
+            for y in tree.leaves(out):
+                _check_dtype("jacfwd", aval_of(y), holomorphic, real_only=False, result=True)
+            return tuple(found)
 
-        out_axes: Any = (None, -1, None) if has_aux else (None, -1)
-        results = vmap(push, out_axes=out_axes)(_basis(chosen))
-        out, columns = results[0], results[1]
-        for y in tree.leaves(out):
-            _check_dtype("jacfwd", aval_of(y), holomorphic, real_only=False, result=True)
+        columns, *aux = vmap(push, out_axes=(-1, None) if has_aux else (-1,))(_basis(chosen))
         example = chosen[0] if single else chosen
         jac = tree.map(lambda block: _split_columns(block, example), columns)
-        return (jac, results[2]) if has_aux else jac
+        return (jac, aux[0]) if has_aux else jac
 
     return jacobian
 

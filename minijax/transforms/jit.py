@@ -283,7 +283,7 @@ def _donated(
 
 
 def _any_finished(values: Sequence[Any]) -> bool:
-    return any(isinstance(x, Tracer) and x.trace.finished for x in values)
+    return any(isinstance(x, Tracer) and x.traced_by.finished for x in values)
 
 
 def with_statics(

@@ -41,6 +41,7 @@ class Remat(Primitive):
     """
 
     name = "remat2"
+    unlowered_params = frozenset({"policy"})
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True

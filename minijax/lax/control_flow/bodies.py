@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import config, dtypes, effects, key_paths, source, tree, tree_errors
+from minijax.core import config, dtypes, effects, key_paths, refs, source, tree, tree_errors
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import message
@@ -281,6 +281,8 @@ def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, clos
                 got=f"{body}: {function}\n"
                 + _differences(in_tree, out_tree, f"{carry}", "returned"),
                 expected=f"the structure of {carry}, {in_tree}",
+                fix=f"return from {body} what it is given, leaf for leaf; give {carry} every leaf "
+                "that later steps need",
             )
         )
     wrong = [
@@ -320,6 +322,8 @@ def check_branches(
                     f"{labels[0]} and {labels[i]} return results of different structure.",
                     got=functions + _differences(out_trees[0], out_trees[i], labels[0], labels[i]),
                     expected="one structure for all branches",
+                    fix="return the same containers and keys from each, with zeros for what one "
+                    "of them does not compute",
                 )
             )
         wrong = [
@@ -403,6 +407,27 @@ def flatten_values(name: str, argument: str, value: Any) -> tuple[list[Any], Any
         return [argument + path for path in leaf_names(treedef)]
 
     return leaves, treedef, list(flattening.avals_of(leaves, names, name))
+
+
+def check_references(
+    name: str, argument: str, treedef: Any, leaves: Sequence[Any], consts: Sequence[Any]
+) -> None:
+    """Refuses a body that would know one reference under two names.
+
+    Args:
+        name: the public function, for messages.
+        argument: what the tree of `leaves` is called.
+        treedef: that tree.
+        leaves: what the body is given.
+        consts: what it closes over.
+
+    Raises:
+        ValueError: a reference is given twice, or given and closed over.
+    """
+    if any(map(refs.is_reference, leaves)):
+        refs.check_distinct(
+            name, leaves, lambda: [argument + path for path in leaf_names(treedef)], consts
+        )
 
 
 def call_tree(args_tree: Any) -> Any:

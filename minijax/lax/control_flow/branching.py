@@ -282,15 +282,18 @@ def _slots(avals: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
     Only one branch runs, so values of one type can take the same place.
     """
     slots: list[Any] = []
+    of_type: dict[Any, list[int]] = {}
     places = []
     for needed in avals:
-        taken: list[int] = []
+        used = dict.fromkeys(needed, 0)
+        taken = []
         for aval in needed:
-            free = (i for i, slot in enumerate(slots) if slot is aval and i not in taken)
-            place = next(free, len(slots))
-            if place == len(slots):
+            own = of_type.setdefault(aval, [])
+            if used[aval] == len(own):
+                own.append(len(slots))
                 slots.append(aval)
-            taken.append(place)
+            taken.append(own[used[aval]])
+            used[aval] += 1
         places.append(taken)
     return slots, places
 
@@ -398,28 +401,33 @@ def _batch_by_selection(
     size: int, index: Any, operands: Sequence[Any], dims: Sequence[Any], branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
     """Runs all branches on the whole batch, and selects each example's results."""
-    guarded = effects.guarded_among(frozenset().union(*(b.effects for b in branches)))
-    if guarded:
+    if found := effects.guarded_among(frozenset().union(*(b.effects for b in branches))):
         raise NotImplementedError(
             message(
                 "lax.cond",
                 "branches with effects cannot be batched over their predicate: all would run.",
-                got=f"effects {guarded}",
+                got=f"effects {found}",
                 fix="batch the rest, and take the predicate out of the batch",
             )
         )
+    mapped = [d is not None or _may_move(x) for x, d in zip(operands, dims, strict=True)]
     whole = [
-        to_batch_dim(x, None if d is None else 0, 0, size)
-        for x, d in zip(operands, dims, strict=True)
+        to_batch_dim(x, None if d is None else 0, 0, size) if m else x
+        for x, d, m in zip(operands, dims, mapped, strict=True)
     ]
     results = []
     for i, branch in enumerate(branches):
         chosen = eq(index, np.int32(i))
-        guarded = [_guard(chosen, x) for x in whole]
-        wide, _ = batching.batch_jaxpr(branch, size, [True] * len(whole), True)
+        guarded = [_guard(chosen, x) if m else x for x, m in zip(whole, mapped, strict=True)]
+        wide, _ = batching.batch_jaxpr(branch, size, mapped, True)
         results.append(evaluation.eval_closed_jaxpr(wide, *guarded))
     outs = [_choose(index, cases) for cases in zip(*results, strict=True)]
     return outs, [0] * len(outs)
+
+
+def _may_move(x: Any) -> bool:
+    """Whether somebody may differentiate by a value: it is traced, and of a continuous type."""
+    return isinstance(x, Tracer) and dtypes.issubdtype(aval_of(x).dtype, np.inexact)
 
 
 def _guard(chosen: Any, x: Any) -> Any:
@@ -609,6 +617,7 @@ def _branch(
     leaves, in_tree, avals = bodies.flatten_values(name, "operands", operands)
     staged = bodies.stage_bodies(name, functions, bodies.call_tree(in_tree), avals)
     bodies.check_branches(name, labels, staged.out_trees, staged.closed)
+    bodies.check_references(name, "operands", in_tree, leaves, staged.consts)
     outs = cond_p.bind_all(
         index,
         *staged.consts,

@@ -161,25 +161,20 @@ class While(Primitive):
     ) -> tuple[list[Any], list[int | None]]:
         num_consts = cond_nconsts + body_nconsts
         batched = [d is not None for d in dims]
-        cond_batched, body_batched = batched[:cond_nconsts], batched[cond_nconsts:num_consts]
-        carry = batched[num_consts:]
-        while True:
-            test, pred_batched = batching.batch_jaxpr(cond_jaxpr, size, cond_batched + carry)
-            if pred_batched[0]:
-                carry = [True] * len(carry)
-            body, out_batched = batching.batch_jaxpr(body_jaxpr, size, body_batched + carry, carry)
-            if out_batched == carry:
-                break
-            carry = out_batched
-        if pred_batched[0]:
-            _check_batched_effects(cond_jaxpr.effects | body_jaxpr.effects)
-            test, _ = batching.batch_jaxpr(cond_jaxpr, size, cond_batched + carry)
+        test, body, carry, place = _batched(
+            size,
+            cond_jaxpr,
+            batched[:cond_nconsts],
+            body_jaxpr,
+            batched[cond_nconsts:num_consts],
+            batched[num_consts:],
+        )
         moved = [
             x if d is None else moveaxis(x, d, 0)
             for x, d in zip(args[:num_consts], dims[:num_consts], strict=True)
         ]
         init = [
-            to_batch_dim(x, d, 0, size) if b else x
+            to_batch_dim(x, d, place, size) if b else x
             for x, d, b in zip(args[num_consts:], dims[num_consts:], carry, strict=True)
         ]
         outs = self.bind(
@@ -190,7 +185,7 @@ class While(Primitive):
             body_nconsts=body_nconsts,
             body_jaxpr=body,
         )
-        return list(outs), [0 if b else None for b in carry]
+        return list(outs), [place if b else None for b in carry]
 
     def walk(self, run: Any, *args: Any, **params: Any) -> None:
         _walk(run, args, **params)
@@ -231,6 +226,45 @@ class While(Primitive):
 
 
 while_p = While()
+
+
+def _batched(
+    size: int,
+    cond_jaxpr: ClosedJaxpr,
+    cond_batched: list[bool],
+    body_jaxpr: ClosedJaxpr,
+    body_batched: list[bool],
+    carry: list[bool],
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+    """Condition and body for a batch, the mapped parts of the carry, and their batch dimension.
+
+    Constants are mapped along dimension 0.  The dimensions of the condition are the first ones of
+    each part of the carry: where a batch does not add to them, it comes behind.
+    """
+    while True:
+        _, (pred_batched,) = batching.batch_jaxpr(cond_jaxpr, size, cond_batched + carry)
+        if pred_batched:
+            carry = [True] * len(carry)
+        _, out_batched = batching.batch_jaxpr(body_jaxpr, size, body_batched + carry, carry)
+        if out_batched == carry:
+            break
+        carry = out_batched
+    if pred_batched:
+        _check_batched_effects(cond_jaxpr.effects | body_jaxpr.effects)
+    place = 0 if pred_batched else cond_jaxpr.out_avals[0].ndim
+    places = [place] * len(carry)
+    test, _ = batching.batch_jaxpr(
+        cond_jaxpr, size, cond_batched + carry, in_dims=[0] * len(cond_batched) + places
+    )
+    body, _ = batching.batch_jaxpr(
+        body_jaxpr,
+        size,
+        body_batched + carry,
+        carry,
+        in_dims=[0] * len(body_batched) + places,
+        out_dims=places,
+    )
+    return test, body, carry, place
 
 
 def _effects(params: dict[str, Any]) -> Any:
@@ -348,8 +382,14 @@ def _while_loop(
         body_jaxpr=body_jaxpr,
     )
     given = iter(changing)
-    outs = [x if f else next(given) for x, f in zip(init, fixed, strict=True)]
+    outs = [_as_array(x) if f else next(given) for x, f in zip(init, fixed, strict=True)]
     return tree.unflatten(in_tree, outs)
+
+
+def _as_array(x: Any) -> Any:
+    """A number of Python as an array; arrays pass."""
+    aval = aval_of(x)
+    return convert.convert_to_type(x, aval.dtype, aval.weak_type)
 
 
 def _without_fixed(
@@ -493,7 +533,8 @@ def _type_of_bounds(name: str, lower: Any, upper: Any) -> np.dtype[Any]:
                 fix="convert one with x.astype(dtype)",
             )
         )
-    return strong.pop() if strong else avals[0].dtype
+    dtype: np.dtype[Any] = strong.pop() if strong else avals[0].dtype
+    return dtype
 
 
 def _is_real(dtype: Any) -> bool:

@@ -296,6 +296,7 @@ def scan_named(
         avals = [aval_of(x) for x in values] if changed else avals
     closed, consts = body.closed[0], body.consts
     bodies.check_carry(naming, init_tree, carry_tree, avals, closed)
+    bodies.check_references(name, "xs", xs_tree, slices, consts)
     results = _bind(closed, consts, values, slices, length, bool(reverse), unroll)
     pair: tuple[Any, Any] = tree.unflatten(body.out_trees[0], results)
     return pair
