@@ -291,7 +291,7 @@ def any_cell(args: Iterable[Any]) -> bool:
 
 def identity(x: Any) -> int:
     """A number that is the same for all tracers of one reference."""
-    return id(getattr(x, "var", x))
+    return id(getattr(x, "variable", x))
 
 
 def check_distinct(

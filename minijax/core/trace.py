@@ -51,13 +51,13 @@ class Trace:
 class Tracer(operators.ArrayOperators):
     """A value inside a traced function: a trace, a type, and the interpreter's datum."""
 
-    __slots__ = ("__weakref__", "aval", "trace")
+    __slots__ = ("__weakref__", "aval", "traced_by")
     # NumPy defers to the tracer's own operators.
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
     aval: Any
-    trace: Trace
+    traced_by: Trace
 
     @property
     def dtype(self) -> Any:
@@ -85,7 +85,7 @@ class Tracer(operators.ArrayOperators):
 
     def origin(self) -> str:
         """One line on where this value comes from."""
-        return f"traced in {self.trace!r}"
+        return f"traced in {self.traced_by!r}"
 
     def __len__(self) -> int:
         return len(self.aval)
@@ -126,7 +126,7 @@ class Tracer(operators.ArrayOperators):
     def __index__(self) -> int:
         value = self.concrete()
         if value is not None:
-            return value.__index__()  # type: ignore[no-any-return]
+            return operator.index(value)
         _refuse(
             self,
             TracerIntegerConversionError,
@@ -145,11 +145,11 @@ class Tracer(operators.ArrayOperators):
 
     def item(self, *args: Any) -> Any:
         """The one element as a Python scalar; the value must be known."""
-        return self._number("scalar").item(*args)
+        return np.asarray(self._number("scalar")).item(*args)
 
     def tolist(self) -> Any:
         """The elements as nested lists; the value must be known."""
-        return self._number("list").tolist()
+        return np.asarray(self._number("list")).tolist()
 
     def block_until_ready(self) -> Tracer:
         """Does nothing: a traced value has no computation of its own to wait for."""
@@ -170,7 +170,7 @@ class Tracer(operators.ArrayOperators):
 
 
 def _refuse(tracer: Tracer, error: type[Exception], problem: str, fix: str) -> NoReturn:
-    name = tracer.trace.function_name or "a transformed function"
+    name = tracer.traced_by.function_name or "a transformed function"
     raise error(message(name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix))
 
 
@@ -179,7 +179,7 @@ aval_handlers[Tracer] = operator.attrgetter("aval")
 
 def leaked(tracer: Tracer) -> UnexpectedTracerError:
     """The error for a tracer used after its trace has ended."""
-    name = tracer.trace.function_name or "a transformed function"
+    name = tracer.traced_by.function_name or "a transformed function"
     return UnexpectedTracerError(
         message(
             name,
@@ -198,5 +198,5 @@ def check_alive(tracer: Tracer) -> None:
     Raises:
         UnexpectedTracerError: the tracer leaked.
     """
-    if tracer.trace.finished:
+    if tracer.traced_by.finished:
         raise leaked(tracer)

@@ -41,7 +41,7 @@ class ConfiningTrace(Trace):
         if isinstance(values, (tuple, list)):
             for value in values:
                 self.check(value)
-        elif isinstance(values, Tracer) and values.trace is self.owner:
+        elif isinstance(values, Tracer) and values.traced_by is self.owner:
             raise closed_over(self.function_name, f"{values.aval}, {values.origin()}")
 
 

@@ -55,7 +55,7 @@ class JVPTrace(Trace):
         if type(tangent) is Zero:
             return primal
         tracer = _new_tracer(JVPTracer)
-        tracer.trace = self
+        tracer.traced_by = self
         tracer.aval = aval_of(primal)
         tracer.primal = primal
         tracer.tangent = tangent
@@ -63,7 +63,7 @@ class JVPTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """The primal and the tangent of a value."""
-        if type(x) is JVPTracer and x.trace is self:
+        if type(x) is JVPTracer and x.traced_by is self:
             return x.primal, x.tangent
         if isinstance(x, Tracer):
             check_alive(x)
@@ -76,7 +76,7 @@ class JVPTrace(Trace):
             if primitive.holds_functions:
                 params = confine(params, self)
             for x in args:
-                if type(x) is JVPTracer and x.trace is self:
+                if type(x) is JVPTracer and x.traced_by is self:
                     break
             else:
                 if not primitive.makes_references:

@@ -20,7 +20,7 @@ from minijax.core import dtypes, source
 from minijax.core.errors import CheckedKeyReuseError, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
 from minijax.core.trace import current
-from minijax.interpreters import checking
+from minijax.interpreters import checking, discharge
 
 Numbers = np.ndarray[Any, Any]
 
@@ -89,8 +89,13 @@ class KeyFlow:
 
     def branch(self) -> KeyFlow:
         """The same keys in an alternative course of events."""
-        other = KeyFlow()
+        other = self.again()
         other.used = dict(self.used)
+        return other
+
+    def again(self) -> KeyFlow:
+        """The same keys, none of them used, for what is computed a second time."""
+        other = KeyFlow()
         other._next = self._next
         return other
 
@@ -106,7 +111,7 @@ class KeyFlow:
         inner = list(jaxprs_in_params(eqn.params))
         if len(inner) == 1 and len(inner[0].invars) == len(given):
             # What is computed again for a derivative is no second use.
-            flow = KeyFlow() if eqn.params.get("differentiated") else self
+            flow = self.again() if eqn.params.get("differentiated") else self
             return flow.follow(inner[0], given)
         moved = self._moved(eqn, given) if any(x is not None for x in given) else None
         if moved is not None:
@@ -138,8 +143,10 @@ def is_key(aval: Any) -> bool:
     return bool(aval.dtype == _UINT32 and aval.shape[-1:] == (2,))
 
 
-def check_jaxpr(jaxpr: Jaxpr) -> list[Numbers]:
+def check_jaxpr(closed: ClosedJaxpr) -> list[Numbers]:
     """Refuses a program that uses a random key twice.
+
+    Keys in references are followed as values that are passed on.
 
     Returns:
         For each parameter, which of its elements are used up; empty arrays for what is no key.
@@ -147,6 +154,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> list[Numbers]:
     Raises:
         CheckedKeyReuseError: it does; the text names both lines.
     """
+    jaxpr = discharge.discharge_jaxpr(closed).closed.jaxpr
     flow = KeyFlow()
     args = [flow.fresh(v.aval) if is_key(v.aval) else None for v in jaxpr.invars]
     flow.follow(jaxpr, args)
@@ -162,7 +170,7 @@ def use_arguments(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
     Raises:
         CheckedKeyReuseError: the program, or an earlier one, uses one of them up.
     """
-    masks = closed.remember("key_reuse", lambda: check_jaxpr(closed.jaxpr))
+    masks = closed.remember("key_reuse", lambda: check_jaxpr(closed))
     for i, (x, mask) in enumerate(zip(args, masks, strict=True)):
         buffer = getattr(x, "buffer", None)
         if buffer is None or not mask.any():
@@ -210,7 +218,7 @@ def _error(eqn: Any, before: Any, numbers: Numbers, number: int) -> CheckedKeyRe
     text = "a random key is used a second time."
     where = f"key {list(index)} of {list(numbers.shape)}; " if index else ""
     if eqn is before:
-        where += "each step of a loop uses it"
+        where += "the line uses it again: in the next step of a loop, or called a second time"
     else:
         where += f"first used by {before.primitive} at {first}"
     error = CheckedKeyReuseError(

@@ -32,7 +32,7 @@ class PartialTrace(Trace):
 
     def is_unknown(self, x: Any) -> bool:
         """Whether a value is a variable of the staged program."""
-        return type(x) is StagingTracer and x.trace is self.unknown
+        return type(x) is StagingTracer and x.traced_by is self.unknown
 
     def process_known(
         self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
@@ -55,7 +55,7 @@ class PartialTrace(Trace):
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         unknown = self.unknown
         for x in args:
-            if type(x) is StagingTracer and x.trace is unknown:
+            if type(x) is StagingTracer and x.traced_by is unknown:
                 break
         else:
             # The tangent of a reference is unknown even if it begins as a known zero.

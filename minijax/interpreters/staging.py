@@ -42,15 +42,27 @@ _SCALARS = (int, float, bool, complex, np.generic)
 _new_tracer = object.__new__
 
 
+class own_lines:  # noqa: N801  a context manager reads as what it gives
+    """Context manager: what a user's function makes inside comes from its own lines."""
+
+    __slots__ = ("_previous",)
+
+    def __enter__(self) -> None:
+        self._previous = origin.swap_local(None)
+
+    def __exit__(self, *_: object) -> None:
+        origin.set_local(self._previous)
+
+
 class StagingTracer(Tracer):
     """A value that a jaxpr under construction will compute: a variable of it."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
-    var: Var
+    variable: Var
 
     def origin(self) -> str:
-        return self.trace.origin_of(self.var)  # type: ignore[attr-defined,no-any-return]
+        return self.traced_by.origin_of(self.variable)  # type: ignore[attr-defined,no-any-return]
 
 
 class StagingTrace(Trace):
@@ -77,15 +89,15 @@ class StagingTrace(Trace):
     def tracer(self, var: Var) -> StagingTracer:
         """The tracer of a variable."""
         tracer = _new_tracer(StagingTracer)
-        tracer.trace = self
+        tracer.traced_by = self
         tracer.aval = var.aval
-        tracer.var = var
+        tracer.variable = var
         return tracer
 
     def atom(self, x: Any) -> Any:
         """The variable or literal for a value: a tracer of this trace, or a constant."""
-        if type(x) is StagingTracer and x.trace is self:
-            return x.var
+        if type(x) is StagingTracer and x.traced_by is self:
+            return x.variable
         if isinstance(x, _SCALARS):
             return Literal(x)
         found = self.constants.get(id(x))
@@ -99,8 +111,8 @@ class StagingTrace(Trace):
         invars = []
         avals = []
         for x in args:
-            if type(x) is StagingTracer and x.trace is self:
-                invars.append(x.var)
+            if type(x) is StagingTracer and x.traced_by is self:
+                invars.append(x.variable)
                 avals.append(x.aval)
             else:
                 atom = self.atom(x)
@@ -125,9 +137,9 @@ class StagingTrace(Trace):
             # Written out: most equations of most programs pass here.
             var = Var(out)
             tracer = _new_tracer(StagingTracer)
-            tracer.trace = self
+            tracer.traced_by = self
             tracer.aval = out
-            tracer.var = var
+            tracer.variable = var
             outvars = [var]
             tracers = [tracer]
         where = origin.value or _capture()
@@ -201,7 +213,7 @@ def _refuse_to_return_references(trace: StagingTrace, outs: Sequence[Any], funct
         path = f"result {i}"
         if isinstance(function, flattening.FlatFunction):
             path = flattening.result_paths(function.out_tree)[i]
-        own = type(x) is StagingTracer and x.trace is trace
+        own = type(x) is StagingTracer and x.traced_by is trace
         raise ValueError(
             message(
                 trace.function_name,

@@ -69,7 +69,7 @@ class TaylorTrace(Trace):
         if not moves(series):
             return primal
         tracer = _new_tracer(TaylorTracer)
-        tracer.trace = self
+        tracer.traced_by = self
         tracer.aval = aval_of(primal)
         tracer.primal = primal
         tracer.series = series
@@ -77,7 +77,7 @@ class TaylorTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Series]:
         """The primal and the series of a value."""
-        if type(x) is TaylorTracer and x.trace is self:
+        if type(x) is TaylorTracer and x.traced_by is self:
             return x.primal, x.series
         if isinstance(x, Tracer):
             check_alive(x)
@@ -87,7 +87,7 @@ class TaylorTrace(Trace):
         parent = self.parent
         current.set_local(parent)
         try:
-            if not any(type(x) is TaylorTracer and x.trace is self for x in args):
+            if not any(type(x) is TaylorTracer and x.traced_by is self for x in args):
                 return parent.process(primitive, args, params)
             if primitive.holds_functions:
                 params = confine(params, self)

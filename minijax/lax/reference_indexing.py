@@ -17,8 +17,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import NonConcreteBooleanIndexError, message
+from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
-from minijax.lax import choice, gather_scatter, shape, slicing
+from minijax.lax import bounds, choice, gather_scatter, shape, slicing
 from minijax.lax.binary import add, lt
 from minijax.lax.convert import convert_element_type
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -202,6 +203,21 @@ def _block(item: Any, n: int, name: str) -> tuple[Span, list[Any]]:
             message(name, "a slice is out of bounds.", got=str(item), expected=f"inside 0:{n}")
         )
     return span, [] if known else [start]
+
+
+def assert_in_bounds(name: str, dims: Shape, index: Index, operands: Sequence[Any]) -> None:
+    """Asserts that the operands of an index stay in bounds, where somebody looks for that."""
+    if not is_checking(INDEX):
+        return
+    given = iter(operands)
+    for axis, (entry, n) in enumerate(zip(index.entries, dims, strict=True)):
+        if type(entry) is Point:
+            bounds.assert_in_bounds(name, next(given), n, axis)
+        elif entry.start is None and entry.size:
+            start = next(given)
+            last = add(start, aval_of(start).dtype.type(entry.extent - 1))
+            bounds.assert_in_bounds(name, start, n, axis, wrap=False)
+            bounds.assert_in_bounds(name, last, n, axis, wrap=False)
 
 
 def read(x: Any, index: Index, operands: Sequence[Any]) -> Any:

@@ -428,6 +428,17 @@ def _store(ref: Cell, value: Any) -> None:
     ref.write(value)
 
 
+def _of_dtype(value: Any, dtype: Any) -> Any:
+    """A Python scalar, or another weakly typed value, in a dtype of its own kind."""
+    aval = aval_of(value)
+    if not aval.weak_type or aval.dtype == dtype:
+        return value
+    for kind in (np.integer, np.floating, np.complexfloating):
+        if dtypes.issubdtype(aval.dtype, kind) and dtypes.issubdtype(dtype, kind):
+            return convert.convert_element_type(value, dtype)
+    return value
+
+
 def _check_value(name: str, ref: AbstractRef, value: Any, index: Index) -> None:
     facts = {"value": value, "ref": ref}
     if value.shape != index.shape:
@@ -546,6 +557,7 @@ def get(ref: Any, idx: Any = None) -> Any:
     """
     aval = _check_ref("ref.get", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.get")
+    reference_indexing.assert_in_bounds("get", aval.shape, index, operands)
     return get_p.bind(ref, *operands, index=index)
 
 
@@ -574,7 +586,9 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 def _swap(name: str, ref: Any, idx: Any, value: Any) -> Any:
     aval = _check_ref(name, ref)
     index, operands = reference_indexing.parse(idx, aval.shape, name)
+    value = _of_dtype(value, aval.dtype)
     _check_value(name, aval, aval_of(value), index)
+    reference_indexing.assert_in_bounds("swap", aval.shape, index, operands)
     return swap_p.bind(ref, value, *operands, index=index)
 
 
@@ -588,7 +602,9 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     """
     aval = _check_ref("ref.addupdate", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.addupdate")
+    x = _of_dtype(x, aval.dtype)
     _check_value("ref.addupdate", aval, aval_of(x), index)
+    reference_indexing.assert_in_bounds("addupdate", aval.shape, index, operands)
     addupdate_p.bind(ref, x, *operands, index=index)
 
 

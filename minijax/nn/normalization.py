@@ -13,6 +13,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
+from minijax.interpreters import checking
 from minijax.lax import binary, convert, power, reduction, unary
 from minijax.numpy import arithmetic, logic, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
@@ -108,9 +109,16 @@ def logsumexp(
     else:
         largest = shaping.reshape_array(largest, aval_of(total).shape)
     if return_sign:
-        return binary.add(unary.log(unary.abs(total)), largest), unary.sign(total)
+        return binary.add(_log(unary.abs(total)), largest), unary.sign(total)
     # The logarithm of a negative sum is not a number.
-    return binary.add(unary.log(total), convert.convert_element_type(largest, aval_of(total).dtype))
+    return binary.add(_log(total), convert.convert_element_type(largest, aval_of(total).dtype))
+
+
+def _log(total: Any) -> Any:
+    if not checking.is_checking(checking.NON_FINITE):
+        return unary.log(total)
+    # Where somebody looks for infinities, that of a sum of nothing is no fault.
+    return selection.where(logic.equal(total, 0), -np.inf, unary.log(total))
 
 
 def _finite_maximum(a: Any, axes: tuple[int, ...]) -> Any:
