@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 import models
-from measured import EXAMPLES, LAYERS, LENGTH, Program, lowering, staging, training, unseen
+from measured import (
+    EXAMPLES,
+    LAYERS,
+    LENGTH,
+    Program,
+    lowering,
+    repeated,
+    staging,
+    training,
+    unseen,
+)
 
 Builder = Callable[[Any], Program]
 
@@ -143,6 +153,27 @@ def _silent_print(jax: Any) -> Program:
     return Program(result=lambda: jitted(x), action=lambda: jitted(x))
 
 
+def _add_up(total: Any, x: Any) -> Any:
+    return total + x, total
+
+
+def _eager_scan(jax: Any) -> Program:
+    x, xs = jax.device_put((np.ones(8, np.float32), np.ones((10, 8), np.float32)))
+    return repeated(lambda: jax.lax.scan(_add_up, x, xs))
+
+
+def _eager_scan_grad(jax: Any) -> Program:
+    x, xs = jax.device_put((np.ones(8, np.float32), np.ones((10, 8), np.float32)))
+    gradient = jax.grad(lambda x: jax.lax.scan(_add_up, x, xs)[0].sum())
+    return repeated(lambda: gradient(x))
+
+
+def _eager_cond(jax: Any) -> Program:
+    """Branches that are new functions in each call, as lambdas in a loop are."""
+    pred, x = jax.device_put((np.array(True), np.ones(8, np.float32)))
+    return repeated(lambda: jax.lax.cond(pred, lambda x: 2 * x, lambda x: x + 1, x))
+
+
 def _gradient_memory(jax: Any, layers: int, *, remat: bool) -> Program:
     """The bytes that XLA sets aside for the values of a gradient."""
     loss, *args = _scanned(jax, layers, remat=remat)
@@ -186,6 +217,9 @@ BUILDERS: dict[str, Builder] = {
         _train_remat,
         _solve_while,
         _silent_print,
+        _eager_scan,
+        _eager_scan_grad,
+        _eager_cond,
         _memory_plain_16,
         _memory_remat_4,
         _memory_remat_16,

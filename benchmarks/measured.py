@@ -101,3 +101,8 @@ def training(jax: Any, loss: Callable[..., Any], params: Any, *batch: Any) -> Pr
         action=advance,
         stablehlo=lambda: step.lower(*start, *batch).as_text(),
     )
+
+
+def repeated(action: Callable[[], Any], stablehlo: Callable[[], str] | None = None) -> Program:
+    """The same action again and again; its result is what both libraries must agree on."""
+    return Program(result=action, action=action, stablehlo=stablehlo)

@@ -15,7 +15,7 @@ import numpy as np
 
 import control_flow
 import models
-from measured import EXAMPLES, LAYERS, LENGTH, Program, lowering, staging, training
+from measured import EXAMPLES, LAYERS, LENGTH, Program, lowering, repeated, staging, training
 
 
 def build(name: str, jax: Any) -> Program:
@@ -173,28 +173,24 @@ def _call_numpy(jax: Any) -> Program:
     return Program(result=lambda: jitted(_VECTOR), action=lambda: jitted(_VECTOR))
 
 
-def _repeated(action: Callable[[], Any], stablehlo: Callable[[], str] | None = None) -> Program:
-    return Program(result=action, action=action, stablehlo=stablehlo)
-
-
 def _add_arrays(jax: Any) -> Program:
     x = jax.device_put(_VECTOR)
-    return _repeated(lambda: x + x, lambda: jax.jit(lambda x: x + x).lower(x).as_text())
+    return repeated(lambda: x + x, lambda: jax.jit(lambda x: x + x).lower(x).as_text())
 
 
 def _add_scalar(jax: Any) -> Program:
     x = jax.device_put(_VECTOR)
-    return _repeated(lambda: x + 1, lambda: jax.jit(lambda x: x + 1).lower(x).as_text())
+    return repeated(lambda: x + 1, lambda: jax.jit(lambda x: x + 1).lower(x).as_text())
 
 
 def _lax_add(jax: Any) -> Program:
     x, add = jax.device_put(_VECTOR), jax.lax.add
-    return _repeated(lambda: add(x, x), lambda: jax.jit(add).lower(x, x).as_text())
+    return repeated(lambda: add(x, x), lambda: jax.jit(add).lower(x, x).as_text())
 
 
 def _slice(jax: Any) -> Program:
     x = jax.device_put(_VECTOR)
-    return _repeated(lambda: x[3:5], lambda: jax.jit(lambda x: x[3:5]).lower(x).as_text())
+    return repeated(lambda: x[3:5], lambda: jax.jit(lambda x: x[3:5]).lower(x).as_text())
 
 
 def _index(jax: Any) -> Program:
@@ -217,7 +213,7 @@ def _update(jax: Any) -> Program:
 
 def _zeros(jax: Any) -> Program:
     zeros = functools.partial(jax.numpy.zeros, (4, 4))
-    return _repeated(zeros, lambda: jax.jit(zeros).lower().as_text())
+    return repeated(zeros, lambda: jax.jit(zeros).lower().as_text())
 
 
 def _mlp(jax: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -229,25 +225,25 @@ def _mlp(jax: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 def _grad_eager(jax: Any) -> Program:
     loss, args = _mlp(jax)
     gradient = jax.grad(loss)
-    return _repeated(lambda: gradient(*args), lambda: jax.jit(gradient).lower(*args).as_text())
+    return repeated(lambda: gradient(*args), lambda: jax.jit(gradient).lower(*args).as_text())
 
 
 def _grad_of_jit(jax: Any) -> Program:
     loss, args = _mlp(jax)
     gradient = jax.grad(jax.jit(loss))
-    return _repeated(lambda: gradient(*args), lambda: jax.jit(gradient).lower(*args).as_text())
+    return repeated(lambda: gradient(*args), lambda: jax.jit(gradient).lower(*args).as_text())
 
 
 def _vmap_of_jit(jax: Any) -> Program:
     loss, (params, x, y) = _mlp(jax)
     mapped = jax.vmap(jax.jit(loss), in_axes=(None, 0, 0))
-    return _repeated(
+    return repeated(
         lambda: mapped(params, x, y), lambda: jax.jit(mapped).lower(params, x, y).as_text()
     )
 
 
 def _put_small(jax: Any) -> Program:
-    return _repeated(lambda: jax.device_put(_VECTOR))
+    return repeated(lambda: jax.device_put(_VECTOR))
 
 
 def _put_large(jax: Any) -> Program:
