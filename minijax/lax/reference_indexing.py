@@ -211,7 +211,7 @@ def assert_in_bounds(name: str, dims: Shape, index: Index, operands: Sequence[An
         return
     given = iter(operands)
     for axis, (entry, n) in enumerate(zip(index.entries, dims, strict=True)):
-        if type(entry) is Point:
+        if isinstance(entry, Point):
             bounds.assert_in_bounds(name, next(given), n, axis)
         elif entry.start is None and entry.size:
             start = next(given)
