@@ -12,6 +12,8 @@ from minijax.core import dtypes
 from minijax.custom_derivatives import SymbolicZero, zero_from_primal
 from minijax.errors import UnexpectedTracerError
 
+pytestmark = pytest.mark.feature("AD-03")
+
 XS = np.array([0.5, 1.0, 2.0], np.float32)
 
 

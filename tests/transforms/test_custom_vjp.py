@@ -17,6 +17,8 @@ from minijax.custom_derivatives import (
 )
 from minijax.errors import UnexpectedTracerError
 
+pytestmark = pytest.mark.feature("AD-03")
+
 XS = np.array([0.5, 1.0, 2.0], np.float32)
 
 
