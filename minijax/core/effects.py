@@ -58,6 +58,8 @@ lowerable_effects = EffectTypes()
 control_flow_allowed_effects = EffectTypes()
 # Effects that may happen again, and for examples of a batch that do not take a branch.
 unguarded_effects = EffectTypes()
+# Effects that may happen again, where a program passes a second time.
+repeatable_effects = EffectTypes()
 
 
 def ordered_among(effects: Iterable[Any]) -> list[Any]:

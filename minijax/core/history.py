@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 import types
 import weakref
 from collections import OrderedDict, deque
@@ -162,6 +163,7 @@ guards: Any = _jax.config.Config("minijax_retrace_guards", ())
 """The guards of this thread, a tuple."""
 
 _places: OrderedDict[tuple[Any, ...], deque[TraceRecord]] = OrderedDict()
+_places_lock = threading.Lock()
 
 
 def codes_of(function: Any, depth: int = 3) -> tuple[Any, ...]:
@@ -214,7 +216,8 @@ def _captured(function: Any) -> tuple[tuple[str, Memento], ...]:
         found.append(("self", function.__self__))
         function = function.__func__
     code = getattr(function, "__code__", None)
-    if code is not None:
+    # What a transformation closes over has no name that the user knows.
+    if code is not None and not source.is_internal(code.co_filename):
         cells = function.__closure__ or ()
         found += [(name, _contents(x)) for name, x in zip(code.co_freevars, cells, strict=True)]
         defaults = function.__defaults__ or ()
@@ -286,10 +289,11 @@ def end_trace(record: TraceRecord, closed: ClosedJaxpr, lifted: int) -> None:
     record.facts["lifted"] = lifted
     closed.cache[_RECORD_KEY] = record
     codes = record.function.codes
-    _places.setdefault(codes, deque(maxlen=RECORDS_OF_A_PLACE)).append(record)
-    _places.move_to_end(codes)
-    if len(_places) > PLACES:
-        _places.popitem(last=False)
+    with _places_lock:
+        _places.setdefault(codes, deque(maxlen=RECORDS_OF_A_PLACE)).append(record)
+        _places.move_to_end(codes)
+        if len(_places) > PLACES:
+            _places.popitem(last=False)
 
 
 def compiling(
@@ -319,7 +323,7 @@ def traces_like(function: FunctionRecord) -> list[TraceRecord]:
     """The traces of a function and of others that the same line has made, oldest first."""
     return [
         record
-        for record in _places.get(function.codes, ())
+        for record in list(_places.get(function.codes, ()))
         if record.function.is_same(function) or record.function.made_at == function.made_at
     ]
 

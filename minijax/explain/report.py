@@ -142,7 +142,8 @@ def retraces(function: Callable[..., Any] | None = None) -> Report:
     """
     if function is None:
         return _report("all functions", history.functions(), for_all=True)
-    return _report(flattening.function_name(function), [_identity(function, "retraces")])
+    record = _identity(function, "retraces")
+    return _report(record.name, [record])
 
 
 def _identity(function: Any, user: str) -> history.FunctionRecord:

@@ -75,6 +75,7 @@ class CheckEffect(effects.Effect):
 
 CHECK_EFFECT = CheckEffect()
 effects.control_flow_allowed_effects.add_type(CheckEffect)
+effects.repeatable_effects.add_type(CheckEffect)
 # Lowerable, so that the rule of the primitive can say what is missing.
 effects.lowerable_effects.add_type(CheckEffect)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from minijax.core import config, source
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
+from minijax.interpreters import discharge
 from minijax.runtime import finiteness
 from minijax.runtime.array import Array
 
@@ -92,6 +93,8 @@ def explain_bad_result(
     closed = origin()
     if closed is None:
         return
+    # Reading and writing references that it makes is no effect outside of the program.
+    closed = discharge.without_references(closed)
     more = "; run again operation by operation, the program produced none"
     fix = "a rewrite by XLA has made it: compare with minijax.disable_jit(), or use float64"
     if any(isinstance(x, Array) and x.is_deleted() for x in args):

@@ -42,6 +42,7 @@ class ReportEffect(effects.Effect):
 _REPORT_EFFECT = ReportEffect()
 effects.lowerable_effects.add_type(ReportEffect)
 effects.control_flow_allowed_effects.add_type(ReportEffect)
+effects.repeatable_effects.add_type(ReportEffect)
 
 
 class Sites:
@@ -199,7 +200,8 @@ def checked(fun: Callable[..., Any]) -> Callable[..., Any]:
     The error names the operation, the user's line, the position of the element and, under vmap,
     that of the example; the same facts are its attributes.  Under jit and other transformations it
     is raised when the program runs.  Of `grad(checked(f))`, f is checked; of `checked(grad(f))`,
-    its derivative too.
+    its derivative too; but values that nobody reads, as that of f often, are neither computed nor
+    checked: `value_and_grad` reads it.
 
     Args:
         fun: a function of trees of arrays.

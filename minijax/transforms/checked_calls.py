@@ -28,22 +28,14 @@ def check_custom_jvp_call(
     primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_jvp_call`."""
-    inner = checker.inner(params["call_jaxpr"])
-    if inner.sites:
-        rule = _with_state_jvp(params["jvp"], inner, params["num_consts"], params["name"])
-        params = {**params, "jvp": rule, "num_consts": 0}
-    return _call(primitive, checker, args, {**params, "call_jaxpr": inner.closed}, inner)
+    return _call_with_rule(primitive, checker, args, params, "jvp", _with_state_jvp)
 
 
 def check_custom_vjp_call(
     primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_vjp_call`."""
-    inner = checker.inner(params["call_jaxpr"])
-    if inner.sites:
-        rule = _with_state_fwd(params["fwd"], inner, params["num_consts"], params["name"])
-        params = {**params, "fwd": rule, "num_consts": 0}
-    return _call(primitive, checker, args, {**params, "call_jaxpr": inner.closed}, inner)
+    return _call_with_rule(primitive, checker, args, params, "fwd", _with_state_fwd)
 
 
 def check_custom_vmap_call(
@@ -59,6 +51,22 @@ def check_custom_vmap_call(
     outs = evaluation.eval_closed_jaxpr(inner.closed, *args)
     checker.add(outs[:STATE_SIZE], inner.sites)
     return outs[STATE_SIZE:]
+
+
+def _call_with_rule(
+    primitive: Any,
+    checker: Checker,
+    args: Sequence[Any],
+    params: dict[str, Any],
+    rule: str,
+    with_state: Callable[[Callable[..., Any], Checked, int, str], Callable[..., Any]],
+) -> Sequence[Any]:
+    """A call whose parameter `rule` is the user's: it gives the state, too, as the call does."""
+    inner = checker.inner(params["call_jaxpr"])
+    if inner.sites:
+        changed = with_state(params[rule], inner, params["num_consts"], params["name"])
+        params = {**params, rule: changed, "num_consts": 0}
+    return _call(primitive, checker, args, {**params, "call_jaxpr": inner.closed}, inner)
 
 
 def _call(

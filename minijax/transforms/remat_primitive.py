@@ -201,7 +201,8 @@ def _check_repeatable(closed: ClosedJaxpr) -> None:
     Raises:
         NotImplementedError: the jaxpr has one.
     """
-    once = effects.guarded_among(closed.effects)
+    found = effects.guarded_among(closed.effects)
+    once = [e for e in found if not effects.repeatable_effects.contains(e)]
     if once:
         raise NotImplementedError(
             message(

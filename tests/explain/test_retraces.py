@@ -581,3 +581,22 @@ def test_the_memory_holds_neither_functions_nor_what_they_capture():
 
 def test_every_cause_has_a_remedy():
     assert all(cause.remedy for cause in Cause)
+
+
+def test_report_names_the_function_that_a_partial_holds():
+    def scaled(scale, x):
+        return scale * x
+
+    f = jax.jit(functools.partial(scaled, 2.0))
+    f(1.0)
+    assert str(explain.retraces(f)).startswith("scaled: traced once")
+
+
+def test_what_a_transformation_closes_over_is_no_captured_value():
+    def loss(x):
+        return x * x
+
+    for _ in range(2):
+        f = jax.jit(jax.grad(loss))
+        f(1.0)
+    assert [change.cause for change in explain.retraces(f)] == [Cause.FUNCTION]

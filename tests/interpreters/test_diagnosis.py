@@ -25,6 +25,13 @@ def log_here(x):
 with_custom_rule = jax.custom_jvp(log_here)
 with_custom_rule.defjvp(lambda primals, tangents: (log_here(*primals), tangents[0]))
 
+
+def through_a_reference(x):
+    ref = jax.new_ref(x)
+    ref[...] = log_here(ref[...])
+    return ref[...]
+
+
 CASES = {
     "eager": lambda x: log_here(x),
     "jit": jax.jit(lambda x: log_here(x) + 1),
@@ -32,6 +39,7 @@ CASES = {
     "cond": jax.jit(lambda x: jax.lax.cond(x[0] > 0, log_here, jnp.sin, x)),
     "custom_jvp": jax.jit(with_custom_rule),
     "checkpoint": jax.jit(jax.checkpoint(log_here)),
+    "references": jax.jit(through_a_reference),
     "effects": jax.jit(lambda x: (jax.debug.callback(lambda y: None, x), log_here(x))[1]),
 }
 

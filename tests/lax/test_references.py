@@ -490,3 +490,42 @@ def test_functions_with_custom_rules_close_over_no_references():
     f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
     with pytest.raises(TypeError, match="custom_jvp_call: the operation takes arrays"):
         jax.jit(f)(1.0)
+
+
+def _writes_and_reads(a, b):
+    a[...] = b[...] + 1
+    return b[...]
+
+
+@pytest.mark.feature("ST-10")
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    ("called", "names"),
+    [
+        (lambda r: lax.cond(True, _writes_and_reads, _writes_and_reads, r, r), r"operands\[1\]"),
+        (lambda r: lax.cond(True, lambda a: a[...] + r[...], lambda a: a[...], r), "closes over"),
+        (lambda r: lax.scan(lambda c, x: (c + x[...] + r[0], None), 0.0, r), "closes over"),
+        (lambda r: lax.scan(lambda c, x: (_writes_and_reads(*x), None), 0.0, (r, r)), r"xs\[1\]"),
+    ],
+    ids=["cond twice", "cond closure", "scan closure", "scan twice"],
+)
+def test_control_flow_refuses_a_reference_under_two_names(called, names, wrap):
+    with pytest.raises(ValueError, match=f"only once.*{names}"):
+        wrap(lambda x: called(jax.new_ref(x)))(jnp.ones(3))
+
+
+@pytest.mark.feature("ST-01")
+@pytest.mark.parametrize(
+    ("dtype", "value"), [("int8", 3), ("uint8", 3), ("bfloat16", 3.0), ("float16", 3.0)]
+)
+def test_python_scalar_is_written_in_the_dtype_of_the_reference(dtype, value):
+    ref = jax.new_ref(jnp.zeros(2, dtype))
+    ref[0] = value
+    jax.ref.addupdate(ref, 1, value)
+    assert ref.dtype == dtype
+    assert ref[...].tolist() == [3, 3]
+
+
+def test_python_scalar_of_another_kind_is_not_written():
+    with pytest.raises(ValueError, match="another dtype"):
+        jax.new_ref(jnp.zeros(2, "int8"))[0] = 1.5

@@ -253,3 +253,20 @@ def test_gradient_through_operators() -> None:
 def test_operators_leave_no_call_in_the_jaxpr() -> None:
     jaxpr = minijax.make_jaxpr(lambda x: -(x + 1) * x)(F)
     assert [str(eqn.primitive) for eqn in jaxpr.eqns] == ["add", "neg", "mul"]
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("wrap", [minijax.jit, minijax.vmap, minijax.grad, minijax.linearize])
+@pytest.mark.parametrize("name", ["trace", "var"])
+def test_traced_array_has_the_methods_whose_names_tracers_could_use(
+    wrap: Callable[..., Any], name: str
+) -> None:
+    seen = []
+
+    def function(x: Any) -> Any:
+        seen.append(getattr(x @ x.T, name)())
+        return seen[-1]
+
+    square = np.broadcast_to(F, (2, *F.shape)) if wrap is minijax.vmap else F
+    wrap(function, square) if wrap is minijax.linearize else wrap(function)(square)
+    assert seen[0].shape == ()

@@ -381,3 +381,65 @@ def test_checked_names_the_line_of_a_backward_rule() -> None:
     assert error.line is not None
     assert error.line.startswith(line)
     assert error.line.endswith("backward")
+
+
+def written_at(x: Any, i: Any) -> Any:
+    ref = jax.new_ref(x)
+    ref[i] = 1.0
+    return ref[...].sum()
+
+
+def read_from(x: Any, i: Any) -> Any:
+    return jax.new_ref(x)[jax.ds(i, 2)].sum()
+
+
+def added_at(x: Any, i: Any) -> Any:
+    ref = jax.new_ref(x)
+    jax.ref.addupdate(ref, i, 1.0)
+    return ref[...].sum()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, jax.grad, lambda f: jax.grad(jax.jit(f))])
+@pytest.mark.parametrize(
+    ("function", "outside", "text"),
+    [
+        (written_at, 5, "swap: index 5 is out of bounds for axis 0 with size 5"),
+        (written_at, -6, "swap: index -6"),
+        (read_from, 4, "get: index 5"),
+        (added_at, 7, "addupdate: index 7"),
+    ],
+)
+def test_index_of_a_reference_out_of_bounds_is_found(
+    wrap: Any, function: Any, outside: int, text: str
+) -> None:
+    with pytest.raises(errors.OutOfBoundsError, match=text):
+        jax.checked(wrap(function))(X_JAX, outside)
+
+
+@pytest.mark.parametrize("i", [-5, 0, 3])
+def test_index_of_a_reference_in_bounds_is_no_fault(i: int) -> None:
+    assert float(jax.checked(written_at)(X_JAX, i)) == float(X_JAX.at[i].set(1.0).sum())
+
+
+def picked(x: Any, i: Any) -> Any:
+    return jnp.sum(jnp.log(x)[i] * x[i])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        jax.checked(jax.grad(jax.checkpoint(picked))),
+        jax.grad(jax.checkpoint(jax.checked(picked))),
+        jax.jit(jax.grad(jax.checkpoint(jax.checked(picked)))),
+    ],
+    ids=["checked outside", "checked inside", "jit"],
+)
+def test_index_in_a_checkpointed_function_is_checked(function: Any) -> None:
+    with pytest.raises(errors.OutOfBoundsError, match="index 9 is out of bounds"):
+        jax.block_until_ready(function(X_JAX + 1, jnp.array([0, 9])))
+
+
+def test_logarithm_of_no_probability_at_all_is_no_fault() -> None:
+    logits = jnp.array([[-jnp.inf, -jnp.inf], [0.0, 0.0]])
+    found = jax.checked(lambda x: jax.nn.logsumexp(x, axis=1))(logits)
+    np.testing.assert_allclose(found, [-np.inf, np.log(2)], rtol=1e-6)

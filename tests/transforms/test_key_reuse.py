@@ -130,3 +130,43 @@ def test_keys_may_be_used_twice_by_default() -> None:
 def test_clone_gives_the_same_numbers() -> None:
     key = random.key(3)
     assert random.normal(random.clone(key)) == random.normal(key)
+
+
+def dropped(x: Any, key: Any) -> Any:
+    for own in random.split(key, 2):
+        x = jnp.where(random.bernoulli(own, 0.5, x.shape), jnp.sin(x), 0)
+    return x.sum()
+
+
+def test_keys_split_inside_a_checkpointed_function_are_used_once() -> None:
+    derivative = jax.grad(jax.checkpoint(dropped))
+    args = jnp.ones(3), random.key(0)
+    assert jnp.array_equal(jax.checked(derivative)(*args), derivative(*args))
+
+
+def drawn_from(ref: Any) -> Any:
+    ref[...], own = random.split(ref[...])
+    return random.normal(own)
+
+
+def test_keys_in_references_are_followed() -> None:
+    def draws(key: Any) -> Any:
+        ref = jax.new_ref(key)
+        return lax.scan(lambda c, _: (c, drawn_from(ref)), 0, None, 3)[1]
+
+    assert jnp.array_equal(jax.checked(draws)(random.key(1)), draws(random.key(1)))
+
+
+def test_key_in_a_reference_that_is_not_replaced_is_found() -> None:
+    def draws(key: Any) -> Any:
+        ref = jax.new_ref(key)
+        return lax.scan(lambda c, _: (c, random.normal(ref[...])), 0, None, 3)[1]
+
+    with pytest.raises(errors.CheckedKeyReuseError, match="next step of a loop"):
+        jax.checked(draws)(random.key(1))
+
+
+def test_function_that_is_called_twice_with_a_key_is_found() -> None:
+    draw = jax.jit(lambda key: random.normal(key))
+    with pytest.raises(errors.CheckedKeyReuseError, match="called a second time"):
+        jax.checked(lambda key: draw(key) + draw(key))(random.key(1))
