@@ -57,40 +57,9 @@ def _nested(jax: Any) -> tuple[Any, Any]:
     return function, np.linspace(-1, 1, 8, dtype=np.float32)
 
 
-def _stage_scan(jax: Any) -> Program:
-    return staging(jax, *_scanned(jax))
-
-
-def _stage_scan_grad(jax: Any) -> Program:
-    loss, *args = _scanned(jax)
-    return staging(jax, jax.grad(loss), *args)
-
-
-def _stage_scan_remat(jax: Any) -> Program:
-    loss, *args = _scanned(jax, remat=True)
-    return staging(jax, jax.grad(loss), *args)
-
-
-def _stage_nested(jax: Any) -> Program:
-    return staging(jax, *_nested(jax))
-
-
-def _lower_scan(jax: Any) -> Program:
-    return lowering(jax, *_scanned(jax))
-
-
-def _lower_scan_grad(jax: Any) -> Program:
-    loss, *args = _scanned(jax)
-    return lowering(jax, jax.grad(loss), *args)
-
-
-def _lower_scan_remat(jax: Any) -> Program:
-    loss, *args = _scanned(jax, remat=True)
-    return lowering(jax, jax.grad(loss), *args)
-
-
-def _lower_nested(jax: Any) -> Program:
-    return lowering(jax, *_nested(jax))
+def _scanned_gradient(jax: Any, *, remat: bool = False) -> tuple[Any, Any, Any]:
+    loss, *args = _scanned(jax, remat=remat)
+    return jax.grad(loss), *args
 
 
 def _compiling(jax: Any, function: Any, *args: Any) -> Program:
@@ -101,22 +70,18 @@ def _compiling(jax: Any, function: Any, *args: Any) -> Program:
     )
 
 
-def _compile_scan(jax: Any) -> Program:
-    return _compiling(jax, *_scanned(jax))
+_SUBJECTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "scan": _scanned,
+    "scan_grad": _scanned_gradient,
+    "scan_remat": functools.partial(_scanned_gradient, remat=True),
+    "nested": _nested,
+}
+_STEPS = {"stage": staging, "lower": lowering, "compile": _compiling}
 
 
-def _compile_scan_grad(jax: Any) -> Program:
-    loss, *args = _scanned(jax)
-    return _compiling(jax, jax.grad(loss), *args)
-
-
-def _compile_scan_remat(jax: Any) -> Program:
-    loss, *args = _scanned(jax, remat=True)
-    return _compiling(jax, jax.grad(loss), *args)
-
-
-def _compile_nested(jax: Any) -> Program:
-    return _compiling(jax, *_nested(jax))
+def _step_of_compiler(step: str, subject: str, jax: Any) -> Program:
+    """One step of the compiler, for one program."""
+    return _STEPS[step](jax, *_SUBJECTS[subject](jax))
 
 
 def _train_rnn(jax: Any) -> Program:
@@ -186,42 +151,25 @@ def _gradient_memory(jax: Any, layers: int, *, remat: bool) -> Program:
     return Program(result=lambda: jax.eval_shape(gradient, *args), figure=figure)
 
 
-def _memory_plain_16(jax: Any) -> Program:
-    return _gradient_memory(jax, 16, remat=False)
-
-
-def _memory_remat_4(jax: Any) -> Program:
-    return _gradient_memory(jax, 4, remat=True)
-
-
-def _memory_remat_16(jax: Any) -> Program:
-    return _gradient_memory(jax, 16, remat=True)
-
-
 BUILDERS: dict[str, Builder] = {
-    builder.__name__.removeprefix("_"): builder
-    for builder in (
-        _stage_scan,
-        _stage_scan_grad,
-        _stage_scan_remat,
-        _stage_nested,
-        _lower_scan,
-        _lower_scan_grad,
-        _lower_scan_remat,
-        _lower_nested,
-        _compile_scan,
-        _compile_scan_grad,
-        _compile_scan_remat,
-        _compile_nested,
-        _train_rnn,
-        _train_remat,
-        _solve_while,
-        _silent_print,
-        _eager_scan,
-        _eager_scan_grad,
-        _eager_cond,
-        _memory_plain_16,
-        _memory_remat_4,
-        _memory_remat_16,
-    )
+    **{
+        builder.__name__.removeprefix("_"): builder
+        for builder in (
+            _train_rnn,
+            _train_remat,
+            _solve_while,
+            _silent_print,
+            _eager_scan,
+            _eager_scan_grad,
+            _eager_cond,
+        )
+    },
+    **{
+        f"{step}_{subject}": functools.partial(_step_of_compiler, step, subject)
+        for step in _STEPS
+        for subject in _SUBJECTS
+    },
+    "memory_plain_16": functools.partial(_gradient_memory, layers=16, remat=False),
+    "memory_remat_4": functools.partial(_gradient_memory, layers=4, remat=True),
+    "memory_remat_16": functools.partial(_gradient_memory, layers=16, remat=True),
 }
