@@ -16,7 +16,7 @@ from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import discharge, evaluation, staging
 from minijax.interpreters.confinement import confine
 from minijax.interpreters.structural import instantiate
-from minijax.interpreters.tangents import Zero
+from minijax.interpreters.tangents import Zero, with_zeros
 
 _new_tracer = object.__new__
 
@@ -150,11 +150,8 @@ def _jvp_jaxpr(
     out_nonzero: list[bool] = []
 
     def function(*args: Any) -> list[Any]:
-        primals, given = args[: len(in_avals)], iter(args[len(in_avals) :])
-        tangents = [
-            next(given) if nz else Zero(aval.tangent_aval())
-            for aval, nz in zip(in_avals, nonzero, strict=True)
-        ]
+        primals, given = args[: len(in_avals)], args[len(in_avals) :]
+        tangents = with_zeros(nonzero, given, in_avals)
         outs, out_dots = jvp_flat(
             lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs), primals, tangents
         )

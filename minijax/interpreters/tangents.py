@@ -5,7 +5,7 @@ The interpreters are `jvp.py` and `transpose.py`; sums and made zeros are in `st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minijax.core.aval import aval_of
@@ -26,6 +26,15 @@ class Zero:
 
     def __repr__(self) -> str:
         return f"Zero({self.aval})"
+
+
+def with_zeros(nonzero: Iterable[bool], given: Iterable[Any], avals: Iterable[Any]) -> list[Any]:
+    """The tangents, or cotangents, of values of some types, from those that are not zero."""
+    rest = iter(given)
+    return [
+        next(rest) if nz else Zero(aval.tangent_aval())
+        for nz, aval in zip(nonzero, avals, strict=True)
+    ]
 
 
 class LinearInput:

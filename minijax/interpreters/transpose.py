@@ -5,14 +5,14 @@ Input: a jaxpr linear in its parameters, its residuals, cotangents.  Output: cot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minijax.core import trace as core_trace
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.interpreters import evaluation, staging
 from minijax.interpreters.structural import add_tangents, instantiate
-from minijax.interpreters.tangents import LinearInput, Zero
+from minijax.interpreters.tangents import LinearInput, Zero, with_zeros
 
 
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -100,6 +100,20 @@ def transpose_jaxpr(
     return result
 
 
+def of_arguments(
+    linear: Sequence[bool], nonzero: Iterable[bool], cotangents: Iterable[Any]
+) -> list[Any]:
+    """What a rule `transpose` returns, from the results of a jaxpr made by `transpose_jaxpr`.
+
+    Args:
+        linear: which arguments are linear.
+        nonzero: which of those have a cotangent.
+        cotangents: these cotangents.
+    """
+    flags, given = iter(nonzero), iter(cotangents)
+    return [next(given) if lin and next(flags) else None for lin in linear]
+
+
 def _transpose_jaxpr(
     closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzero: Sequence[bool], force: Sequence[bool]
 ) -> tuple[ClosedJaxpr, list[bool]]:
@@ -115,11 +129,8 @@ def _transpose_jaxpr(
     nonzero: list[bool] = []
 
     def function(*args: Any) -> list[Any]:
-        known, given = args[: len(known_vars)], iter(args[len(known_vars) :])
-        cts = [
-            next(given) if nz else Zero(v.aval.tangent_aval())
-            for v, nz in zip(jaxpr.outvars, ct_nonzero, strict=True)
-        ]
+        known, given = args[: len(known_vars)], args[len(known_vars) :]
+        cts = with_zeros(ct_nonzero, given, closed.out_avals)
         outs = backward_pass(open_jaxpr, [*closed.consts, *known], cts)
         forced = force or [False] * len(outs)
         nonzero[:] = [type(ct) is not Zero or f for ct, f in zip(outs, forced, strict=True)]

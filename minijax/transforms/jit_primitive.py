@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from minijax.core import refs
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.primitive import Primitive
+from minijax.core.sequences import merge_lists, partition_list
 from minijax.interpreters import (
     batching,
     discharge,
@@ -23,7 +24,7 @@ from minijax.interpreters import (
     transpose,
 )
 from minijax.interpreters.structural import moveaxis
-from minijax.interpreters.tangents import Zero, is_linear
+from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import references
 from minijax.transforms import checked_calls
 
@@ -79,12 +80,7 @@ class Jit(Primitive):
             **params,
         )
         count = len(out_nonzero)
-        given = iter(outs[count:])
-        out_dots = [
-            next(given) if nz else Zero(aval.tangent_aval())
-            for nz, aval in zip(out_nonzero, jaxpr.out_avals, strict=True)
-        ]
-        return list(outs[:count]), out_dots
+        return list(outs[:count]), with_zeros(out_nonzero, outs[count:], jaxpr.out_avals)
 
     def partial_eval(
         self,
@@ -95,20 +91,18 @@ class Jit(Primitive):
         unknown = [trace.is_unknown(x) for x in args]
         split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
         params = {**params, "donated_invars": ()}
-        known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+        known_args, unknown_args = partition_list(unknown, args)
         known_outs: Sequence[Any] = ()
         if split.known.jaxpr.outvars or split.known.effects:
             known_outs = trace.process_known(self, known_args, {**params, "jaxpr": split.known})
         num_known = len(split.out_unknown) - sum(split.out_unknown)
         residuals = split.residuals(known_args, known_outs[num_known:])
-        unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
         staged_outs: Sequence[Any] = ()
         if any(split.out_unknown) or split.staged.effects:
             staged_outs = trace.unknown.process(
                 self, [*residuals, *unknown_args], {**params, "jaxpr": split.staged}
             )
-        known, staged = iter(known_outs[:num_known]), iter(staged_outs)
-        return [next(staged) if u else next(known) for u in split.out_unknown]
+        return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
 
     def transpose(
         self,
@@ -128,8 +122,7 @@ class Jit(Primitive):
             donated_invars=(),
             **params,
         )
-        given, flags = iter(outs), iter(nonzero)
-        return [next(given) if lin and next(flags) else None for lin in linear]
+        return transpose.of_arguments(linear, nonzero, outs)
 
     def batch(
         self,

@@ -13,6 +13,7 @@ from minijax.core import effects, refs
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 from minijax.core.primitive import Primitive
+from minijax.core.sequences import merge_lists
 from minijax.interpreters import (
     batching,
     discharge,
@@ -25,7 +26,7 @@ from minijax.interpreters import (
     transpose,
 )
 from minijax.interpreters.structural import moveaxis
-from minijax.interpreters.tangents import Zero, is_linear
+from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import references
 from minijax.transforms import checked_calls
 
@@ -97,12 +98,7 @@ class Remat(Primitive):
             **params,
         )
         count = len(out_nonzero)
-        given = iter(outs[count:])
-        out_dots = [
-            next(given) if nz else Zero(aval.tangent_aval())
-            for nz, aval in zip(out_nonzero, jaxpr.out_avals, strict=True)
-        ]
-        return list(outs[:count]), out_dots
+        return list(outs[:count]), with_zeros(out_nonzero, outs[count:], jaxpr.out_avals)
 
     def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         _check_repeatable(params["jaxpr"])
@@ -129,8 +125,7 @@ class Remat(Primitive):
             staged_outs = trace.unknown.process(
                 self, [operands[i] for i in split.kept], staged_params
             )
-        known, staged = iter(outs[:num_known]), iter(staged_outs)
-        return [next(staged) if u else next(known) for u in split.out_unknown]
+        return merge_lists(split.out_unknown, outs[:num_known], staged_outs)
 
     def transpose(
         self,

@@ -13,6 +13,7 @@ from minijax.core import axes, config, effects
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Eqn
 from minijax.core.primitive import Primitive
+from minijax.core.sequences import merge_lists
 from minijax.interpreters import (
     batching,
     evaluation,
@@ -25,7 +26,7 @@ from minijax.interpreters import (
     transpose,
 )
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
-from minijax.interpreters.tangents import Zero, is_linear
+from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import functionalization, slicing
 
 
@@ -79,12 +80,8 @@ class Vmap(Primitive):
             **params,
         )
         count = len(out_nonzero)
-        given = iter(outs[count:])
-        out_dots = [
-            next(given) if nz else Zero.like(out)
-            for nz, out in zip(out_nonzero, outs[:count], strict=True)
-        ]
-        return list(outs[:count]), out_dots
+        out_avals = map(aval_of, outs[:count])
+        return list(outs[:count]), with_zeros(out_nonzero, outs[count:], out_avals)
 
     def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         mapped = params["mapped"]
@@ -112,8 +109,7 @@ class Vmap(Primitive):
                     "mapped": (*of_residuals, *unknown_mapped),
                 },
             )
-        known, staged = iter(known_outs[:num_known]), iter(staged_outs)
-        return [next(staged) if u else next(known) for u in split.out_unknown]
+        return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
 
     def transpose(
         self,
@@ -136,8 +132,7 @@ class Vmap(Primitive):
             mapped=(*known_mapped, *(True for _ in given_cts)),
             **params,
         )
-        given, flags = iter(outs), iter(nonzero)
-        results = [next(given) if lin and next(flags) else None for lin in linear]
+        results = transpose.of_arguments(linear, nonzero, outs)
         # What all examples share gets the cotangents of all.
         return [
             ct if m or ct is None else reduce_sum(ct, (0,))

@@ -15,6 +15,7 @@ from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
+from minijax.core.sequences import merge_lists, partition_list
 from minijax.core.trace import Tracer
 from minijax.core.tree import Unspecified
 from minijax.interpreters import (
@@ -31,7 +32,7 @@ from minijax.interpreters import (
     transpose,
 )
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim, zeros
-from minijax.interpreters.tangents import Zero, is_linear
+from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import choice, convert, references, unary
 from minijax.lax.binary import eq, ne
 from minijax.lax.control_flow import bodies, checked_bodies, mutation
@@ -118,12 +119,8 @@ class Cond(Primitive):
         derivatives = tuple(jvp.jvp_jaxpr(b, nonzero, moving)[0] for b in branches)
         dots = [t for t in tangents[1:] if type(t) is not Zero]
         outs = self.bind(*primals, *dots, branches=derivatives, **params)
-        given = iter(outs[len(moving) :])
-        out_dots = [
-            next(given) if nz else Zero(v.aval.tangent_aval())
-            for nz, v in zip(moving, branches[0].jaxpr.outvars, strict=True)
-        ]
-        return list(outs[: len(moving)]), out_dots
+        count = len(moving)
+        return list(outs[:count]), with_zeros(moving, outs[count:], branches[0].out_avals)
 
     def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         if trace.is_unknown(args[0]):
@@ -131,8 +128,7 @@ class Cond(Primitive):
         index, operands = args[0], args[1:]
         branches: Branches = params["branches"]
         unknown = [trace.is_unknown(x) for x in operands]
-        known_args = [x for x, u in zip(operands, unknown, strict=True) if not u]
-        unknown_args = [x for x, u in zip(operands, unknown, strict=True) if u]
+        known_args, unknown_args = partition_list(unknown, operands)
         split = _split(branches, unknown)
         num_known = split.out_unknown.count(False)
         known_outs: Sequence[Any] = ()
@@ -146,8 +142,7 @@ class Cond(Primitive):
             staged_outs = trace.unknown.process(
                 self, [index, *residuals, *unknown_args], {**params, "branches": split.staged}
             )
-        known, staged = iter(known_outs[:num_known]), iter(staged_outs)
-        return [next(staged) if u else next(known) for u in split.out_unknown]
+        return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
 
     def transpose(
         self, cts: Sequence[Any], index: Any, *args: Any, branches: Branches, **params: Any
@@ -166,8 +161,7 @@ class Cond(Primitive):
             branches=backward,
             **params,
         )
-        given, flags = iter(outs), iter(moving)
-        return [None] + [next(given) if lin and next(flags) else None for lin in linear]
+        return [None, *transpose.of_arguments(linear, moving, outs)]
 
     def batch(
         self,

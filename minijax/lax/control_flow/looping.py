@@ -24,7 +24,7 @@ from minijax.interpreters.structural import (
     moveaxis,
     to_batch_dim,
 )
-from minijax.interpreters.tangents import Zero
+from minijax.interpreters.tangents import Zero, with_zeros
 from minijax.lax import choice, convert, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checked_bodies, mutation, scanning, while_lowering
@@ -94,12 +94,7 @@ class While(Primitive):
             body_nconsts=body_nconsts + sum(const_nonzero),
             body_jaxpr=bodies.rearranged(derivative, order),
         )
-        given = iter(outs[count:])
-        out_dots = [
-            next(given) if nz else Zero(v.aval.tangent_aval())
-            for nz, v in zip(moving, body_jaxpr.jaxpr.outvars, strict=True)
-        ]
-        return list(outs[:count]), out_dots
+        return list(outs[:count]), with_zeros(moving, outs[count:], body_jaxpr.out_avals)
 
     def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Runs the known part of the carry now; the whole loop is staged for the rest."""

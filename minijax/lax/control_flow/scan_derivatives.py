@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
+from minijax.core.sequences import merge_lists, partition_list
 from minijax.interpreters import (
     evaluation,
     partial_eval,
@@ -176,7 +177,7 @@ def _run_known_half(
 ) -> _Halves:
     num_consts, num_carry = params["num_consts"], params["num_carry"]
     split = split_body(params["jaxpr"], unknown, num_consts, num_carry)
-    known_args = [x for x, u in zip(args, split.unknown, strict=True) if not u]
+    known_args, rest = partition_list(split.unknown, args)
     num_known_consts = split.unknown[:num_consts].count(False)
     invariant = evaluation.eval_closed_jaxpr(split.invariant, *known_args[:num_known_consts])
     consts = [known_args[i] for i in split.kept] + [invariant[i] for i in split.hoisted]
@@ -195,7 +196,6 @@ def _run_known_half(
     num_known = split.out_unknown.count(False)
     fixed = [known_args[i] for i in split.fixed] + invariant[: split.num_invariant]
     stacked = [known_args[i] for i in split.sliced] + list(outs[num_known:])
-    rest = [x for x, u in zip(args, split.unknown, strict=True) if u]
     num_unknown = sum(split.unknown[:num_consts]), sum(split.out_unknown[:num_carry])
     lead = sum(num_unknown)
     staged_params = {
@@ -218,8 +218,7 @@ def partial_eval_scan(
     staged_outs: Sequence[Any] = ()
     if any(out_unknown) or half.split.staged.effects:
         staged_outs = trace.unknown.process(self, half.args, half.params)
-    known, staged = iter(half.known_outs), iter(staged_outs)
-    return [next(staged) if u else next(known) for u in out_unknown]
+    return merge_lists(out_unknown, half.known_outs, staged_outs)
 
 
 def transpose_scan(self: Any, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:

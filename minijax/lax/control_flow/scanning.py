@@ -21,7 +21,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import batching, eager, jvp, passes
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
-from minijax.interpreters.tangents import Zero
+from minijax.interpreters.tangents import Zero, with_zeros
 from minijax.lax import convert, references, slicing, stacking
 from minijax.lax.control_flow import (
     bodies,
@@ -106,13 +106,9 @@ class Scan(Primitive):
             **params,
         )
         split = num_carry + dot_groups[1]
-        given = iter([*outs[num_carry:split], *outs[split + num_ys :]])
+        given = [*outs[num_carry:split], *outs[split + num_ys :]]
         primal_outs = [*outs[:num_carry], *outs[split : split + num_ys]]
-        out_dots = [
-            next(given) if nz else Zero(aval_of(x).tangent_aval())
-            for nz, x in zip(out_moving, primal_outs, strict=True)
-        ]
-        return primal_outs, out_dots
+        return primal_outs, with_zeros(out_moving, given, map(aval_of, primal_outs))
 
     partial_eval = scan_derivatives.partial_eval_scan
     transpose = scan_derivatives.transpose_scan
