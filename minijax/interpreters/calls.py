@@ -176,3 +176,34 @@ def batched(trace: BatchTrace, call: Call, dims: Sequence[int | None], out_dims:
         return out_dims.place(*trace.run(call, args, dims))
 
     return on_batch
+
+
+def batch_with(
+    primitive: Primitive,
+    trace: BatchTrace,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    params: dict[str, Any],
+    rule: str,
+    batched_rule: Callable[..., Any],
+) -> tuple[list[Any], Sequence[Any]]:
+    """The rule `batch` of an operation that calls a function and has one rule of the user's.
+
+    Args:
+        primitive: the operation.
+        trace: the batch.
+        args: its operands.
+        dims: their batch dimensions.
+        params: its parameters.
+        rule: the parameter that is the user's rule.
+        batched_rule: makes a rule for whole batches, from the trace, the rule, the batch
+            dimensions of the function's arguments, and those of its results.
+    """
+    args, dims = batched_args(args, dims)
+    out_dims = OutDims(trace.size, dims, params["name"])
+    changed = {
+        "call_jaxpr": batched(trace, params["call_jaxpr"], dims, out_dims),
+        rule: batched_rule(trace, params[rule], dims[params["num_consts"] :], out_dims),
+    }
+    outs = primitive.bind(*args, **{**params, **changed})
+    return outs, out_dims.dims or ()

@@ -54,28 +54,9 @@ class CustomJvpCall(calls.FunctionCall):
         return jvp(primals[num_consts:], tangents[num_consts:])
 
     def batch(
-        self,
-        trace: BatchTrace,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        name: str,
-        call_jaxpr: Call,
-        jvp: FlatRule,
-        num_consts: int,
-        **params: Any,
+        self, trace: BatchTrace, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[list[Any], Sequence[Any]]:
-        args, dims = calls.batched_args(args, dims)
-        out_dims = calls.OutDims(trace.size, dims, name)
-        outs = self.bind(
-            *args,
-            name=name,
-            call_jaxpr=calls.batched(trace, call_jaxpr, dims, out_dims),
-            jvp=_batched_rule(trace, jvp, dims[num_consts:], out_dims),
-            num_consts=num_consts,
-            **params,
-        )
-        return outs, out_dims.dims or ()
+        return calls.batch_with(self, trace, args, dims, params, "jvp", _batched_rule)
 
 
 custom_jvp_call_p = CustomJvpCall()

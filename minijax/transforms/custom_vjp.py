@@ -81,28 +81,9 @@ class CustomVjpCall(calls.FunctionCall):
         return outs, out_dots
 
     def batch(
-        self,
-        trace: BatchTrace,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        name: str,
-        call_jaxpr: Call,
-        fwd: FlatForward,
-        num_consts: int,
-        **params: Any,
+        self, trace: BatchTrace, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[list[Any], Sequence[Any]]:
-        args, dims = calls.batched_args(args, dims)
-        out_dims = calls.OutDims(trace.size, dims, name)
-        outs = self.bind(
-            *args,
-            name=name,
-            call_jaxpr=calls.batched(trace, call_jaxpr, dims, out_dims),
-            fwd=_batched_forward(trace, fwd, dims[num_consts:], out_dims),
-            num_consts=num_consts,
-            **params,
-        )
-        return outs, out_dims.dims or ()
+        return calls.batch_with(self, trace, args, dims, params, "fwd", _batched_forward)
 
 
 class CustomLin(Primitive):
