@@ -1,0 +1,289 @@
+"""Axes of meshes: their names, sizes and types, and `AbstractMesh`, a mesh of no devices.
+
+The mesh in force is thread-local: `abstract_mesh` is what programs are traced with and part of
+the keys of traces; `device_context` is a mesh with devices, which only calls and compilation see.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxlib import _jax
+
+from minijax.core.errors import message
+
+
+class AxisType(enum.Enum):
+    """Who decides how arrays are split over a mesh axis.  Mirrors jax.sharding.AxisType."""
+
+    Auto = "auto"
+    """The compiler; types do not show it."""
+    Explicit = "explicit"
+    """The types: operations carry shardings on by rules, and conflicts are errors."""
+    Manual = "manual"
+    """The program, which is written for one device: inside `shard_map`."""
+    # The names of earlier versions.
+    User = Explicit
+    Collective = Manual
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class MeshAxes:
+    """Base of meshes: an ordered set of named axes.
+
+    Attributes:
+        axis_names: the names, the outermost axis first.
+        axis_sizes: their sizes.
+        axis_types: their types.
+    """
+
+    __slots__ = ()
+
+    axis_names: tuple[Any, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+
+    @property
+    def shape(self) -> OrderedDict[Any, int]:
+        """Sizes by name."""
+        return OrderedDict(self.shape_tuple)
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        """Pairs of name and size."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many devices there are; none for the empty mesh."""
+        return math.prod(self.axis_sizes) if self.axis_names else 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no axes."""
+        return not self.axis_names
+
+    def axis_size(self, name: Any) -> int:
+        """The size of one axis."""
+        return self.axis_sizes[self.axis_names.index(name)]
+
+    def axis_type(self, name: Any) -> AxisType:
+        """The type of one axis."""
+        return self.axis_types[self.axis_names.index(name)]
+
+    def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return tuple(name for name, type_ in pairs if type_ is kind)
+
+    @property
+    def auto_axes(self) -> tuple[Any, ...]:
+        """The axes that the compiler decides about."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[Any, ...]:
+        """The axes that types speak of."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[Any, ...]:
+        """The axes that the program is written per device of."""
+        return self._of_type(AxisType.Manual)
+
+    def _all_of_type(self, kind: AxisType) -> bool:
+        return bool(self.axis_types) and all(t is kind for t in self.axis_types)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether every axis is of type Auto."""
+        return self._all_of_type(AxisType.Auto)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether every axis is of type Explicit."""
+        return self._all_of_type(AxisType.Explicit)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether every axis is of type Manual."""
+        return self._all_of_type(AxisType.Manual)
+
+    def __str__(self) -> str:
+        axes = ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple) or "()"
+        types = ", ".join(t.name for t in self.axis_types)
+        return f"{type(self).__name__}({axes}, axis_types=({types}))"
+
+    __repr__ = __str__
+
+
+class AbstractMesh(MeshAxes):
+    """A mesh of no particular devices: names, sizes and types of its axes.
+
+    Interned: equal facts give the same object.  Programs traced and lowered with it run on any
+    devices of that number.
+
+    Args:
+        axis_sizes: the sizes; or, alone, pairs of name and size.
+        axis_names: the names.
+        axis_types: one type for each axis, or one for all; Auto by default.
+
+    Source: mirrors jax.sharding.AbstractMesh.
+
+    Raises:
+        ValueError: numbers of sizes, names or types differ, or a name appears twice.
+        TypeError: a type is no `AxisType`.
+    """
+
+    __slots__ = ("__weakref__", "axis_names", "axis_sizes", "axis_types")
+
+    def __new__(
+        cls, axis_sizes: Any, axis_names: Any = None, axis_types: Any = None
+    ) -> AbstractMesh:
+        if axis_names is None:
+            pairs = tuple(axis_sizes)
+            axis_sizes = tuple(size for _, size in pairs)
+            axis_names = tuple(name for name, _ in pairs)
+        sizes = (axis_sizes,) if isinstance(axis_sizes, int) else tuple(map(int, axis_sizes))
+        names = canonical_names(axis_names, len(sizes), "AbstractMesh")
+        key = sizes, names, canonical_types(axis_types, names, "AbstractMesh")
+        found = _interned.get(key)
+        if found is None:
+            made = super().__new__(cls)
+            made.axis_sizes, made.axis_names, made.axis_types = key
+            found = _interned.setdefault(key, made)
+        return found
+
+    def update(self, **changes: Any) -> AbstractMesh:
+        """This mesh with some of its sizes, names and types replaced."""
+        names = ("axis_sizes", "axis_names", "axis_types")
+        return AbstractMesh(**{**{n: getattr(self, n) for n in names}, **changes})
+
+    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
+        """This mesh with the types of some axes replaced."""
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in pairs))
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """Itself; meshes with devices have the same member."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_DEVICES:
+            raise ValueError(
+                message(
+                    "AbstractMesh",
+                    f"has no {name}: it stands for any devices of its shape.",
+                    got=str(self),
+                    fix="use a Mesh with devices, such as minijax.make_mesh gives",
+                )
+            )
+        raise AttributeError(f"AbstractMesh has no attribute {name!r}")
+
+
+_OF_DEVICES = frozenset(
+    {"devices", "device_ids", "local_devices", "local_mesh", "is_multi_process", "_flat_devices"}
+)
+_interned: weakref.WeakValueDictionary[Any, AbstractMesh] = weakref.WeakValueDictionary()
+
+
+def canonical_names(names: Any, rank: int, user: str) -> tuple[Any, ...]:
+    """The names of a mesh's axes as a tuple.
+
+    Raises:
+        ValueError: there are not `rank` of them, one is None, or two are equal.
+    """
+    found = (names,) if isinstance(names, str) else tuple(names)
+    if len(found) != rank:
+        raise ValueError(
+            message(
+                user,
+                "needs one name for each dimension of its devices.",
+                got=f"{rank} dimension(s), {len(found)} name(s): {found}",
+            )
+        )
+    if any(name is None for name in found):
+        raise ValueError(message(user, "the name of an axis must not be None.", got=str(found)))
+    if len(set(found)) != len(found):
+        raise ValueError(message(user, "the names of the axes must differ.", got=str(found)))
+    return found
+
+
+def canonical_types(types: Any, names: tuple[Any, ...], user: str) -> tuple[AxisType, ...]:
+    """The types of a mesh's axes as a tuple; Auto where none are given.
+
+    Raises:
+        TypeError: one is no `AxisType`.
+        ValueError: there is not one for each name, or a dict names no axis of the mesh.
+    """
+    if types is None:
+        return (AxisType.Auto,) * len(names)
+    if isinstance(types, AxisType):
+        return (types,) * len(names)
+    if isinstance(types, Mapping):
+        types = _types_by_name(types, names, user)
+    found = tuple(types)
+    wrong = next((t for t in found if not isinstance(t, AxisType)), None)
+    if wrong is not None:
+        raise TypeError(
+            message(
+                user,
+                "axis_types must be members of AxisType.",
+                got=f"{wrong!r} of type {type(wrong).__name__}",
+                expected="AxisType.Auto, AxisType.Explicit or AxisType.Manual",
+            )
+        )
+    if len(found) != len(names):
+        raise ValueError(
+            message(
+                user,
+                "needs one axis type for each axis.",
+                got=f"{len(names)} axes {names}, {len(found)} types {found}",
+            )
+        )
+    return found
+
+
+def _types_by_name(types: Mapping[Any, Any], names: tuple[Any, ...], user: str) -> list[Any]:
+    by_name: dict[Any, Any] = {}
+    for kind, axes in types.items():
+        for name in (axes,) if isinstance(axes, str) else tuple(axes):
+            by_name[name] = kind
+    strange = [name for name in by_name if name not in names]
+    if strange:
+        raise ValueError(
+            message(user, f"axis_types names no axis of the mesh: {strange}.", got=str(names))
+        )
+    return [by_name.get(name, AxisType.Auto) for name in names]
+
+
+EMPTY = AbstractMesh((), ())
+
+abstract_mesh: Any = _jax.config.Config(
+    "minijax_abstract_mesh", EMPTY, include_in_jit_key=True, include_in_trace_context=True
+)
+"""The mesh that programs are traced with; `EMPTY` where there is none."""
+
+device_context: Any = _jax.config.Config("minijax_device_context", None, include_in_jit_key=True)
+"""The mesh whose devices computations without committed arguments use; None: one device."""
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The abstract mesh in force; empty by default.  Mirrors jax.sharding.get_abstract_mesh."""
+    mesh: AbstractMesh = abstract_mesh.value
+    return mesh
+
+
+def names_text(names: Sequence[Any]) -> str:
+    """Names of axes as messages show them."""
+    return ", ".join(repr(name) for name in names) or "none"

@@ -1,0 +1,155 @@
+"""What all placements have in common: which tile of an array each device holds.
+
+A placement cuts each dimension into equal parts and gives every device one combination of parts.
+Everything else, such as the indices each device holds, follows from these two facts.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core.aval import Shape
+from minijax.core.errors import message
+
+Index = tuple[slice, ...]
+
+
+class Tiling(NamedTuple):
+    """How an array is cut.
+
+    Attributes:
+        factors: into how many parts each dimension is cut.
+        coordinates: for each device, in order, which part of each dimension it holds: [devices,
+            dimensions].
+    """
+
+    factors: tuple[int, ...]
+    coordinates: np.ndarray[Any, Any]
+
+    def same_as(self, other: Tiling) -> bool:
+        """Whether both give every device the same tile."""
+        return self.factors == other.factors and np.array_equal(self.coordinates, other.coordinates)
+
+
+class Sharding:
+    """Base of all descriptions of where the pieces of an array live: jax.sharding.Sharding.
+
+    A subclass gives `device_assignment` and `tiling`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def device_assignment(self) -> tuple[Any, ...]:
+        """The devices that hold a piece, in order."""
+        raise NotImplementedError
+
+    def tiling(self, ndim: int) -> Tiling:
+        """How an array of rank `ndim` is cut."""
+        raise NotImplementedError
+
+    def check_rank(self, ndim: int) -> None:
+        """Refuses arrays of too small a rank for this placement."""
+
+    @property
+    def memory_kind(self) -> str | None:
+        """The kind of memory, or None for the devices' default."""
+        return None
+
+    def with_memory_kind(self, kind: str | None) -> Sharding:
+        """The same placement in another kind of memory."""
+        raise NotImplementedError
+
+    @property
+    def device_set(self) -> set[Any]:
+        """The devices that hold a piece."""
+        return set(self.device_assignment)
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold a piece."""
+        return len(self.device_assignment)
+
+    @property
+    def addressable_devices(self) -> set[Any]:
+        """The devices of this process among them."""
+        return {d for d in self.device_assignment if _is_local(d)}
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can reach every piece."""
+        return all(map(_is_local, self.device_assignment))
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        raise NotImplementedError
+
+    def shard_shape(self, global_shape: Shape) -> Shape:
+        """The shape of each piece of an array of shape `global_shape`.
+
+        Raises:
+            ValueError: a dimension cannot be cut into equal parts, or the rank is too small.
+        """
+        shape = tuple(global_shape)
+        self.check_rank(len(shape))
+        factors = self.tiling(len(shape)).factors
+        for dim, (size, factor) in enumerate(zip(shape, factors, strict=True)):
+            if size % factor:
+                raise ValueError(
+                    message(
+                        "sharding",
+                        f"dimension {dim} of size {size} cannot be cut into {factor} equal parts.",
+                        got=f"shape {shape}, {self}",
+                        expected=f"a multiple of {factor}",
+                        fix="pad the array, or split the dimension over fewer devices",
+                    )
+                )
+        return tuple(size // factor for size, factor in zip(shape, factors, strict=True))
+
+    def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
+        """Which part of the array each device holds, as slices of each dimension."""
+        shape = tuple(global_shape)
+        return dict(zip(self.device_assignment, self.indices(shape), strict=True))
+
+    def addressable_devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
+        """Which part of the array each device of this process holds."""
+        everywhere = self.devices_indices_map(global_shape)
+        return {d: index for d, index in everywhere.items() if _is_local(d)}
+
+    def indices(self, global_shape: Shape) -> list[Index]:
+        """Which part of the array each device holds, in order of the devices."""
+        return _indices(self, tuple(global_shape))
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether both place an array of rank `ndim` alike."""
+        if self is other:
+            return True
+        return (
+            isinstance(other, Sharding)
+            and self.device_assignment == other.device_assignment
+            and self.memory_kind == other.memory_kind
+            and self.tiling(ndim).same_as(other.tiling(ndim))
+        )
+
+
+def _is_local(device: Any) -> bool:
+    client = getattr(device, "client", None)
+    return client is None or device.process_index == client.process_index()
+
+
+@functools.lru_cache(4096)
+def _indices(sharding: Sharding, shape: Shape) -> list[Index]:
+    shard = sharding.shard_shape(shape)
+    tiling = sharding.tiling(len(shape))
+    whole = slice(None)
+    return [
+        tuple(
+            whole if factor == 1 else slice(part * size, (part + 1) * size)
+            for part, factor, size in zip(parts, tiling.factors, shard, strict=True)
+        )
+        for parts in tiling.coordinates.tolist()
+    ]

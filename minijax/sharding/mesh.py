@@ -1,0 +1,151 @@
+"""`Mesh`: devices in a box whose dimensions have names."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from minijax.core import meshes
+from minijax.core.errors import message
+from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
+
+_interned: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+
+
+class Mesh(MeshAxes):
+    """Devices in a box whose dimensions have names.
+
+    Interned: the same devices, names and types give the same object.
+
+    Args:
+        devices: an array, or nested lists, of devices: of a client, or any hashable objects.
+        axis_names: a name for each dimension.
+        axis_types: one type for each axis, or one for all; Auto by default.
+
+    Source: mirrors jax.sharding.Mesh.
+
+    Raises:
+        ValueError: numbers of dimensions, names or types differ, or a name appears twice.
+        TypeError: a type is no `AxisType`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_contexts",
+        "abstract_mesh",
+        "axis_names",
+        "axis_sizes",
+        "axis_types",
+        "devices",
+        "flat_devices",
+    )
+
+    devices: np.ndarray[Any, Any]
+    flat_devices: tuple[Any, ...]
+    abstract_mesh: AbstractMesh
+    _contexts: list[Any]
+
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        box = _object_array(devices)
+        names = meshes.canonical_names(axis_names, box.ndim, "Mesh")
+        types = meshes.canonical_types(axis_types, names, "Mesh")
+        flat = tuple(box.flat)
+        key = flat, box.shape, names, types
+        found = _interned.get(key)
+        if found is None:
+            made = super().__new__(cls)
+            box.flags.writeable = False
+            made.devices, made.flat_devices = box, flat
+            made.axis_names, made.axis_sizes, made.axis_types = names, box.shape, types
+            made.abstract_mesh = AbstractMesh(box.shape, names, types)
+            made._contexts = []
+            found = _interned.setdefault(key, made)
+        return found
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether there is one device."""
+        return self.devices.size == 1
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return self.devices.size if self.axis_names else 0
+
+    @property
+    def device_ids(self) -> np.ndarray[Any, Any]:
+        """The numbers of the devices, in the same box."""
+        ids = [d.id for d in self.flat_devices]
+        return np.array(ids, np.int64).reshape(self.axis_sizes)
+
+    @property
+    def process_index(self) -> int:
+        """The number of this process among those that share the devices."""
+        client = getattr(self.flat_devices[0], "client", None) if self.flat_devices else None
+        return 0 if client is None else int(client.process_index())
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether other processes hold some of the devices."""
+        return len({getattr(d, "process_index", 0) for d in self.flat_devices}) > 1
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """The devices of this process, in order."""
+        own = self.process_index
+        return [d for d in self.flat_devices if getattr(d, "process_index", 0) == own]
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The smallest box that holds this process's devices.
+
+        Raises:
+            ValueError: the box holds devices of other processes too.
+        """
+        if not self.is_multi_process:
+            return self
+        own = np.vectorize(lambda d: d.process_index == self.process_index, otypes=[bool])(
+            self.devices
+        )
+        found = np.nonzero(own)
+        box = tuple(slice(int(i.min()), int(i.max()) + 1) for i in found)
+        if not own[box].all():
+            raise ValueError(
+                message(
+                    "Mesh.local_mesh",
+                    "the devices of this process do not fill a box of the mesh.",
+                    got=str(self.device_ids),
+                    fix="order the devices so that each process has a contiguous box",
+                )
+            )
+        return Mesh(self.devices[box], self.axis_names, self.axis_types)
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """This mesh with some of its devices, names and types replaced."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self.devices, self.axis_names, self.axis_types)
+
+
+def _unpickle(devices: Any, names: Any, types: Any) -> Mesh:
+    return Mesh(devices, names, types)
+
+
+def _object_array(devices: Any) -> np.ndarray[Any, Any]:
+    if isinstance(devices, np.ndarray):
+        return np.array(devices, dtype=object)
+    if not isinstance(devices, (list, tuple)):
+        box = np.empty((), dtype=object)
+        box[()] = devices
+        return box
+    return np.array(devices, dtype=object)
+
+
+__all__ = ["AxisType", "Mesh"]

@@ -1,0 +1,251 @@
+"""`NamedSharding`: a mesh, and which of its axes split which dimensions."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from minijax.core.errors import message
+from minijax.core.meshes import AbstractMesh, MeshAxes, names_text
+from minijax.core.specs import UNCONSTRAINED, PartitionSpec
+from minijax.sharding.base import Sharding, Tiling
+from minijax.sharding.mesh import Mesh
+
+
+class NamedSharding(Sharding):
+    """An array split over a mesh as a spec says.
+
+    Args:
+        mesh: a mesh with devices, or an abstract one where only names and sizes matter.
+        spec: which mesh axes split which dimension.
+        memory_kind: a kind of memory of the devices; None for their default.
+
+    Source: mirrors jax.sharding.NamedSharding.
+
+    Raises:
+        TypeError: `mesh` is no mesh, or `spec` no `PartitionSpec`.
+        ValueError: the spec names an axis that the mesh does not have, or one twice, or the
+            devices have no such memory.
+    """
+
+    __slots__ = ("__weakref__", "_hash", "_memory_kind", "mesh", "spec")
+
+    mesh: Any
+    spec: PartitionSpec
+
+    def __init__(self, mesh: Any, spec: PartitionSpec, *, memory_kind: str | None = None) -> None:
+        _check(mesh, spec)
+        self.mesh = mesh
+        self.spec = spec
+        self._memory_kind = memory_kind
+        self._hash = hash((mesh, spec, memory_kind))
+        if memory_kind is not None and isinstance(mesh, Mesh):
+            check_memory_kind(mesh.flat_devices, memory_kind)
+
+    @property
+    def memory_kind(self) -> str | None:
+        return self._memory_kind
+
+    def with_memory_kind(self, kind: str | None) -> NamedSharding:
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
+
+    def with_spec(self, spec: Any) -> NamedSharding:
+        """The same mesh with another spec, or entries of one."""
+        if not isinstance(spec, PartitionSpec):
+            spec = PartitionSpec(*spec)
+        return NamedSharding(self.mesh, spec, memory_kind=self._memory_kind)
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """This placement with some of `mesh`, `spec` and `memory_kind` replaced."""
+        facts = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self._memory_kind}
+        return NamedSharding(**{**facts, **changes})
+
+    @property
+    def abstract(self) -> NamedSharding:
+        """The same placement on any devices."""
+        if type(self.mesh) is AbstractMesh:
+            return self
+        return NamedSharding(self.mesh.abstract_mesh, self.spec, memory_kind=self._memory_kind)
+
+    def factors(self, ndim: int) -> tuple[int, ...]:
+        """Into how many parts each of `ndim` dimensions is cut."""
+        sizes = self.mesh.shape
+        return tuple(math.prod(sizes[n] for n in names) for names in self.spec.dims(ndim))
+
+    @property
+    def device_assignment(self) -> tuple[Any, ...]:
+        self._needs_devices("devices")
+        return self.mesh.flat_devices  # type: ignore[no-any-return]
+
+    @property
+    def device_set(self) -> set[Any]:
+        return set(self.device_assignment)
+
+    @property
+    def num_devices(self) -> int:
+        return int(self.mesh.size)
+
+    def _needs_devices(self, member: str) -> None:
+        if not isinstance(self.mesh, Mesh):
+            raise ValueError(
+                message(
+                    "NamedSharding",
+                    f"has no {member}: its mesh is abstract.",
+                    got=str(self),
+                    fix="use a Mesh with devices",
+                )
+            )
+
+    def tiling(self, ndim: int) -> Tiling:
+        return _tiling(self.mesh, self.spec.dims(ndim))
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return not self.spec.unreduced and all(
+            self.mesh.axis_size(name) == 1 for name in self.spec.names()
+        )
+
+    def check_rank(self, ndim: int) -> None:
+        if len(self.spec) > ndim:
+            raise ValueError(
+                message(
+                    "NamedSharding",
+                    "the spec has more entries than the array has dimensions.",
+                    got=f"{self.spec} for an array of rank {ndim}",
+                    expected=f"at most {ndim} entries",
+                )
+            )
+
+    def shard_shape(self, global_shape: Any) -> Any:
+        if isinstance(self.mesh, Mesh) or not self.mesh.empty:
+            return super().shard_shape(global_shape)
+        return tuple(global_shape)
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        if isinstance(other, NamedSharding) and self.mesh is other.mesh:
+            return (
+                self.spec.dims(ndim) == other.spec.dims(ndim)
+                and self.spec.unreduced == other.spec.unreduced
+                and self._memory_kind == other._memory_kind
+            )
+        return super().is_equivalent_to(other, ndim)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, NamedSharding)
+            and self.mesh is other.mesh
+            and self.spec == other.spec
+            and self._memory_kind == other._memory_kind
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        kind = f", memory_kind={self._memory_kind}" if self._memory_kind else ""
+        return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self.mesh, self.spec, self._memory_kind)
+
+
+def _unpickle(mesh: Any, spec: Any, memory_kind: Any) -> NamedSharding:
+    return NamedSharding(mesh, spec, memory_kind=memory_kind)
+
+
+@functools.lru_cache(4096)
+def named(mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> NamedSharding:
+    """The placement of a mesh and a spec; the same object each time."""
+    return NamedSharding(mesh, spec, memory_kind=memory_kind)
+
+
+@functools.lru_cache(4096)
+def _check(mesh: Any, spec: Any) -> None:
+    if not isinstance(mesh, MeshAxes):
+        raise TypeError(
+            message(
+                "NamedSharding",
+                "the first argument must be a mesh.",
+                got=f"{mesh!r} of type {type(mesh).__name__}",
+                expected="a Mesh or an AbstractMesh",
+            )
+        )
+    if not isinstance(spec, PartitionSpec):
+        raise TypeError(
+            message(
+                "NamedSharding",
+                "the second argument must be a PartitionSpec.",
+                got=f"{spec!r} of type {type(spec).__name__}",
+                fix="PartitionSpec('x', None) for an array whose first dimension is split over x",
+            )
+        )
+    seen: set[Any] = set()
+    for name in (*spec.names(), *spec.unreduced, *spec.reduced):
+        if name not in mesh.axis_names:
+            raise ValueError(
+                message(
+                    "NamedSharding",
+                    f"the spec names {name!r}, which is no axis of the mesh.",
+                    got=f"{spec} on {mesh}",
+                    expected=f"names among {names_text(mesh.axis_names)}",
+                )
+            )
+        if name in seen:
+            raise ValueError(
+                message(
+                    "NamedSharding",
+                    f"the spec names {name!r} twice.",
+                    got=str(spec),
+                    expected="each mesh axis at most once: it can split one dimension only",
+                )
+            )
+        seen.add(name)
+
+
+@functools.lru_cache(4096)
+def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
+    places = dict(
+        zip(
+            mesh.axis_names,
+            np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), -1),
+            strict=True,
+        )
+    )
+    coordinates = np.zeros((mesh.size, len(dims)), np.int64)
+    factors = []
+    for dim, names in enumerate(dims):
+        for name in names:
+            coordinates[:, dim] = coordinates[:, dim] * mesh.axis_size(name) + places[name]
+        factors.append(math.prod(mesh.axis_size(name) for name in names))
+    return Tiling(tuple(factors), coordinates)
+
+
+def check_memory_kind(devices: Any, kind: str) -> None:
+    """Refuses a kind of memory that devices do not have.
+
+    Raises:
+        ValueError: the text lists the kinds they have.
+    """
+    device = devices[0]
+    if not hasattr(device, "addressable_memories"):
+        return
+    kinds = [memory.kind for memory in device.addressable_memories()]
+    if kind not in kinds:
+        raise ValueError(
+            message(
+                "sharding",
+                f"the devices have no memory of kind {kind!r}.",
+                got=f"{device.platform.upper()} devices",
+                expected="one of " + ", ".join(kinds),
+            )
+        )
+
+
+def has_open_dims(spec: PartitionSpec) -> bool:
+    """Whether the compiler decides about some dimension."""
+    return any(entry is UNCONSTRAINED for entry in spec)
