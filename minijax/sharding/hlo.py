@@ -1,0 +1,127 @@
+"""Between named shardings and XLA's own description of tilings, `HloSharding`.
+
+`HloSharding` is plain data of jaxlib; nothing else of jaxlib enters this room.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from jaxlib import xla_client
+
+from minijax.core.meshes import MeshAxes
+from minijax.core.specs import PartitionSpec
+from minijax.sharding.base import Sharding, Tiling
+from minijax.sharding.named import NamedSharding
+
+HloSharding = xla_client.HloSharding
+_Kind = xla_client.OpSharding.Type
+REPLICATED = HloSharding.replicate()
+
+
+def hlo_sharding(sharding: Sharding, ndim: int) -> Any:
+    """XLA's description of how `sharding` cuts an array of rank `ndim`."""
+    if isinstance(sharding, NamedSharding):
+        return of_spec(sharding.mesh, sharding.spec.dims(ndim), sharding.spec.unreduced)
+    return of_tiling(sharding.tiling(ndim))
+
+
+@functools.lru_cache(4096)
+def of_spec(
+    mesh: MeshAxes, dims: tuple[tuple[Any, ...], ...], unreduced: frozenset[Any] = frozenset()
+) -> Any:
+    """The tiling of an array whose dimension `d` is split over the mesh axes `dims[d]`."""
+    names = mesh.axis_names
+    used = [name for entry in dims for name in entry]
+    summed = [name for name in names if name in unreduced]
+    rest = [name for name in names if name not in used and name not in unreduced]
+    if not used and not summed:
+        return REPLICATED
+    tile = [math.prod(map(mesh.axis_size, entry)) for entry in dims]
+    kinds = []
+    for group, kind in ((summed, _Kind.UNREDUCED), (rest, _Kind.REPLICATED)):
+        size = math.prod(map(mesh.axis_size, group))
+        if size > 1 or (group is summed and summed):
+            tile.append(size)
+            kinds.append(kind)
+    if math.prod(tile) == 1:
+        return REPLICATED
+    return HloSharding.iota_tile(
+        dims=tile,
+        reshape_dims=list(mesh.axis_sizes),
+        transpose_perm=[names.index(name) for name in (*used, *summed, *rest)],
+        subgroup_types=kinds,
+    )
+
+
+def of_tiling(tiling: Tiling) -> Any:
+    """XLA's description of a tiling given device by device."""
+    count = len(tiling.coordinates)
+    copies = count // math.prod(tiling.factors)
+    if copies == count:
+        return REPLICATED
+    tiles: dict[tuple[int, ...], list[int]] = {}
+    for device, place in enumerate(map(tuple, tiling.coordinates.tolist())):
+        tiles.setdefault(place, []).append(device)
+    order = np.array([tiles[place] for place in np.ndindex(*tiling.factors)], np.int64)
+    kinds = [_Kind.REPLICATED] if copies > 1 else []
+    shape = [*tiling.factors, *([copies] if copies > 1 else [])]
+    return HloSharding.subgroup_with_device_ordering(order.reshape(shape), subgroup_types=kinds)
+
+
+def tiling_of(hlo: Any, ndim: int, count: int) -> Tiling:
+    """Which tile each of `count` devices holds of an array of rank `ndim`."""
+    coordinates = np.zeros((count, ndim), np.int64)
+    if hlo.is_replicated() or not hlo.is_tiled():
+        return Tiling((1,) * ndim, coordinates)
+    shape = tuple(hlo.tile_assignment_dimensions())
+    for device, place in zip(hlo.tile_assignment_devices(), np.ndindex(*shape), strict=True):
+        coordinates[device] = place[:ndim]
+    return Tiling(shape[:ndim], coordinates)
+
+
+@functools.lru_cache(4096)
+def spec_of(hlo: Any, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
+    """The spec on `mesh` that gives this tiling, or None where no spec does."""
+    if hlo.is_replicated():
+        return PartitionSpec()
+    if not hlo.is_tiled() and not hlo.is_unreduced():
+        return None
+    shape = list(hlo.tile_assignment_dimensions())
+    kinds = list(hlo.subgroup_types())
+    if hlo.replicate_on_last_tile_dim() and not kinds:
+        kinds = [_Kind.REPLICATED]
+    if len(shape) != ndim + len(kinds):
+        return None
+    devices = np.asarray(hlo.tile_assignment_devices(), np.int64).reshape(shape)
+    groups = [_axes_along(devices, dim, mesh) for dim in range(len(shape))]
+    unreduced = [
+        name
+        for kind, group in zip(kinds, groups[ndim:], strict=True)
+        if kind == _Kind.UNREDUCED
+        for name in group
+    ]
+    entries: list[Any] = groups[:ndim]
+    while entries and not entries[-1]:
+        entries.pop()
+    named = [name for entry in groups for name in entry]
+    if len(set(named)) != len(named):
+        return None
+    spec = PartitionSpec(*entries, unreduced=unreduced)
+    return spec if of_spec(mesh, spec.dims(ndim), spec.unreduced) == hlo else None
+
+
+def _axes_along(devices: np.ndarray[Any, Any], dim: int, mesh: MeshAxes) -> tuple[Any, ...]:
+    """The mesh axes that change along one dimension of the tiles, the slowest first."""
+    index: list[Any] = [0] * devices.ndim
+    index[dim] = slice(None)
+    places = np.unravel_index(devices[tuple(index)], mesh.axis_sizes)
+    steps = []
+    for name, place in zip(mesh.axis_names, places, strict=True):
+        changes = np.nonzero(place != place[0])[0]
+        if changes.size:
+            steps.append((int(changes[0]), name))
+    return tuple(name for _, name in sorted(steps, key=lambda step: -step[0]))
