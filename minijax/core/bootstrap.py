@@ -14,10 +14,17 @@ import sys
 _READ_AT_IMPORT = {"TF_CPP_MIN_LOG_LEVEL": "1", "NPROC": "64"}
 
 
-def load_jaxlib() -> None:
-    """Imports jaxlib's extension module under the settings above."""
+_ENOUGH_THREADS = 64
+
+
+def load_jaxlib() -> bool:
+    """Imports jaxlib's extension module under the settings above.
+
+    Returns:
+        Whether its thread pools have room for many multi-device programs in flight.
+    """
     if "jaxlib._jax" in sys.modules:
-        return
+        return False
     added = {name: value for name, value in _READ_AT_IMPORT.items() if name not in os.environ}
     os.environ.update(added)
     try:
@@ -25,6 +32,8 @@ def load_jaxlib() -> None:
     finally:
         for name in added:
             os.environ.pop(name, None)
+    chosen = os.environ.get("NPROC", "")
+    return "NPROC" in added or (chosen.isdigit() and int(chosen) >= _ENOUGH_THREADS)
 
 
-load_jaxlib()
+pools_are_sized = load_jaxlib()

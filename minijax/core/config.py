@@ -320,6 +320,12 @@ debug_key_reuse = bool_state(
     in_trace_key=True,
 )
 enable_checks = bool_state("check", False, "Type-check every jaxpr after each pass.")
+use_shardy_partitioner = bool_state(
+    "use_shardy_partitioner",
+    True,
+    "Partition programs with Shardy instead of its predecessor, GSPMD.",
+    in_call_key=True,
+)
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
 )

@@ -77,6 +77,9 @@ class Primitive:
     # Walks through an operation that holds jaxprs: `walk(run, *args, **params)` evaluates them in
     # order with `run(closed, *args)`, for what is seen on the way; None: opaque.
     walk: Any = None
+    # The placement on devices that one application demands: `names_placement(**params)`, a sharding
+    # or None; without the rule no application demands any.
+    names_placement: Any = None
     # What may go wrong in one application: `faults(args, outs, **params)`, a list of
     # `checking.Fault`; None: only what may happen to every operation, a NaN or an infinity.
     faults: Any = None

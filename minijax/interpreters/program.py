@@ -13,14 +13,24 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import config, effects, history, statistics
+from minijax.core import config, effects, history, meshes, statistics
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.interpreters import diagnosis, discharge, key_reuse, lowering, passes, structure
-from minijax.runtime import client, compile
-from minijax.runtime.array import Array
-from minijax.runtime.execute import Executable, buffer_on
+from minijax.interpreters import (
+    assignment,
+    diagnosis,
+    discharge,
+    key_reuse,
+    lowering,
+    passes,
+    structure,
+)
+from minijax.interpreters.assignment import Assignment, Layout
+from minijax.runtime import client, compile, placement
+from minijax.runtime.array import Array, physical_aval
+from minijax.runtime.execute import Executable
+from minijax.runtime.transfer import buffer_on
+from minijax.sharding import hlo
 
 _LARGE_CONSTANT_BYTES = 4096
 
@@ -32,6 +42,10 @@ class Options(NamedTuple):
     keep_unused: bool = True
     donated: tuple[bool, ...] = ()
     compiler_options: tuple[tuple[str, Any], ...] = ()
+    # Placements that the user gives for each argument and each result, None for those not given;
+    # empty if none are.
+    in_shardings: tuple[Any, ...] = ()
+    out_shardings: tuple[Any, ...] = ()
 
 
 class Lowered(NamedTuple):
@@ -42,43 +56,46 @@ class Lowered(NamedTuple):
     jaxpr: Jaxpr
     kept: tuple[int, ...] | None
     options: Options
+    layout: Layout | None
     large_consts: list[Any]
     # The program before it was cleaned: weak, as the program keeps this in its cache.
     origin: Any
 
 
-def committed_device(args: Sequence[Any], function_name: str) -> Any:
-    """The device that committed arguments demand, or None.
+def one_device(args: Sequence[Any], options: Options, closed: ClosedJaxpr) -> Any:
+    """The device that committed arguments demand, None if none do, SEVERAL if it is not so simple.
 
-    Raises:
-        ValueError: committed arguments live on different devices.
+    Most programs run on one device, and find out about it here.
     """
+    if options.in_shardings or options.out_shardings or meshes.device_context.value is not None:
+        return SEVERAL
     device = None
-    first = 0
-    for i, x in enumerate(args):
+    for x in args:
         if not type.__instancecheck__(Array, x) or not x.buffer._committed:
             continue
         own = x.buffer._sharding.device
-        if own is None:
-            x.block_until_ready()  # raises: the array was deleted
-        if device is None:
-            device, first = own, i
-        elif own is not device and own != device:
-            raise ValueError(
-                message(
-                    function_name,
-                    "arguments are committed to different devices.",
-                    got=f"argument {first} ({args[first].aval}) on {device}, "
-                    f"argument {i} ({x.aval}) on {own}",
-                    fix="move one of them with minijax.device_put(x, device)",
-                )
-            )
-    return device
+        if own is None or (device is not None and own is not device and own != device):
+            return SEVERAL
+        device = own
+    return SEVERAL if assignment.shardings_inside(closed) else device
 
 
-def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
-    """Cleans and lowers a closed jaxpr; done once for each platform."""
-    key = ("lower", options, platform)
+SEVERAL = object()
+
+
+def lower(
+    closed: ClosedJaxpr, options: Options, platform: str, layout: Layout | None = None
+) -> Lowered:
+    """Cleans and lowers a closed jaxpr; done once for each platform and layout.
+
+    Args:
+        closed: the program.
+        options: how it is compiled.
+        platform: what it will run on.
+        layout: how its values are cut over several devices; None for one device.
+    """
+    options = options._replace(in_shardings=(), out_shardings=())
+    key = ("lower", options, platform, layout, config.use_shardy_partitioner.value)
     found = closed.cache.get(key)
     if found is not None:
         statistics.lowering.hits += 1
@@ -95,6 +112,9 @@ def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
             kept = tuple(i for i, keep in enumerate(kept_flags) if keep)
         clean, large = _lift_large_constants(clean)
         names = closed.jaxpr.debug_info
+        if layout is not None:
+            ins = [None] * len(large) + list(_select(layout.ins, kept))
+            layout = layout._replace(ins=tuple(ins))
         module = lowering.lower_to_module(
             clean,
             options.name,
@@ -104,9 +124,17 @@ def lower(closed: ClosedJaxpr, options: Options, platform: str) -> Lowered:
             if names.arg_names is None
             else ["constant"] * len(large) + list(_select(names.arg_names, kept)),
             result_names=names.result_paths,
+            layout=layout,
         )
     result = Lowered(
-        module.module, module.host_callbacks, jaxpr, kept, options, large, weakref.ref(closed)
+        module.module,
+        module.host_callbacks,
+        jaxpr,
+        kept,
+        options,
+        layout,
+        large,
+        weakref.ref(closed),
     )
     closed.cache[key] = result
     return result
@@ -141,12 +169,19 @@ def _select(items: Sequence[Any], kept: Sequence[int] | None) -> Sequence[Any]:
 
 def compile_lowered(
     lowered: Lowered,
-    device: Any,
+    where: Assignment,
+    originals: Sequence[Any] = (),
     *,
-    committed: bool,
     options: Mapping[str, Any] | None = None,
 ) -> Executable:
-    """Compiles a lowered program for a device."""
+    """Compiles a lowered program for devices.
+
+    Args:
+        lowered: the program.
+        where: the devices, and how values are cut.
+        originals: the placements of the arguments as users have written them.
+        options: fields of XLA's DebugOptions by name.
+    """
     statistics.compilation.misses += 1
     name = lowered.options.name
     in_avals = [v.aval for v in lowered.jaxpr.invars]
@@ -157,27 +192,63 @@ def compile_lowered(
         try:
             loaded = compile.compile_module(
                 lowered.module,
-                device,
+                where.devices,
                 options={**dict(lowered.options.compiler_options), **(options or {})},
                 host_callbacks=lowered.host_callbacks,
             )
         except RuntimeError:
             lowering.verify(lowered.module, lowered.jaxpr)
             raise
+    consts = lowered.large_consts
+    out_avals = [v.aval for v in lowered.jaxpr.outvars]
+    ins, outs = natives(loaded, lowered, where, originals)
     return Executable(
         loaded,
-        device,
+        where.devices,
         in_avals,
-        [v.aval for v in lowered.jaxpr.outvars],
+        out_avals,
+        ins=ins[len(consts) :],
+        outs=outs,
         kept=lowered.kept,
-        consts=[buffer_on(c, aval_of(c), device) for c in lowered.large_consts],
-        committed=committed,
+        consts=[buffer_on(c, aval_of(c), there) for c, there in zip(consts, ins, strict=False)],
+        committed=where.committed,
         donated=[i for i, given in enumerate(lowered.options.donated) if given],
         ordered=effects.ordered_among(lowered.jaxpr.effects),
         has_effects=bool(lowered.jaxpr.effects),
         calls_python=bool(lowered.host_callbacks),
         diagnose=_diagnosis(name, lowered.origin),
     )
+
+
+def natives(
+    loaded: Any, lowered: Lowered, where: Assignment, originals: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Native shardings of a compiled program's parameters, constants among them, and results."""
+    jaxpr = lowered.jaxpr
+    in_avals = [physical_aval(aval_of(c)) for c in lowered.large_consts]
+    in_avals += [physical_aval(v.aval) for v in jaxpr.invars]
+    out_avals = [physical_aval(v.aval) for v in jaxpr.outvars]
+    if lowered.layout is None:
+        one = placement.native_sharding(where.devices[0])
+        return [one] * len(in_avals), [one] * len(out_avals)
+    wanted = [None] * len(lowered.large_consts) + list(_select(where.ins, lowered.kept))
+    tilings = compile.parameter_tilings(loaded) or [hlo.REPLICATED] * len(in_avals)
+    ordered = len(effects.ordered_among(jaxpr.effects))
+    ins = [
+        placement.native(
+            own or assignment.public_sharding(tiling, aval, where, originals), aval.ndim
+        )
+        for own, tiling, aval in zip(wanted, tilings[ordered:], in_avals, strict=True)
+    ]
+    tilings = compile.result_tilings(loaded, ordered + len(out_avals))
+    tilings = tilings or [hlo.REPLICATED] * (ordered + len(out_avals))
+    outs = [
+        placement.native(
+            own or assignment.public_sharding(tiling, aval, where, originals), aval.ndim
+        )
+        for own, tiling, aval in zip(where.outs, tilings[ordered:], out_avals, strict=True)
+    ]
+    return ins, outs
 
 
 def executable_for(
@@ -193,9 +264,13 @@ def executable_for(
     """
     if config.debug_key_reuse.value:
         key_reuse.use_arguments(closed, args)
-    demanded = committed_device(args, options.name) if device is None else device
-    target = client.default_device() if demanded is None else demanded
-    key = ("executable", options, target, demanded is not None)
+    demanded = one_device(args, options, closed) if device is None else device
+    where: Any
+    if demanded is SEVERAL:
+        where = assignment.gather(closed, args, options)
+    else:
+        where = client.default_device() if demanded is None else demanded
+    key = ("executable", options, where, demanded is not None)
     found = closed.cache.get(key)
     if found is None:
         found = closed.cache.setdefault(key, _shared_executable(closed, args, key))
@@ -211,15 +286,24 @@ _shared: OrderedDict[Any, Executable] = OrderedDict()
 
 def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Executable:
     """The executable of a program that was not compiled itself; perhaps an equal one was."""
-    _, options, target, committed = key
+    _, options, where, committed = key
     found = structure.key_of(closed)
     shared_key = found, key
     made = None if found is None else _shared.pop(shared_key, None)
     if made is None:
-        deciding = [i for i, x in enumerate(args) if committed_device((x,), options.name)]
-        history.compiling(closed, target, committed=committed, demanded_by=deciding)
-        lowered = lower(closed, options, target.platform)
-        made = compile_lowered(lowered, target, committed=committed)
+        several = isinstance(where, Assignment)
+        target = where.devices[0] if several else where
+        history.compiling(
+            closed,
+            where.devices if several and len(where.devices) > 1 else target,
+            committed=committed,
+            demanded_by=[i for i, x in enumerate(args) if _demands(x)],
+        )
+        layout = where.layout if several and len(where.devices) > 1 else None
+        lowered = lower(closed, options, target.platform, layout)
+        if not several:
+            where = assignment.on_one_device(target, committed=committed)
+        made = compile_lowered(lowered, where, originals_of(args, options))
     else:
         statistics.compilation.hits += 1
         made = made.shared_with(_diagnosis(options.name, weakref.ref(closed)))
@@ -228,6 +312,16 @@ def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Ex
         if len(_shared) > _MOST_SHARED:
             _shared.popitem(last=False)
     return made
+
+
+def _demands(x: Any) -> bool:
+    return bool(type.__instancecheck__(Array, x) and x.buffer._committed)
+
+
+def originals_of(args: Sequence[Any], options: Options) -> list[Any]:
+    """The placements of arguments as users have written them, where there are several devices."""
+    given = [s for s in options.in_shardings if s is not None]
+    return given + [x.buffer._sharding.public for x in args if _demands(x)]
 
 
 def _diagnosis(name: str, origin: Any) -> Callable[..., None]:

@@ -65,6 +65,9 @@ class _Nowhere:
 
     public = None
     device = None
+    devices = ()
+    hlo = None
+    memory_kind = None
 
 
 _NOWHERE = _Nowhere()
@@ -119,12 +122,12 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
 
     @property
     def device(self) -> Any:
-        """The device that holds the array."""
-        return self.buffer._sharding.device
+        """The device that holds the array; its sharding where there are several."""
+        return self.buffer._sharding.device or self.buffer._sharding.public
 
     def devices(self) -> set[Any]:
         """All devices that hold a piece."""
-        return {self.buffer._sharding.device}
+        return set(self.buffer._sharding.devices)
 
     @property
     def committed(self) -> bool:
@@ -134,12 +137,14 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process can reach every piece."""
-        return True
+        sharding = self.buffer._sharding
+        return sharding.device is not None or sharding.public.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
         """Whether every device holds the whole array."""
-        return True
+        sharding = self.buffer._sharding
+        return sharding.device is not None or sharding.public.is_fully_replicated
 
     def concrete(self) -> Any:
         """The value itself; tracers have the same method."""
@@ -254,7 +259,11 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
     def copy_to_host_async(self) -> None:
         """Starts copying to the host, so that a later conversion to NumPy waits less."""
         with _without_jax:
-            self.buffer._copy_single_device_array_to_host_async()
+            if self.buffer._sharding.device is not None:
+                self.buffer._copy_single_device_array_to_host_async()
+                return
+            for piece in self.buffer._arrays:
+                piece._copy_single_device_array_to_host_async()
 
     def on_device_size_in_bytes(self) -> int:
         """Bytes of device memory."""
@@ -267,7 +276,24 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The pieces of the array on this process's devices."""
-        return [Shard(self.device, tuple(slice(None) for _ in self.shape), 0, self)]
+        sharding = self.buffer._sharding
+        if sharding.device is not None:
+            return [Shard(sharding.device, (slice(None),) * self.ndim, 0, self)]
+        return shards_of(self)
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The pieces of the array on all devices; without data on those of other processes."""
+        return self.addressable_shards
+
+    def addressable_data(self, index: int) -> Array:
+        """The piece on the device of this number among this process's devices."""
+        return self.addressable_shards[index].data
+
+    @property
+    def format(self) -> Any:
+        """The placement; layouts are the compiler's own."""
+        return self.sharding
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack_device(self)
@@ -422,6 +448,8 @@ def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
                 "keep the function's result instead",
             )
         )
+    if buffer._sharding.device is None:
+        return _gathered(buffer)
     if buffer.aval.dtype.isbuiltin == 1:
         value = np.asarray(buffer)
         if value.dtype.hasobject:
@@ -470,15 +498,72 @@ _without_jax = _WithoutJax()
 
 
 def array_from_host(
-    value: Any, aval: Any = None, *, device: Any = None, committed: bool = False
+    value: Any, aval: Any = None, *, target: Any = None, committed: bool = False
 ) -> Array:
-    """A NumPy array or scalar, or a Python scalar, as an array on a device."""
+    """A NumPy array or scalar, or a Python scalar, as an array placed as `target` says."""
     aval = aval_of(value) if aval is None else aval
     host = value if isinstance(value, np.ndarray) else np.asarray(value)
     if host.dtype != aval.dtype:
         host = host.astype(aval.dtype)
-    target = client.default_device() if device is None else device
+    if target is None:
+        target = placement.native_sharding(client.default_device())
     return Array(placement.put_host_value(host, aval, target, committed=committed))
+
+
+def pieces_of(buffer: Any) -> list[Any]:
+    """The buffers of an array's pieces on this process's devices, in order of the devices."""
+    with _without_jax:
+        pieces: list[Any] = buffer._arrays
+    return pieces
+
+
+def _gathered(buffer: Any) -> np.ndarray[Any, Any]:
+    """The elements of an array that lives on several devices."""
+    public = buffer._sharding.public
+    if not public.is_fully_addressable and not public.is_fully_replicated:
+        raise RuntimeError(
+            message(
+                "Array",
+                "other processes hold pieces of the array.",
+                got=f"{buffer.aval} with {public}",
+                fix="use x.addressable_shards, or replicate the array first",
+            )
+        )
+    failures.surfacing(buffer.block_until_ready)
+    pieces = pieces_of(buffer)
+    if public.is_fully_replicated:
+        return to_numpy(pieces[0])
+    shape = buffer.aval.shape
+    whole = np.empty(shape, buffer.aval.dtype)
+    filled: set[Any] = set()
+    for piece, index in zip(pieces, public.indices(shape), strict=True):
+        key = tuple((s.start, s.stop) for s in index)
+        if key not in filled:
+            filled.add(key)
+            whole[index] = to_numpy(piece)
+    whole.flags.writeable = False
+    return whole
+
+
+def shards_of(x: Array) -> list[Shard]:
+    """The pieces of an array that lives on several devices."""
+    indices = x.sharding.indices(x.shape)
+    seen: dict[Any, int] = {}
+    shards = []
+    devices = x.buffer._sharding.devices
+    for device, index, piece in zip(devices, indices, pieces_of(x.buffer), strict=True):
+        key = tuple((s.start, s.stop) for s in index)
+        replica = seen.get(key, 0)
+        seen[key] = replica + 1
+        shards.append(Shard(device, index, replica, rewrapped(piece, x)))
+    return shards
+
+
+def rewrapped(buffer: Any, like: Array) -> Array:
+    """A buffer as an array of the class of `like`."""
+    if isinstance(like, ExtendedArray):
+        return ExtendedArray(buffer, like.extended_dtype)
+    return Array(buffer)
 
 
 def _unpickle(value: np.ndarray[Any, Any], weak_type: bool) -> Array:

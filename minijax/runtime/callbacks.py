@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.errors import message
-from minijax.runtime import client, failures
+from minijax.runtime import client, failures, placement
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 
 CUSTOM_CALL_TARGETS = {
@@ -56,10 +56,10 @@ class HostCallback:
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         try:
             token, operands = values[: self.takes_token], values[self.takes_token :]
-            device = client.cpu_client().local_devices()[0]
+            host = placement.native_sharding(client.cpu_client().local_devices()[0])
             # XLA frees its memory after the call, so the arrays are copies.
             arrays = [
-                wrap(array_from_host(x, physical_aval(aval), device=device).buffer, aval)
+                wrap(array_from_host(x, physical_aval(aval), target=host).buffer, aval)
                 for x, aval in zip(operands, self.in_avals, strict=True)
             ]
             return *token, *host_results(self.name, self.function, arrays, self.out_avals)

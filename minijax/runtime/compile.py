@@ -6,29 +6,32 @@ Input: an MLIR module and options.  Output: jaxlib's executable.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxlib import xla_client
 
+from minijax.core import config
 from minijax.core.errors import message
+from minijax.runtime import placement
 
 logger = logging.getLogger("minijax")
 
 
 def compile_module(
     module: Any,
-    device: Any,
+    devices: tuple[Any, ...],
     *,
     options: Mapping[str, Any] | None = None,
     host_callbacks: Sequence[Any] = (),
 ) -> Any:
-    """Compiles a module for one device.
+    """Compiles a module for one device, or partitioned for several.
 
     Args:
         module: the MLIR module.
-        device: where it will run.
+        devices: where it will run.
         options: fields of XLA's DebugOptions by name.
         host_callbacks: Python functions that the module calls, by index.
 
@@ -38,14 +41,22 @@ def compile_module(
     compile_options = xla_client.CompileOptions()
     build = compile_options.executable_build_options
     compile_options.num_replicas = build.num_replicas = 1
-    compile_options.num_partitions = build.num_partitions = 1
-    build.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
+    compile_options.num_partitions = build.num_partitions = len(devices)
+    build.device_assignment = xla_client.DeviceAssignment.create(
+        np.array([[device.id for device in devices]])
+    )
+    if len(devices) > 1:
+        build.use_spmd_partitioning = True
+        build.use_shardy_partitioner = config.use_shardy_partitioner.value
+        build.allow_spmd_sharding_propagation_to_output = [True]
+        build.allow_spmd_sharding_propagation_to_parameters = [True]
     if options:
         compile_options.env_option_overrides = [(name, value) for name, value in options.items()]
-    devices = xla_client.DeviceList((device,))
     extra = [list(host_callbacks)] if host_callbacks else []
     try:
-        return device.client.compile_and_load(module, devices, compile_options, *extra)
+        return devices[0].client.compile_and_load(
+            module, placement.device_list(devices), compile_options, *extra
+        )
     except xla_client.XlaRuntimeError as error:
         if options and "No such compile option" in str(error):
             raise ValueError(
@@ -57,3 +68,25 @@ def compile_module(
                 )
             ) from error
         raise
+
+
+def may_starve(loaded: Any, devices: tuple[Any, ...]) -> bool:
+    """Whether host devices wait for one another in a compiled program."""
+    on_host = devices[0].platform == "cpu"
+    return on_host and _COLLECTIVE.search(loaded.get_hlo_text()) is not None
+
+
+_COLLECTIVE = re.compile(r"(?:all-|reduce-scatter|collective-|ragged-)[a-z-]*\(")
+
+
+def parameter_tilings(loaded: Any) -> list[Any]:
+    """How a compiled program cuts each of its parameters."""
+    return list(map(xla_client.HloSharding.from_proto, loaded.get_parameter_shardings() or ()))
+
+
+def result_tilings(loaded: Any, count: int) -> list[Any]:
+    """How a compiled program cuts each of its `count` results."""
+    protos = loaded.get_output_shardings() or ()
+    tilings = list(map(xla_client.HloSharding.from_proto, protos))
+    # XLA tells a tiling that all results share once only.
+    return tilings * count if len(tilings) == 1 else tilings

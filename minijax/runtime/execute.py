@@ -10,12 +10,10 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from minijax.core import config, dtypes
-from minijax.core.trace import Tracer, leaked
-from minijax.runtime import failures, finiteness, placement, tokens, versions
-from minijax.runtime.array import Array, Token, array_from_host, physical_aval, to_numpy, wrap
+from minijax.core import config
+from minijax.runtime import compile, failures, finiteness, placement, tokens, versions, window
+from minijax.runtime.array import Array, Token, physical_aval, to_numpy, wrap
+from minijax.runtime.transfer import buffer_on
 
 
 class FastPathData(NamedTuple):
@@ -33,19 +31,22 @@ class FastPathData(NamedTuple):
 
 
 class Executable:
-    """A compiled program on one device: called with all its arguments, used or not.
+    """A compiled program: called with all its arguments, used or not.
 
     Attributes:
         loaded: jaxlib's executable.
-        device: where it runs.
+        devices: where it runs.
         in_avals: types of the arguments it uses.
         out_avals: types of its results.
+        ins: native shardings of the arguments it uses.
+        outs: native shardings of its results.
         kept: indices of the arguments it uses, or None for all of them.
         committed: whether its results stay where they are.
         donated: indices of arguments whose memory it takes.
         ordered: its ordered effects, whose tokens come before arguments and results.
         has_effects: whether it has any effect.
         calls_python: whether it calls Python functions, which may fail.
+        waits: whether host devices wait for one another in it, see `window`.
         diagnose: of what is bad in which result, and the arguments: raises an error that says why.
     """
 
@@ -53,26 +54,31 @@ class Executable:
         "calls_python",
         "committed",
         "consts",
-        "device",
+        "devices",
         "diagnose",
         "donated",
         "handlers",
         "has_effects",
         "in_avals",
+        "ins",
         "kept",
         "loaded",
         "ordered",
         "out_avals",
+        "outs",
         "plain_outs",
+        "waits",
     )
 
     def __init__(
         self,
         loaded: Any,
-        device: Any,
+        devices: tuple[Any, ...],
         in_avals: Sequence[Any],
         out_avals: Sequence[Any],
         *,
+        ins: Sequence[Any],
+        outs: Sequence[Any],
         kept: Sequence[int] | None = None,
         consts: Sequence[Any] = (),
         committed: bool = False,
@@ -83,9 +89,11 @@ class Executable:
         diagnose: Callable[..., None] | None = None,
     ) -> None:
         self.loaded = loaded
-        self.device = device
+        self.devices = devices
         self.in_avals = list(in_avals)
         self.out_avals = list(out_avals)
+        self.ins = list(ins)
+        self.outs = list(outs)
         self.kept = kept
         self.consts = list(consts)
         self.committed = committed
@@ -93,11 +101,14 @@ class Executable:
         self.ordered = tuple(ordered)
         self.has_effects = has_effects
         self.calls_python = calls_python
+        self.waits = len(devices) > 1 and compile.may_starve(loaded, devices)
         self.diagnose = diagnose
-        sharding = placement.native_sharding(device)
+        one = placement.native_sharding(devices[0])
         self.handlers = [
-            versions.result_handler(aval, sharding, committed)
-            for aval in [tokens.TOKEN] * len(ordered) + list(map(physical_aval, out_avals))
+            versions.result_handler(tokens.TOKEN, one, committed) for _ in self.ordered
+        ] + [
+            versions.result_handler(physical_aval(aval), out, committed)
+            for aval, out in zip(out_avals, outs, strict=True)
         ]
         self.plain_outs = not any(aval.is_extended for aval in out_avals)
 
@@ -116,13 +127,15 @@ class Executable:
         """
         used = args if self.kept is None else [args[i] for i in self.kept]
         buffers = list(self.consts)
-        for x, aval in zip(used, self.in_avals, strict=True):
+        for x, aval, target in zip(used, self.in_avals, self.ins, strict=True):
             buffers.append(
                 x.buffer
-                if type(x) is Array and x.buffer._sharding.device is self.device
-                else buffer_on(x, aval, self.device)
+                if type(x) is Array and x.buffer._sharding is target
+                else buffer_on(x, aval, target)
             )
-        if self.has_effects:
+        if len(self.devices) > 1:
+            results = self._run_on_mesh(buffers, args)
+        elif self.has_effects:
             results = self._run_in_order(buffers)
         else:
             results = failures.surfacing(self.loaded.execute_sharded, buffers)
@@ -136,16 +149,40 @@ class Executable:
             self._check_finite(outs, args)
         return outs
 
+    def _run_on_mesh(self, buffers: Sequence[Any], args: Sequence[Any]) -> Sequence[Any]:
+        """Runs the program on several devices, where XLA does not look at what it is given."""
+        for buffer in buffers:
+            if buffer.is_deleted():
+                to_numpy(buffer)  # raises, and says why
+        if self.waits:
+            with window.lock:
+                window.admit()
+                results, running = self._start(buffers)
+                window.started(running)
+        else:
+            results, _ = self._start(buffers)
+        for i in self.donated:
+            if type.__instancecheck__(Array, args[i]):
+                args[i].delete()
+        return results
+
+    def _start(self, buffers: Sequence[Any]) -> tuple[Sequence[Any], Any]:
+        running = failures.surfacing(self.loaded.execute_sharded, buffers, with_tokens=True)
+        token = running.consume_token()
+        if self.has_effects:
+            tokens.add_pending(token)
+        return running.consume_with_handlers(self.handlers), token
+
     def _run_in_order(self, buffers: Sequence[Any]) -> Sequence[Any]:
         """Runs the program after those that had the same ordered effects on this device."""
-        taken = [tokens.take(effect, self.device) for effect in self.ordered]
+        taken = [tokens.take(effect, self.devices[0]) for effect in self.ordered]
         running = failures.surfacing(
             self.loaded.execute_sharded, [*taken, *buffers], with_tokens=True
         )
         tokens.add_pending(running.consume_token())
         results: Sequence[Any] = running.consume_with_handlers(self.handlers)
         for effect, token in zip(self.ordered, results, strict=False):
-            tokens.leave(effect, self.device, token)
+            tokens.leave(effect, self.devices[0], token)
         return results[len(self.ordered) :]
 
     def _check_finite(self, outs: Sequence[Array | Token], args: Sequence[Any]) -> None:
@@ -156,44 +193,28 @@ class Executable:
                     self.diagnose(found, out, args)
                 raise finiteness.error("a program", found, out)
 
+    @property
+    def may_be_called_by_cpp(self) -> bool:
+        """Whether jaxlib's call path may run the program: nothing is to be done before or after."""
+        if self.has_effects or self.calls_python or self.waits:
+            return False
+        return len(self.devices) == 1 or not self.donated
+
     def fast_path(self, num_args: int, out_tree: Any) -> FastPathData:
         """What C++ needs to make the same call."""
-        sharding = placement.native_sharding(self.device)
         kept = range(num_args) if self.kept is None else self.kept
         bits = [False] * num_args
         for i in kept:
             bits[i] = True
-        num_inputs = len(self.consts) + len(self.in_avals)
+        placements = [buffer._sharding for buffer in self.consts] + self.ins
         return FastPathData(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
-            in_shardings=[sharding] * num_inputs,
-            out_shardings=[sharding] * len(self.out_avals),
+            in_shardings=placements,
+            out_shardings=self.outs,
             out_avals=list(map(physical_aval, self.out_avals)),
             out_committed=[self.committed] * len(self.out_avals),
             kept_var_bitvec=[True] * len(self.consts) + bits,
-            in_device_local_layouts=[None] * num_inputs,
+            in_device_local_layouts=[None] * len(placements),
             const_args=self.consts,
         )
-
-
-def buffer_on(x: Any, aval: Any, device: Any) -> Any:
-    """The C++ array behind an argument, on the device where it is needed."""
-    if isinstance(x, Tracer):
-        raise leaked(x)
-    if isinstance(x, Token):
-        return x.buffer
-    if not type.__instancecheck__(Array, x):
-        if aval.dtype == dtypes.float0:
-            x, aval = np.zeros(aval.shape, np.bool_), aval.update(dtype=np.dtype(np.bool_))
-        return array_from_host(x, aval, device=device).buffer
-    buffer = x.buffer
-    if buffer.is_deleted():
-        to_numpy(buffer)  # raises, and says why
-    source = buffer._sharding.device
-    if source is device or source == device:
-        return buffer
-    if source.client is device.client:
-        return placement.copy_to_device(buffer, device)
-    host = to_numpy(buffer)
-    return placement.put_host_value(host, physical_aval(aval), device, committed=False)

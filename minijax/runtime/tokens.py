@@ -50,7 +50,9 @@ def take(effect: Any, device: Any) -> Any:
                 raise failure.surface()
     if token is None:
         host = np.zeros(TOKEN.shape, TOKEN.dtype)
-        token = placement.put_host_value(host, TOKEN, device, committed=False)
+        token = placement.put_host_value(
+            host, TOKEN, placement.native_sharding(device), committed=False
+        )
     return token
 
 

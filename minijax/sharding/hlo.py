@@ -26,6 +26,9 @@ def hlo_sharding(sharding: Sharding, ndim: int) -> Any:
     """XLA's description of how `sharding` cuts an array of rank `ndim`."""
     if isinstance(sharding, NamedSharding):
         return of_spec(sharding.mesh, sharding.spec.dims(ndim), sharding.spec.unreduced)
+    own = getattr(sharding, "hlo_sharding", None)
+    if own is not None:
+        return own
     return of_tiling(sharding.tiling(ndim))
 
 
