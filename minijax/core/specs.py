@@ -108,6 +108,11 @@ class PartitionSpec:
         """The same sets, with other entries."""
         return PartitionSpec(*entries, unreduced=self.unreduced, reduced=self.reduced)
 
+    def inserted(self, dim: int, entry: Any = None) -> PartitionSpec:
+        """The spec of an array with one more dimension, at `dim`."""
+        entries = [*self._entries, *[None] * (dim - len(self._entries))]
+        return self.with_entries([*entries[:dim], entry, *entries[dim:]])
+
     def update(self, **changes: Any) -> PartitionSpec:
         """This spec with some of `partitions`, `unreduced` and `reduced` replaced."""
         entries = changes.pop("partitions", self._entries)

@@ -18,10 +18,13 @@ from minijax.core import config, effects, source
 from minijax.core.aval import AbstractToken, abstract_token
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.specs import UNCONSTRAINED
 from minijax.interpreters import batching, hlo_build, staging
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
 from minijax.interpreters.structural import to_batch_dim
 from minijax.runtime.array import Array, physical_aval, to_numpy
+from minijax.sharding import hlo, shardy
+from minijax.sharding.named import NamedSharding
 
 _create = ir.Operation.create
 _name_location = ir.Location.name
@@ -31,21 +34,24 @@ _FRAMES_IN_LOCATIONS = 10
 class Lowering:
     """A module under construction: its functions, names and source locations."""
 
-    def __init__(self, name: str, platform: str) -> None:
+    def __init__(self, name: str, platform: str, partitions: int = 1) -> None:
         context = hlo_build.context()
         self.platform = platform
+        self.partitions = partitions
+        self.with_shardy = config.use_shardy_partitioner.value
         self.unknown = ir.Location.unknown(context)
         self.module = ir.Module.create(loc=self.unknown)
         operation = self.module.operation
         operation.attributes["sym_name"] = string(sanitize(name))
         operation.attributes["mhlo.num_replicas"] = integer(1, 32)
-        operation.attributes["mhlo.num_partitions"] = integer(1, 32)
+        operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)
         self.host_callbacks: list[Any] = []
         self._context = context
         self._names: dict[str, int] = {}
         self._op_names: dict[Any, str] = {}
         self._functions: dict[Any, str] = {}
+        self._meshes: dict[Any, str] = {}
         self._kept_alive: list[Any] = []
         self._locations = _jax_mlir_ext.TracebackToLocationCache(
             code_to_filename=_user_file,
@@ -61,6 +67,59 @@ class Lowering:
             name = self._op_names[key] = "/".join((*scope, *eqn.scope, eqn.primitive.name))
         child = self.unknown if eqn.source is None else self._locations.get(eqn.source)
         return _name_location(name, child, self._context)
+
+    def mesh_symbol(self, mesh: Any) -> str:
+        """The symbol of a mesh in this module; added at its beginning, once for each shape.
+
+        Raises:
+            ValueError: the mesh has another number of devices than the program runs on.
+        """
+        if mesh.size != self.partitions:
+            raise ValueError(
+                message(
+                    "sharding",
+                    f"the mesh has {mesh.size} devices, the program runs on {self.partitions}.",
+                    got=str(mesh),
+                    fix="place the arguments on all devices of the mesh, or call under set_mesh",
+                )
+            )
+        symbol = self._meshes.get(mesh.shape_tuple)
+        if symbol is None:
+            symbol = self._meshes[mesh.shape_tuple] = self.fresh_name("mesh")
+            _create(
+                "sdy.mesh",
+                [],
+                [],
+                {
+                    "sym_name": string(symbol),
+                    "mesh": hlo_build.attribute(shardy.mesh_text(mesh)),
+                },
+                loc=self.unknown,
+                ip=ir.InsertionPoint.at_block_begin(self.module.body),
+            )
+        return symbol
+
+    def placement_attribute(self, sharding: Any, ndim: int) -> tuple[str, Any]:
+        """Name and value of the attribute that places a value of rank `ndim`."""
+        if self.with_shardy and isinstance(sharding, NamedSharding):
+            symbol_name = self.mesh_symbol(sharding.mesh)
+            text = shardy.sharding_text(symbol_name, sharding.spec, ndim)
+            return "sdy.sharding", hlo_build.attribute(text)
+        return "mhlo.sharding", string(str(hlo.hlo_sharding(sharding, ndim)))
+
+    def constrained(self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int) -> Any:
+        """A value that is placed as `sharding` says."""
+        if self.partitions == 1 and sharding.mesh.size == 1:
+            return value
+        name, attribute = self.placement_attribute(sharding, ndim)
+        if name == "sdy.sharding":
+            return ctx.op("sdy.sharding_constraint", [value], {"sharding": attribute})
+        attributes = {"call_target_name": string("Sharding"), "mhlo.sharding": attribute}
+        open_dims = [d for d, entry in enumerate(sharding.spec) if entry is UNCONSTRAINED]
+        if open_dims:
+            listed = ",".join(map(str, open_dims))
+            attributes["backend_config"] = string(f"unspecified_dims=[{listed}]")
+        return ctx.op("stablehlo.custom_call", [value], attributes)
 
     def fresh_name(self, name: str) -> str:
         """A symbol of the module not taken yet."""
@@ -272,6 +331,7 @@ def lower_to_module(
     donated: Sequence[bool] = (),
     arg_names: Sequence[str] | None = None,
     result_names: Sequence[str] | None = None,
+    layout: Any = None,
 ) -> Lowering:
     """The module of a whole program; its function `main` computes `closed`.
 
@@ -282,14 +342,19 @@ def lower_to_module(
         donated: which arguments give their memory to results.
         arg_names: names of the arguments, for locations.
         result_names: paths of the results, shown as `jax.result_info`.
+        layout: how arguments and results are cut over several devices; None for one device.
     """
-    lowering = Lowering(f"jit_{sanitize(name)}", platform)
+    partitions = 1 if layout is None else layout.partitions
+    lowering = Lowering(f"jit_{sanitize(name)}", platform, partitions)
     lowering.fresh_name("main")
     jaxpr = closed.jaxpr
-    arg_attributes = _donation_attributes(jaxpr, donated)
+    arg_attributes = _donation_attributes(jaxpr, donated, layout)
     result_attributes: list[dict[str, Any]] = [{} for _ in jaxpr.outvars]
     for attributes, path in zip(result_attributes, result_names or (), strict=False):
         attributes["jax.result_info"] = string(path)
+    if layout is not None:
+        _place(lowering, arg_attributes, jaxpr.invars, layout.ins)
+        _place(lowering, result_attributes, jaxpr.outvars, layout.outs)
     with hlo_build.context(), lowering.unknown:
         lowering.function(
             "main",
@@ -325,20 +390,42 @@ def source_error(text: str, closed: ClosedJaxpr | Jaxpr) -> Exception:
     )
 
 
-def _donation_attributes(jaxpr: Jaxpr, donated: Sequence[bool]) -> list[dict[str, Any]]:
+def _place(
+    lowering: Lowering,
+    attributes: Sequence[dict[str, Any]],
+    variables: Sequence[Any],
+    shardings: Sequence[Any],
+) -> None:
+    """Adds to the attributes of arguments or results where they are placed, if that is said."""
+    for own, var, sharding in zip(attributes, variables, shardings, strict=True):
+        if sharding is not None:
+            name, value = lowering.placement_attribute(sharding, physical_aval(var.aval).ndim)
+            own[name] = value
+            if sharding.memory_kind is not None:
+                own["mhlo.memory_kind"] = string(sharding.memory_kind)
+
+
+def _donation_attributes(
+    jaxpr: Jaxpr, donated: Sequence[bool], layout: Any
+) -> list[dict[str, Any]]:
     attributes: list[dict[str, Any]] = [{} for _ in jaxpr.invars]
+    if not any(donated):
+        return attributes
     free: dict[Any, list[int]] = {}
     tokens = len(effects.ordered_among(jaxpr.effects))
-    for i, out in enumerate(jaxpr.outvars, tokens):
-        if isinstance(out.aval, AbstractToken):
+    ins = outs = (None,) * max(len(jaxpr.invars), len(jaxpr.outvars))
+    if layout is not None:
+        ins, outs = layout.ins, layout.outs
+    for i, (out, sharding) in enumerate(zip(jaxpr.outvars, outs, strict=False)):
+        if isinstance(out.aval, AbstractToken) or (layout is not None and sharding is None):
             continue
-        free.setdefault((out.aval.shape, out.aval.dtype), []).append(i)
+        free.setdefault((out.aval.shape, out.aval.dtype, sharding), []).append(i + tokens)
     for i, (var, given) in enumerate(zip(jaxpr.invars, donated, strict=False)):
         if not given:
             continue
-        outs = free.get((var.aval.shape, var.aval.dtype))
-        if outs:
-            attributes[i]["tf.aliasing_output"] = integer(outs.pop(0), 32)
+        fitting = free.get((var.aval.shape, var.aval.dtype, ins[i]))
+        if fitting:
+            attributes[i]["tf.aliasing_output"] = integer(fitting.pop(0), 32)
         else:
             attributes[i]["jax.buffer_donor"] = hlo_build.boolean(True)
     return attributes

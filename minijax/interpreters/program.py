@@ -228,7 +228,7 @@ def natives(
     in_avals = [physical_aval(aval_of(c)) for c in lowered.large_consts]
     in_avals += [physical_aval(v.aval) for v in jaxpr.invars]
     out_avals = [physical_aval(v.aval) for v in jaxpr.outvars]
-    if lowered.layout is None:
+    if where.mesh is None and len(where.devices) == 1:
         one = placement.native_sharding(where.devices[0])
         return [one] * len(in_avals), [one] * len(out_avals)
     wanted = [None] * len(lowered.large_consts) + list(_select(where.ins, lowered.kept))

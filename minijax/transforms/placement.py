@@ -13,118 +13,148 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters.tangents import jvp_of_unary_linear
-from minijax.runtime.array import Array, ExtendedArray, array_from_host
-from minijax.runtime.execute import buffer_on
-from minijax.runtime.placement import native_sharding
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import assignment, resharding
+from minijax.runtime.array import Array, ExtendedArray, array_from_host, physical_aval
+from minijax.runtime.placement import native
+from minijax.sharding import contexts
+from minijax.sharding.base import Sharding
+from minijax.sharding.named import NamedSharding
 from minijax.sharding.single_device import SingleDeviceSharding
 
 
-def _device_of(target: Any) -> Any:
-    """The device that a target of `device_put` names, or None for no particular one.
+def _target_of(target: Any) -> Sharding | None:
+    """The placement that a target of `device_put` names, or None for no particular one.
 
     Raises:
-        ValueError: the target is neither a device nor a sharding on one device.
+        ValueError: the target is neither a device nor a sharding on devices.
     """
-    if target is None:
-        return None
-    if isinstance(target, SingleDeviceSharding):
-        return target.device
-    if hasattr(target, "device_kind"):
+    if target is None or isinstance(target, Sharding):
+        if assignment.is_abstract(target):
+            raise ValueError(
+                message(
+                    "device_put",
+                    "a sharding on an abstract mesh names no devices.",
+                    got=str(target),
+                    fix="use the same spec on a Mesh with devices",
+                )
+            )
         return target
+    if isinstance(target, PartitionSpec):
+        return contexts.resolve(target, "device_put")
+    if hasattr(target, "device_kind"):
+        return SingleDeviceSharding(target)
     raise ValueError(
         message(
             "device_put",
             "not a place for arrays.",
             got=f"{target!r} of type {type(target).__name__}",
-            expected="a device, a SingleDeviceSharding, or None",
+            expected="a device, a sharding, a PartitionSpec under a mesh, or None",
         )
     )
 
 
 class DevicePut(Primitive):
-    """Places `x` on a device, or leaves it where it is for None.
+    """Places `x` as `sharding` says, or leaves it where it is for None.
 
-    Shapes: x: T[s] -> T[s].  Linear in x; inside one compiled program it is the identity.
+    Shapes: x: T[s] -> T[s].  Linear in x.  Inside a compiled program it is a constraint where the
+    sharding has several devices, and the identity where it has one.
     """
 
     name = "device_put"
     jvp = jvp_of_unary_linear
-    hidden_params: ClassVar[frozenset[str]] = frozenset({"device"})
+    hidden_params: ClassVar[frozenset[str]] = frozenset({"sharding"})
 
-    def impl(self, x: Any, *, device: Any) -> Array:
-        return put(x, device)
+    def impl(self, x: Any, *, sharding: Any) -> Array:
+        return put(x, sharding)
 
-    def abstract_eval(self, x: ShapedArray, *, device: Any) -> ShapedArray:
+    def names_placement(self, *, sharding: Any) -> Any:
+        return sharding if isinstance(sharding, NamedSharding) else None
+
+    def abstract_eval(self, x: ShapedArray, *, sharding: Any) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any, *, device: Any) -> Any:
-        return x
+    def lower(self, ctx: Any, x: Any, *, sharding: Any) -> Any:
+        if not isinstance(sharding, NamedSharding):
+            return x
+        return ctx.module.constrained(ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim)
 
-    def transpose(self, ct: Any, x: Any, *, device: Any) -> tuple[Any]:
+    def transpose(self, ct: Any, x: Any, *, sharding: Any) -> tuple[Any]:
         return (ct,)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, device: Any
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: Any
     ) -> tuple[Any, Any]:
-        return self.bind(args[0], device=device), dims[0]
+        if isinstance(sharding, NamedSharding) and dims[0] is not None:
+            sharding = sharding.with_spec(sharding.spec.inserted(dims[0]))
+        return self.bind(args[0], sharding=sharding), dims[0]
 
 
 device_put_p = DevicePut()
 
 
-def put(x: Any, device: Any, *, force_copy: bool = False) -> Array:
-    """One value on a device; committed where a device is named."""
+def put(x: Any, sharding: Any, *, force_copy: bool = False) -> Array:
+    """One value placed as a sharding says; committed where one is given."""
     if type.__instancecheck__(Array, x):
-        if device is None and not force_copy:
+        if sharding is None and not force_copy:
             return x  # type: ignore[no-any-return]
-        target = device or x.device
-        buffer = buffer_on(x, x.aval, target)
-        if not buffer._committed and device is not None:
-            buffer = buffer._rewrap_with_aval_and_sharding(buffer.aval, native_sharding(target))
-        if isinstance(x, ExtendedArray):
-            return ExtendedArray(buffer, x.dtype)
-        return Array(buffer)
+        sharding = sharding or x.sharding
+        if x.sharding == sharding and x.committed:
+            return x  # type: ignore[no-any-return]
+        return resharding.placed(x, sharding)
     aval = aval_of(x)
     if aval.dtype == dtypes.float0:
         x, aval = np.zeros(aval.shape, np.bool_), aval.update(dtype=dtypes.bool_)
-    return array_from_host(x, aval, device=device, committed=device is not None)
+    target = None if sharding is None else native(sharding, aval.ndim)
+    return array_from_host(x, aval, target=target, committed=sharding is not None)
 
 
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
-    """The arrays of a tree on a device.
+    """The arrays of a tree on a device, or split over several.
 
     Source: mirrors jax.device_put (0.10).
 
     Args:
         x: a tree of arrays and numbers.
-        device: a device or a sharding, or a tree prefix of them; None leaves values uncommitted
-            on the default device.
+        device: a device, a sharding, a `PartitionSpec` for the mesh in force, or a tree prefix of
+            such; None leaves values uncommitted on the default device.
         src: accepted for compatibility.
         donate: whether the memory of `x` may be taken: arrays given are deleted after the copy.
         may_alias: accepted for compatibility.
 
     Raises:
         TypeError: a leaf is no array and no number.
-        ValueError: `device` is no device and no sharding on one.
+        ValueError: `device` is no place, or a dimension cannot be cut into equal parts.
+        RuntimeError: `device` is a `PartitionSpec` and there is no mesh.
     """
     leaves, treedef = tree.flatten(x)
-    if device is None or hasattr(device, "device_kind") or isinstance(device, SingleDeviceSharding):
-        targets = [_device_of(device)] * len(leaves)
+    if device is None or isinstance(device, (Sharding, PartitionSpec)) or _is_device(device):
+        targets = [_target_of(device)] * len(leaves)
     else:
-        prefix = tree.broadcast_prefix(device, x, is_leaf=lambda d: d is None)
-        targets = list(map(_device_of, prefix))
+        prefix = tree.broadcast_prefix(device, x, is_leaf=_is_target)
+        targets = list(map(_target_of, prefix))
     outs = []
     for leaf, target in zip(leaves, targets, strict=True):
         if not hasattr(leaf, "aval"):
             aval_of(leaf)
-        out = device_put_p.bind(leaf, device=target)
+        if target is not None:
+            target.shard_shape(leaf.shape if hasattr(leaf, "shape") else ())
+        out = device_put_p.bind(leaf, sharding=target)
         if donate and type.__instancecheck__(Array, leaf) and out is not leaf:
             out.block_until_ready()
             leaf.delete()
         outs.append(out)
     return tree.unflatten(treedef, outs)
+
+
+def _is_device(x: Any) -> bool:
+    return hasattr(x, "device_kind")
+
+
+def _is_target(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
 
 
 def device_get(x: Any) -> Any:
