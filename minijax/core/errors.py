@@ -137,5 +137,13 @@ class ShardingTypeError(TypeError):
     """Operands' shardings do not fit together."""
 
 
+class NoMeshError(RuntimeError, ValueError):
+    """A `PartitionSpec` was given where no mesh is set.
+
+    JAX raises `RuntimeError` for this from constraints and `ValueError` from `device_put`; both
+    catch this one.
+    """
+
+
 class ResourceTypingError(TypeError):
     """One mesh resource carries two logical axes of one value."""

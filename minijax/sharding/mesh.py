@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import Any
 
 import numpy as np
+from jaxlib import _jax
 
 from minijax.core import meshes
 from minijax.core.errors import message
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 
 _interned: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+
+mesh_stack: Any = _jax.config.Config(
+    "minijax_mesh_stack", (), include_in_jit_key=True, include_in_trace_context=True
+)
+"""The meshes of the `with mesh:` blocks around, the innermost last; thread-local."""
 
 
 class Mesh(MeshAxes):
@@ -33,7 +40,6 @@ class Mesh(MeshAxes):
 
     __slots__ = (
         "__weakref__",
-        "_contexts",
         "abstract_mesh",
         "axis_names",
         "axis_sizes",
@@ -45,7 +51,6 @@ class Mesh(MeshAxes):
     devices: np.ndarray[Any, Any]
     flat_devices: tuple[Any, ...]
     abstract_mesh: AbstractMesh
-    _contexts: list[Any]
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         box = _object_array(devices)
@@ -60,7 +65,6 @@ class Mesh(MeshAxes):
             made.devices, made.flat_devices = box, flat
             made.axis_names, made.axis_sizes, made.axis_types = names, box.shape, types
             made.abstract_mesh = AbstractMesh(box.shape, names, types)
-            made._contexts = []
             found = _interned.setdefault(key, made)
         return found
 
@@ -129,6 +133,33 @@ class Mesh(MeshAxes):
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
         )
+
+    def __enter__(self) -> Mesh:
+        warnings.warn(
+            "`with mesh:` is deprecated; use `with minijax.set_mesh(mesh):`",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        stack = mesh_stack.value
+        self._check_axes_are_new(stack)
+        mesh_stack.set_local((*stack, self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        mesh_stack.set_local(mesh_stack.value[:-1])
+
+    def _check_axes_are_new(self, stack: tuple[Mesh, ...]) -> None:
+        taken = {name for mesh in stack if mesh is not self for name in mesh.axis_names}
+        again = [name for name in self.axis_names if name in taken]
+        if again:
+            raise ValueError(
+                message(
+                    "Mesh",
+                    f"`with mesh:` redefines axes of a mesh around it: {again}.",
+                    got=f"{self} inside {', '.join(map(str, stack))}",
+                    fix="give the axes names of their own, or use set_mesh, which replaces",
+                )
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self.devices, self.axis_names, self.axis_types)
