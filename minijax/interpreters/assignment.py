@@ -60,8 +60,10 @@ class Assignment(NamedTuple):
     committed: bool
 
     @property
-    def layout(self) -> Layout:
-        """The part of it that lowering depends on."""
+    def layout(self) -> Layout | None:
+        """The part of it that lowering depends on; None for one device."""
+        if len(self.devices) == 1:
+            return None
         return Layout(
             len(self.devices), tuple(map(_abstract, self.ins)), tuple(map(_abstract, self.outs))
         )
@@ -69,6 +71,12 @@ class Assignment(NamedTuple):
 
 def _abstract(sharding: Sharding | None) -> Any:
     return sharding.abstract if isinstance(sharding, NamedSharding) else sharding
+
+
+class Placeholder(NamedTuple):
+    """Stands for an argument of which only the placement is known."""
+
+    sharding: Sharding
 
 
 class Claim(NamedTuple):
@@ -90,7 +98,7 @@ def shardings_inside(closed: ClosedJaxpr) -> list[Inside]:
     found = closed.cache.get("shardings inside")
     if found is None:
         found = closed.cache["shardings inside"] = list(_inside(closed.jaxpr))
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _inside(jaxpr: Jaxpr) -> Iterator[Inside]:
@@ -115,40 +123,45 @@ def gather(closed: ClosedJaxpr, args: Sequence[Any], options: Any) -> Assignment
         DeviceAssignmentMismatchError: two of those who name devices name different ones.
         ValueError: an argument is placed otherwise than the user says it is.
     """
-    avals = [physical_aval(v.aval) for v in closed.jaxpr.invars]
-    ins = list(_given(options.in_shardings, avals))
-    outs = list(_given(options.out_shardings, [physical_aval(v.aval) for v in closed.jaxpr.outvars]))
-    inside = shardings_inside(closed)
-    context = meshes.device_context.value
-    names = closed.jaxpr.debug_info.arg_names
+    jaxpr = closed.jaxpr
+    in_avals = [physical_aval(v.aval) for v in jaxpr.invars]
+    out_avals = [physical_aval(v.aval) for v in jaxpr.outvars]
+    names = jaxpr.debug_info.arg_names
     claims = []
+    context = meshes.device_context.value
     if context is not None:
         claims.append(Claim(context.flat_devices, f"the mesh in force around {options.name}"))
-    for i, (x, aval) in enumerate(zip(args, avals, strict=True)):
-        own = _own(x)
-        if ins[i] is not None:
+    ins = _given(options.in_shardings, in_avals)
+    for i, (x, aval) in enumerate(zip(args, in_avals, strict=True)):
+        own, given = _own(x, aval), ins[i]
+        who = f"{_name(i, names)} of {options.name}, {aval.str_short()}"
+        if given is not None:
             if own is not None:
-                _check_given(i, own, ins[i], aval, names, options.name)
-            devices = ins[i].device_assignment
-            claims.append(Claim(devices, _describe("explicit placement of ", i, names, aval, options)))
+                _check_given(who, own, given, aval, options.name)
+            claims.append(Claim(given.device_assignment, f"explicit placement of {who}"))
         elif own is not None:
             ins[i] = own
-            claims.append(Claim(own.device_assignment, _describe("", i, names, aval, options)))
-    for out in outs:
-        if out is not None:
-            claims.append(
-                Claim(out.device_assignment, f"explicit placement of a result of {options.name}")
-            )
+            claims.append(Claim(own.device_assignment, who))
+    outs = _given(options.out_shardings, out_avals)
+    result = f"explicit placement of a result of {options.name}"
+    claims += [Claim(out.device_assignment, result) for out in outs if out is not None]
+    inside = shardings_inside(closed)
     claims += [Claim(found.sharding.device_assignment, found.who) for found in inside]
     devices = _agreed(claims, options.name) or (client.default_device(),)
-    every = [*ins, *outs, *(found.sharding for found in inside)]
-    mesh = context or next(
-        (s.mesh for s in every if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)), None
-    )
-    if mesh is not None:
-        outs = _outs_from_types(closed, outs, mesh)
-    committed = len(devices) > 1 or bool(claims)
-    return Assignment(devices, tuple(ins), tuple(outs), mesh, committed)
+    mesh = context or _first_mesh([*ins, *outs, *(found.sharding for found in inside)])
+    if mesh is not None and mesh.explicit_axes:
+        outs = [
+            out or _placement_of_type(var.aval, aval, mesh)
+            for out, var, aval in zip(outs, jaxpr.outvars, out_avals, strict=True)
+        ]
+    return Assignment(devices, tuple(ins), tuple(outs), mesh, bool(claims))
+
+
+def _first_mesh(shardings: Sequence[Any]) -> Mesh | None:
+    for sharding in shardings:
+        if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, Mesh):
+            return sharding.mesh
+    return None
 
 
 def on_one_device(device: Any, *, committed: bool) -> Assignment:
@@ -156,46 +169,71 @@ def on_one_device(device: Any, *, committed: bool) -> Assignment:
     return Assignment((device,), (), (), None, committed)
 
 
-def _given(shardings: Sequence[Any], avals: Sequence[Any]) -> Iterator[Sharding | None]:
-    for aval, sharding in zip(avals, shardings or (None,) * len(avals), strict=True):
-        yield None if sharding is None else placement.canonical(sharding, aval.ndim)
+def layout_without_devices(closed: ClosedJaxpr, args: Sequence[Any], options: Any) -> Layout | None:
+    """The layout of a program whose arguments are placed on an abstract mesh; None if none is.
+
+    Raises:
+        ValueError: the placements' meshes differ in size.
+    """
+    given = options.in_shardings or (None,) * len(args)
+    places = [x.sharding if type(x) is Placeholder else s for x, s in zip(args, given, strict=True)]
+    if not any(map(is_abstract, places)):
+        return None
+    sizes = {s.num_devices for s in places if s is not None}
+    if len(sizes) > 1:
+        raise ValueError(
+            message(
+                options.name,
+                "arguments are placed on meshes of different sizes.",
+                got=", ".join(map(str, sorted(sizes))),
+            )
+        )
+    ins = _given(places, [physical_aval(v.aval) for v in closed.jaxpr.invars])
+    outs = _given(options.out_shardings, [physical_aval(v.aval) for v in closed.jaxpr.outvars])
+    return Layout(sizes.pop(), tuple(map(_abstract, ins)), tuple(map(_abstract, outs)))
 
 
-def _own(x: Any) -> Any:
+def _given(shardings: Sequence[Any], avals: Sequence[Any]) -> list[Sharding | None]:
+    return [
+        None if sharding is None else placement.canonical(sharding, aval.ndim)
+        for sharding, aval in zip(shardings or (None,) * len(avals), avals, strict=True)
+    ]
+
+
+def _own(x: Any, aval: Any) -> Sharding | None:
     """The placement that a committed argument demands."""
+    if type(x) is Placeholder:
+        return placement.canonical(x.sharding, aval.ndim)
     if not type.__instancecheck__(Array, x) or not x.buffer._committed:
         return None
     if x.is_deleted():
         x.block_until_ready()  # raises, and says why
-    return x.buffer._sharding.canonical
+    return x.buffer._sharding.canonical  # type: ignore[no-any-return]
 
 
-def _outs_from_types(closed: ClosedJaxpr, outs: list[Any], mesh: Mesh) -> list[Any]:
-    """Placements of results, where types tell them."""
-    if not mesh.explicit_axes:
-        return outs
-    found = []
-    for out, var in zip(outs, closed.jaxpr.outvars, strict=True):
-        typed = getattr(var.aval, "sharding", None)
-        if out is None and typed is not None:
-            out = named(mesh, typed.spec)
-        elif out is None and mesh.are_all_axes_explicit:
-            out = named(mesh, PartitionSpec())
-        found.append(None if out is None else placement.canonical(out, physical_aval(var.aval).ndim))
-    return found
+def _placement_of_type(aval: Any, physical: Any, mesh: Mesh) -> Sharding | None:
+    """The placement of a result on a mesh with explicit axes, if its type tells it."""
+    typed = getattr(aval, "sharding", None)
+    if typed is None and not mesh.are_all_axes_explicit:
+        return None
+    spec = PartitionSpec() if typed is None else typed.spec
+    return placement.canonical(named(mesh, spec), physical.ndim)
 
 
-def _check_given(
-    i: int, own: Sharding, given: Any, aval: Any, names: Sequence[str] | None, function: str
-) -> None:
-    if own.device_assignment != given.device_assignment and own.num_devices > 1:
+def _check_given(who: str, own: Sharding, given: Any, aval: Any, function: str) -> None:
+    """Refuses an argument on several devices that is placed otherwise than the user says.
+
+    Raises:
+        ValueError: it is.
+    """
+    if own.num_devices == 1 or own.device_assignment != given.device_assignment:
         return
-    if own.num_devices > 1 and not own.is_equivalent_to(given, aval.ndim):
+    if not own.is_equivalent_to(given, aval.ndim):
         raise ValueError(
             message(
                 function,
-                f"{_name(i, names)} is placed otherwise than in_shardings says.",
-                got=f"{aval.str_short()} with {own}",
+                f"{who} is placed otherwise than in_shardings says.",
+                got=str(own),
                 expected=str(given),
                 fix="move it with minijax.device_put, or leave its in_shardings away",
             )
@@ -204,12 +242,6 @@ def _check_given(
 
 def _name(i: int, names: Sequence[str] | None) -> str:
     return f"argument {names[i]}" if names is not None and i < len(names) else f"argument {i}"
-
-
-def _describe(
-    prefix: str, i: int, names: Sequence[str] | None, aval: Any, options: Any
-) -> str:
-    return f"{prefix}{_name(i, names)} of {options.name}, {aval.str_short()}"
 
 
 def _agreed(claims: Sequence[Claim], function: str) -> tuple[Any, ...] | None:

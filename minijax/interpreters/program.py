@@ -25,7 +25,7 @@ from minijax.interpreters import (
     passes,
     structure,
 )
-from minijax.interpreters.assignment import Assignment, Layout
+from minijax.interpreters.assignment import Assignment, Layout, Placeholder
 from minijax.runtime import client, compile, placement
 from minijax.runtime.array import Array, physical_aval
 from minijax.runtime.execute import Executable
@@ -71,6 +71,8 @@ def one_device(args: Sequence[Any], options: Options, closed: ClosedJaxpr) -> An
         return SEVERAL
     device = None
     for x in args:
+        if type(x) is Placeholder:
+            return SEVERAL
         if not type.__instancecheck__(Array, x) or not x.buffer._committed:
             continue
         own = x.buffer._sharding.device
@@ -251,6 +253,17 @@ def natives(
     return ins, outs
 
 
+def place(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any = None
+) -> Assignment:
+    """Where a program runs for `args`: arrays, host values or `Placeholder`s."""
+    demanded = one_device(args, options, closed) if device is None else device
+    if demanded is SEVERAL:
+        return assignment.gather(closed, args, options)
+    target = client.default_device() if demanded is None else demanded
+    return assignment.on_one_device(target, committed=demanded is not None)
+
+
 def executable_for(
     closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any = None
 ) -> Executable:
@@ -299,10 +312,9 @@ def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Ex
             committed=committed,
             demanded_by=[i for i, x in enumerate(args) if _demands(x)],
         )
-        layout = where.layout if several and len(where.devices) > 1 else None
-        lowered = lower(closed, options, target.platform, layout)
         if not several:
             where = assignment.on_one_device(target, committed=committed)
+        lowered = lower(closed, options, target.platform, where.layout)
         made = compile_lowered(lowered, where, originals_of(args, options))
     else:
         statistics.compilation.hits += 1
@@ -321,6 +333,7 @@ def _demands(x: Any) -> bool:
 def originals_of(args: Sequence[Any], options: Options) -> list[Any]:
     """The placements of arguments as users have written them, where there are several devices."""
     given = [s for s in options.in_shardings if s is not None]
+    given += [x.sharding for x in args if type(x) is Placeholder]
     return given + [x.buffer._sharding.public for x in args if _demands(x)]
 
 

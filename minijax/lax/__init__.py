@@ -75,6 +75,7 @@ from minijax.lax.choice import (
     select_n,
     select_n_p,
 )
+from minijax.lax.constraints import sharding_constraint_p, with_sharding_constraint
 from minijax.lax.control_flow import (
     associative_scan,
     cond,
@@ -686,6 +687,7 @@ __all__ = [
     "select_and_scatter_p",
     "select_n",
     "select_n_p",
+    "sharding_constraint_p",
     "shift_left",
     "shift_left_p",
     "shift_right_arithmetic",
@@ -734,6 +736,7 @@ __all__ = [
     "unstack_p",
     "while_loop",
     "while_p",
+    "with_sharding_constraint",
     "xor_p",
     "zeta",
     "zeta_p",

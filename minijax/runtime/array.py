@@ -288,12 +288,8 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
 
     def addressable_data(self, index: int) -> Array:
         """The piece on the device of this number among this process's devices."""
-        return self.addressable_shards[index].data
-
-    @property
-    def format(self) -> Any:
-        """The placement; layouts are the compiler's own."""
-        return self.sharding
+        piece: Array = self.addressable_shards[index].data
+        return piece
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack_device(self)

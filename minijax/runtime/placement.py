@@ -23,7 +23,7 @@ SEMANTICS = xla_client.HostBufferSemantics
 CopySemantics = xla_client.ArrayCopySemantics
 
 
-class MeshPlacement(_jax.GSPMDSharding):  # type: ignore[misc,name-defined]
+class MeshPlacement(_jax.GSPMDSharding):  # type: ignore[misc]
     """What C++ sees of a placement on a mesh.
 
     A class of its own, as jaxlib takes equal tilings of `GSPMDSharding`s for equal: results of
@@ -120,10 +120,25 @@ def put_host_value(x: Any, aval: ShapedArray, placement: Any, *, committed: bool
     if aval.dtype == dtypes.float0:
         raise TypeError("float0 values are not placed on devices")
     if placement.device is not None:
-        pieces = [x]
-    else:
-        value = np.asarray(x)
-        pieces = [value[index] for index in placement.public.indices(value.shape)]
+        return _put(aval, placement, [x], committed)
+    value = np.asarray(x)
+    sharding = placement.public
+    pieces = [value[index] for index in sharding.indices(value.shape)]
+    if pieces[0].size * len(pieces) == value.size > 0:
+        return _put(aval, placement, pieces, committed)
+    # One call cannot read the same host memory for two devices.
+    local = aval.with_shape(pieces[0].shape)
+    return assemble(
+        aval,
+        placement,
+        [
+            _put(local, native_sharding(device, sharding.memory_kind), [piece], True)
+            for device, piece in zip(placement.devices, pieces, strict=True)
+        ],
+    )
+
+
+def _put(aval: ShapedArray, placement: Any, pieces: Sequence[Any], committed: bool) -> Any:
     return _jax.batched_device_put(
         aval,
         placement,

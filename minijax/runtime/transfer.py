@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.trace import Tracer, leaked
 from minijax.runtime import placement
-from minijax.runtime.array import Array, Token, array_from_host, physical_aval, pieces_of, to_numpy
+from minijax.runtime.array import Array, Token, array_from_host, pieces_of, to_numpy
 
 
 def buffer_on(x: Any, aval: Any, target: Any) -> Any:
@@ -53,7 +53,8 @@ def moved(buffer: Any, target: Any) -> Any:
 
 def _matching_pieces(buffer: Any, source: Any, target: Any) -> list[Any] | None:
     """The pieces that `target` wants, copied from devices that hold them; None if one is held by
-    none."""
+    none.
+    """
     shape = buffer.aval.shape
     held: dict[Any, list[int]] = {}
     for i, index in enumerate(source.public.indices(shape)):

@@ -51,6 +51,10 @@ class Sharding:
         """How an array of rank `ndim` is cut."""
         raise NotImplementedError
 
+    def factors(self, ndim: int) -> tuple[int, ...]:
+        """Into how many parts each of `ndim` dimensions is cut."""
+        return self.tiling(ndim).factors
+
     def check_rank(self, ndim: int) -> None:
         """Refuses arrays of too small a rank for this placement."""
 
@@ -96,7 +100,7 @@ class Sharding:
         """
         shape = tuple(global_shape)
         self.check_rank(len(shape))
-        factors = self.tiling(len(shape)).factors
+        factors = self.factors(len(shape))
         for dim, (size, factor) in enumerate(zip(shape, factors, strict=True)):
             if size % factor:
                 raise ValueError(

@@ -71,7 +71,6 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh.abstract_mesh, self.spec, memory_kind=self._memory_kind)
 
     def factors(self, ndim: int) -> tuple[int, ...]:
-        """Into how many parts each of `ndim` dimensions is cut."""
         sizes = self.mesh.shape
         return tuple(math.prod(sizes[n] for n in names) for names in self.spec.dims(ndim))
 
@@ -118,11 +117,6 @@ class NamedSharding(Sharding):
                     expected=f"at most {ndim} entries",
                 )
             )
-
-    def shard_shape(self, global_shape: Any) -> Any:
-        if isinstance(self.mesh, Mesh) or not self.mesh.empty:
-            return super().shard_shape(global_shape)
-        return tuple(global_shape)
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         if isinstance(other, NamedSharding) and self.mesh is other.mesh:

@@ -21,8 +21,10 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, evaluation, flattening, program, staging
 from minijax.runtime import client
 from minijax.runtime.array import Array, to_numpy
-from minijax.transforms import stages
+from minijax.sharding.markers import UNSPECIFIED
+from minijax.transforms import placements, stages
 from minijax.transforms.jit_primitive import jit_p
+from minijax.transforms.placements import PlacementTree
 
 
 class Settings(NamedTuple):
@@ -36,6 +38,8 @@ class Settings(NamedTuple):
     inline: bool
     device: Any
     compiler_options: tuple[tuple[str, Any], ...]
+    in_shardings: PlacementTree = placements.NOTHING
+    out_shardings: PlacementTree = placements.NOTHING
 
 
 class Staged(NamedTuple):
@@ -91,11 +95,11 @@ class JitFunction:
         values = staged.outer + leaves
         if trace is eager.EAGER and not staged.outer and not refs.any_cell(leaves):
             eager.check_no_tracers(values)
-            executable = program.executable_for(
-                staged.closed, values, staged.options, staged.device
-            )
+            options = placements.resolved(staged.options)
+            executable = program.executable_for(staged.closed, values, options, staged.device)
             result = tree.unflatten(staged.out_tree, executable(values))
             return result, eager.fast_path(executable, len(values), result, leaves), False
+        values = list(placements.constrained(values, staged.options.in_shardings))
         if staged.inline:
             outs: Sequence[Any] = evaluation.eval_closed_jaxpr(staged.closed, *values)
         else:
@@ -107,6 +111,7 @@ class JitFunction:
                 keep_unused=staged.options.keep_unused,
                 device=staged.device,
             )
+        outs = placements.constrained(outs, staged.options.out_shardings)
         return tree.unflatten(staged.out_tree, outs), None, True
 
     def python(self, *args: Any, **kwargs: Any) -> Any:
@@ -219,12 +224,19 @@ class JitFunction:
             consts = [c for c, t in zip(consts, traced, strict=True) if not t]
             jaxpr.invars = lifted + jaxpr.invars
             jaxpr.debug_info = info.without_arg_names()
+        in_shardings, out_shardings = self._placements(
+            in_tree, flat.out_tree, avals, [v.aval for v in jaxpr.outvars], info
+        )
+        if in_shardings:
+            in_shardings = (None,) * len(outer) + in_shardings
         donated = _donated(self.settings, in_tree, positions, num_args)
         options = program.Options(
             self.name,
             keep_unused=self.settings.keep_unused,
             donated=(False,) * len(outer) + donated if any(donated) else (),
             compiler_options=self.settings.compiler_options,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
         )
         _warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)
         return Staged(
@@ -235,6 +247,22 @@ class JitFunction:
             self.settings.inline,
             self.settings.device,
         )
+
+    def _placements(
+        self,
+        in_tree: Any,
+        out_tree: Any,
+        in_avals: Sequence[Any],
+        out_avals: Sequence[Any],
+        info: Any,
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The placements that the user gives, for each flat argument and result."""
+        given = self.settings
+        ins = given.in_shardings.for_arguments(self.name, in_tree)
+        placements.check(self.name, "in_shardings", ins, in_avals, info.arg_names)
+        outs = given.out_shardings.for_results(self.name, out_tree)
+        placements.check(self.name, "out_shardings", outs, out_avals, info.result_paths)
+        return ins, outs
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
@@ -248,7 +276,7 @@ class JitFunction:
             staged.outer,
             in_tree,
             staged.out_tree,
-            staged.options,
+            placements.resolved(staged.options),
             leaves,
             staged.device,
         )
@@ -407,6 +435,8 @@ def jit(
     fun: Callable[..., Any] | None = None,
     /,
     *,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
@@ -424,6 +454,9 @@ def jit(
 
     Args:
         fun: a function of trees of arrays; absent when used as `@jit(option=...)`.
+        in_shardings: where positional arguments live: a sharding, a `PartitionSpec` for the mesh
+            in force, or a tree prefix of such; None leaves it to the arguments themselves.
+        out_shardings: where results shall live; None leaves it to the compiler.
         static_argnums: positions of arguments that are part of the signature by value; hashable.
         static_argnames: the same by name.
         donate_argnums: positions of arguments whose memory results may take.
@@ -441,11 +474,14 @@ def jit(
 
     Raises:
         TypeError: an argument is no array and no number, or `fun` is not callable.
-        ValueError: a static argument is not hashable, or a named parameter does not exist.
+        ValueError: a static argument is not hashable, a named parameter does not exist, a
+            placement does not fit its value, or the devices of arguments disagree.
     """
     if fun is None:
         return functools.partial(
             jit,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
@@ -472,6 +508,8 @@ def jit(
         inline,
         device,
         tuple(sorted((compiler_options or {}).items())),
+        PlacementTree.of("in_shardings", in_shardings),
+        PlacementTree.of("out_shardings", out_shardings),
     )
     return _native(JitFunction(fun, settings, made_at=source.calling_frame()))
 

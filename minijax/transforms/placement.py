@@ -11,10 +11,10 @@ from minijax.core import dtypes, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Tracer
-from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.core.specs import PartitionSpec
+from minijax.core.trace import Tracer
 from minijax.interpreters import assignment, resharding
+from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.runtime.array import Array, ExtendedArray, array_from_host, physical_aval
 from minijax.runtime.placement import native
 from minijax.sharding import contexts

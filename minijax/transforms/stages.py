@@ -15,11 +15,11 @@ from minijax.core.check import same_type
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
-from minijax.interpreters import discharge, program
+from minijax.interpreters import assignment, discharge, program
+from minijax.interpreters.assignment import Assignment, Placeholder
 from minijax.runtime import analysis, client
 from minijax.runtime.array import Array
 from minijax.runtime.execute import Executable
-from minijax.sharding.single_device import SingleDeviceSharding
 
 
 class ShapeDtypeStruct:
@@ -117,11 +117,9 @@ class _Stage:
         in_tree: Any,
         out_tree: Any,
         options: program.Options,
-        device: Any,
     ) -> None:
         self._closed = closed
         self._outer = list(outer)
-        self._device = device
         self._options = options
         self._in_avals = closed.in_avals[len(outer) :]
         self.in_tree = in_tree
@@ -172,9 +170,9 @@ class Traced(_Stage):
         args: Sequence[Any],
         device: Any,
     ) -> None:
-        super().__init__(closed, outer, in_tree, out_tree, options, device)
-        arrays = [x for x in args if type.__instancecheck__(Array, x)]
-        self._demanded = device or program.committed_device(arrays, options.name)
+        super().__init__(closed, outer, in_tree, out_tree, options)
+        self._device = device
+        self._args = [*outer, *map(_placeholder, args)]
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -195,26 +193,41 @@ class Traced(_Stage):
                     fix="pass them as arguments",
                 )
             )
-        device = self._demanded or client.default_device()
-        platform = lowering_platforms[0] if lowering_platforms else device.platform
         pure, written = discharge.discharge_jaxpr(self._closed)
-        lowered = program.lower(pure, self._options, platform)
-        return Lowered(self, lowered, device, written)
+        where = None
+        layout = assignment.layout_without_devices(pure, self._args, self._options)
+        if layout is None:
+            where = program.place(pure, self._args, self._options, self._device)
+            layout = where.layout
+        device = client.default_device() if where is None else where.devices[0]
+        platform = lowering_platforms[0] if lowering_platforms else device.platform
+        lowered = program.lower(pure, self._options, platform, layout)
+        return Lowered(self, lowered, where, written)
+
+
+def _placeholder(x: Any) -> Any:
+    sharding = x.sharding if isinstance(x, ShapeDtypeStruct) else None
+    return x if sharding is None else Placeholder(sharding)
 
 
 class Lowered(_Stage):
     """A function lowered to StableHLO."""
 
     def __init__(
-        self, traced: Traced, lowered: program.Lowered, device: Any, written: Sequence[int]
+        self,
+        traced: Traced,
+        lowered: program.Lowered,
+        where: Assignment | None,
+        written: Sequence[int],
     ) -> None:
         super().__init__(
-            traced._closed, traced._outer, traced.in_tree, traced.out_tree, traced._options, device
+            traced._closed, traced._outer, traced.in_tree, traced.out_tree, traced._options
         )
         self._lowered = lowered
+        self._where = where
+        self._originals = program.originals_of(traced._args, traced._options)
         # Which arguments are references whose new values are the last results.
         self._written = written
-        self._committed = traced._demanded is not None
         self._compiled: Compiled | None = None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -252,14 +265,22 @@ class Lowered(_Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate of operations and bytes of the module before optimization."""
-        return analysis.module_costs(self._lowered.module, self._device.client)
+        return analysis.module_costs(self._lowered.module, client.get_backend())
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
         """Compiles the module; repeated calls without options give the same executable."""
         if compiler_options is None and self._compiled is not None:
             return self._compiled
+        if self._where is None:
+            raise ValueError(
+                message(
+                    self.fun_name,
+                    "cannot be compiled: its arguments are placed on an abstract mesh.",
+                    fix="lower it for shardings on a Mesh with devices",
+                )
+            )
         executable = program.compile_lowered(
-            self._lowered, self._device, committed=self._committed, options=compiler_options
+            self._lowered, self._where, self._originals, options=compiler_options
         )
         compiled = Compiled(self, executable)
         if compiler_options is None:
@@ -277,7 +298,6 @@ class Compiled(_Stage):
             lowered.in_tree,
             lowered.out_tree,
             lowered._options,
-            lowered._device,
         )
         self._executable = executable
         self._written = lowered._written
@@ -311,16 +331,19 @@ class Compiled(_Stage):
         names = names or tuple(f"argument {i}" for i in range(len(leaves)))
         wrong = []
         moved = []
-        for x, expected, name in zip(leaves, self._in_avals, names, strict=True):
+        places = self._places()[len(self._outer) :]
+        for x, expected, name, place in zip(leaves, self._in_avals, names, places, strict=True):
             given = aval_of(x)
             if not same_type(given, expected):
                 wrong.append(f"{name}: compiled with {expected}, called with {given}")
-            elif type.__instancecheck__(Array, x) and x.committed and x.device != self._device:
-                moved.append(f"{name}: compiled for {self._device}, called on {x.device}")
+            elif place is not None and type.__instancecheck__(Array, x) and x.committed:
+                own = x.buffer._sharding
+                if own.devices != place.devices or own.hlo != place.hlo:
+                    moved.append(f"{name}: compiled for {place.public}, called on {own.public}")
         if wrong:
             raise TypeError(self._mismatch("types of arguments differ", wrong))
         if moved:
-            raise ValueError(self._mismatch("arguments are on other devices", moved))
+            raise ValueError(self._mismatch("placements of arguments differ", moved))
 
     def _mismatch(self, problem: str, lines: Sequence[str]) -> str:
         return message(
@@ -374,14 +397,24 @@ class Compiled(_Stage):
         """Jaxlib's executable."""
         return self._executable.loaded
 
+    def _places(self) -> list[Any]:
+        """The native shardings of all arguments; None for those that are not used."""
+        used = self._executable
+        total = len(self._closed.jaxpr.invars)
+        kept = range(total) if used.kept is None else used.kept
+        found: list[Any] = [None] * total
+        for i, place in zip(kept, used.ins, strict=True):
+            found[i] = place
+        return found
+
     @property
     def input_shardings(self) -> Any:
-        """Where arguments live, as the tree of (args, kwargs)."""
-        sharding = SingleDeviceSharding(self._device)
-        return tree.unflatten(self.in_tree, [sharding] * len(self._in_avals))
+        """Where arguments live, as the tree of (args, kwargs); None for those not used."""
+        places = self._places()[len(self._outer) :]
+        return tree.unflatten(self.in_tree, [p and p.public for p in places])
 
     @property
     def output_shardings(self) -> Any:
         """Where results live, as their tree."""
-        sharding = SingleDeviceSharding(self._device)
-        return tree.unflatten(self.out_tree, [sharding] * self.out_tree.num_leaves)
+        count = self.out_tree.num_leaves
+        return tree.unflatten(self.out_tree, [p.public for p in self._executable.outs[:count]])

@@ -1,0 +1,153 @@
+"""`with_sharding_constraint`: where a value inside a program lives.
+
+The primitive holds a named sharding.  On an abstract mesh it names no devices: the program runs
+on any that its arguments bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from minijax.core import tree
+from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.errors import message
+from minijax.core.meshes import AbstractMesh
+from minijax.core.primitive import Primitive
+from minijax.core.specs import UNCONSTRAINED, PartitionSpec
+from minijax.core.trace import Tracer
+from minijax.interpreters import resharding
+from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.runtime.array import Array, array_from_host, physical_aval
+from minijax.sharding import contexts
+from minijax.sharding.base import Sharding
+from minijax.sharding.named import NamedSharding
+
+
+class ShardingConstraint(Primitive):
+    """Places `x` as `sharding` says; the values do not change.
+
+    Shapes: x: T[s] -> T[s].  Linear in x.  Dimensions that are UNCONSTRAINED are left to the
+    compiler, as are the batch dimensions that `vmap` adds.
+    """
+
+    name = "sharding_constraint"
+    fault_flow = "preserves"
+    knows_extended: ClassVar[bool] = True
+    jvp = jvp_of_unary_linear
+
+    def names_placement(self, *, sharding: Any) -> Any:
+        return None if isinstance(sharding.mesh, AbstractMesh) else sharding
+
+    def impl(self, x: Any, *, sharding: NamedSharding) -> Array:
+        return resharding.placed(x, _with_devices_of(x, sharding))
+
+    def abstract_eval(self, x: ShapedArray, *, sharding: NamedSharding) -> ShapedArray:
+        return x
+
+    def lower(self, ctx: Any, x: Any, *, sharding: NamedSharding) -> Any:
+        return ctx.module.constrained(ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim)
+
+    def transpose(self, ct: Any, x: Any, *, sharding: NamedSharding) -> tuple[Any]:
+        return (self.bind(ct, sharding=sharding),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: NamedSharding
+    ) -> tuple[Any, Any]:
+        spec = sharding.spec.inserted(dims[0], UNCONSTRAINED)
+        return self.bind(args[0], sharding=sharding.with_spec(spec)), dims[0]
+
+
+sharding_constraint_p = ShardingConstraint()
+
+
+def _with_devices_of(x: Array, sharding: NamedSharding) -> NamedSharding:
+    """The placement outside of programs: on the array's own devices, if it names none."""
+    if not isinstance(sharding.mesh, AbstractMesh):
+        return sharding
+    own = x.sharding
+    context = contexts.current_devices_mesh()
+    if context is not None and not x.committed:
+        return NamedSharding(context, sharding.spec, memory_kind=sharding.memory_kind)
+    if not isinstance(own, NamedSharding):
+        raise TypeError(
+            message(
+                "with_sharding_constraint",
+                "an abstract mesh takes its devices from the array, which has no mesh.",
+                got=f"{x.aval} with {own}",
+                expected="an array with a NamedSharding",
+                fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
+            )
+        )
+    if own.mesh.shape_tuple != sharding.mesh.shape_tuple:
+        raise ValueError(
+            message(
+                "with_sharding_constraint",
+                "the array's mesh has another shape than that of the constraint.",
+                got=f"an array on {own.mesh}",
+                expected=str(sharding.mesh),
+            )
+        )
+    return NamedSharding(own.mesh, sharding.spec, memory_kind=sharding.memory_kind)
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The arrays of a tree, placed as `shardings` says; inside `jit`, an order to the compiler.
+
+    Source: mirrors jax.lax.with_sharding_constraint (0.10).
+
+    Args:
+        x: a tree of arrays.
+        shardings: a `NamedSharding`, a `PartitionSpec` for the mesh in force, or a tree prefix of
+            such; None leaves a part of the tree as it is.
+
+    Raises:
+        ValueError: a dimension cannot be cut into equal parts, or a spec is longer than the rank.
+        RuntimeError: a `PartitionSpec` was given and there is no mesh.
+        TypeError: a sharding is no `NamedSharding`.
+    """
+    leaves, treedef = tree.flatten(x)
+    prefix = tree.broadcast_prefix(shardings, x, is_leaf=_is_leaf)
+    outs = [_constrain(leaf, target) for leaf, target in zip(leaves, prefix, strict=True)]
+    return tree.unflatten(treedef, outs)
+
+
+def _is_leaf(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def _constrain(x: Any, target: Any) -> Any:
+    if target is None:
+        return x
+    aval = aval_of(x)
+    eager = not isinstance(x, Tracer)
+    if isinstance(target, PartitionSpec):
+        named = (contexts.resolve if eager else contexts.resolve_for_tracing)(
+            target, "with_sharding_constraint"
+        )
+    elif isinstance(target, NamedSharding):
+        named = target
+    elif isinstance(target, Sharding) and len(target.device_assignment) == 1:
+        return x
+    else:
+        raise TypeError(
+            message(
+                "with_sharding_constraint",
+                "not a placement that a program can name.",
+                got=f"{target!r} of type {type(target).__name__}",
+                expected="a NamedSharding, or a PartitionSpec under a mesh",
+            )
+        )
+    named.shard_shape(aval.shape)
+    if eager and isinstance(named.mesh, AbstractMesh) and not type.__instancecheck__(Array, x):
+        raise ValueError(
+            message(
+                "with_sharding_constraint",
+                "an abstract mesh takes its devices from the array, and this is none.",
+                got=f"{type(x).__name__}: {aval}",
+                fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
+            )
+        )
+    if eager and not type.__instancecheck__(Array, x):
+        x = array_from_host(x, aval)
+    return sharding_constraint_p.bind(x, sharding=named)

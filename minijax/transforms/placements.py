@@ -1,0 +1,180 @@
+"""The placements that users give to `jit` for arguments and results, as trees.
+
+Input: a tree prefix of shardings.  Output: one placement, or None, for each flat value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core import tree
+from minijax.core.errors import message
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import assignment, program
+from minijax.lax.constraints import sharding_constraint_p
+from minijax.sharding import contexts
+from minijax.sharding.base import Sharding
+from minijax.sharding.markers import UNSPECIFIED
+from minijax.sharding.named import NamedSharding
+from minijax.sharding.single_device import SingleDeviceSharding
+
+
+class PlacementTree:
+    """A tree prefix of placements; hashable, so that it may be part of a cache's key."""
+
+    __slots__ = ("_hash", "given", "leaves", "name", "structure")
+
+    def __init__(self, name: str, given: Any) -> None:
+        self.name = name
+        self.given = given
+        leaves, self.structure = tree.flatten(given, is_leaf=_is_leaf)
+        self.leaves = tuple(_as_sharding(name, leaf) for leaf in leaves)
+        self._hash = hash((self.leaves, self.structure))
+
+    @classmethod
+    def of(cls, name: str, given: Any) -> PlacementTree:
+        """The tree of an argument of `jit`; one object where nothing is given."""
+        return NOTHING if given is UNSPECIFIED or given is None else cls(name, given)
+
+    def for_arguments(self, function: str, in_tree: Any) -> tuple[Any, ...]:
+        """One placement for each flat argument.
+
+        Raises:
+            ValueError: there are keyword arguments, or the tree is no prefix of the arguments.
+        """
+        if self is NOTHING:
+            return ()
+        args, kwargs = tree.unflatten(in_tree, [0] * in_tree.num_leaves)
+        if kwargs:
+            raise ValueError(
+                message(
+                    function,
+                    "in_shardings speaks of positional arguments only.",
+                    got=f"keyword arguments {sorted(kwargs)}",
+                    fix="pass them by position",
+                )
+            )
+        return self._spread(function, args, "the positional arguments, as a tuple")
+
+    def for_results(self, function: str, out_tree: Any) -> tuple[Any, ...]:
+        """One placement for each flat result.
+
+        Raises:
+            ValueError: the tree is no prefix of the results.
+        """
+        if self is NOTHING:
+            return ()
+        return self._spread(
+            function, tree.unflatten(out_tree, [0] * out_tree.num_leaves), "the results"
+        )
+
+    def _spread(self, function: str, whole: Any, what: str) -> tuple[Any, ...]:
+        prefix = tree.unflatten(self.structure, list(self.leaves))
+        try:
+            return tuple(tree.broadcast_prefix(prefix, whole, is_leaf=_is_leaf))
+        except ValueError as error:
+            raise ValueError(
+                message(
+                    function,
+                    f"{self.name} must be a tree prefix of {what}.",
+                    got=f"{self.given}\nfor {tree.structure(whole)}",
+                    expected="one placement for all, or a tree of the same form",
+                    fix=str(error).splitlines()[0],
+                )
+            ) from None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, PlacementTree)
+            and self.leaves == other.leaves
+            and self.structure == other.structure
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(self.given)
+
+
+def _is_leaf(x: Any) -> bool:
+    return x is None or x is UNSPECIFIED or isinstance(x, (PartitionSpec, Sharding))
+
+
+def _as_sharding(name: str, given: Any) -> Any:
+    if given is None or given is UNSPECIFIED:
+        return None
+    if isinstance(given, (Sharding, PartitionSpec)):
+        return given
+    if hasattr(given, "device_kind"):
+        return SingleDeviceSharding(given)
+    raise TypeError(
+        message(
+            "jit",
+            f"{name} holds something that is no placement.",
+            got=f"{given!r} of type {type(given).__name__}",
+            expected="shardings, PartitionSpecs under a mesh, or None",
+        )
+    )
+
+
+NOTHING = PlacementTree("shardings", UNSPECIFIED)
+
+
+def check(
+    function: str,
+    name: str,
+    shardings: Sequence[Any],
+    avals: Sequence[Any],
+    names: Sequence[str] | None,
+) -> None:
+    """Refuses placements that do not fit their values.
+
+    Raises:
+        ValueError: a spec is longer than the rank, or a dimension cannot be cut into equal parts.
+    """
+    for i, (given, aval) in enumerate(zip(shardings, avals, strict=False)):
+        sharding = _resolved(given, name)
+        if sharding is None or not hasattr(aval, "shape"):
+            continue
+        try:
+            sharding.shard_shape(aval.shape)
+        except ValueError as error:
+            what = names[i] if names is not None and i < len(names) else f"value {i}"
+            raise ValueError(f"{function}: {name} of {what}: {error}") from None
+
+
+def resolved(options: program.Options) -> program.Options:
+    """The options with bare specs, and abstract meshes, resolved on the mesh in force."""
+    if not (options.in_shardings or options.out_shardings):
+        return options
+    return options._replace(
+        in_shardings=tuple(_resolved(s, "in_shardings") for s in options.in_shardings),
+        out_shardings=tuple(_resolved(s, "out_shardings") for s in options.out_shardings),
+    )
+
+
+def _resolved(sharding: Any, name: str) -> Any:
+    if isinstance(sharding, PartitionSpec):
+        return contexts.resolve(sharding, f"jit's {name}")
+    if assignment.is_abstract(sharding):
+        mesh = contexts.current_devices_mesh()
+        if mesh is not None and mesh.abstract_mesh is sharding.mesh:
+            return sharding.update(mesh=mesh)
+    return sharding
+
+
+def constrained(values: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
+    """Values inside a program that is being traced, placed as a call of `jit` in it says."""
+    if not shardings:
+        return values
+    return [x if s is None else _constrain(x, s) for x, s in zip(values, shardings, strict=True)]
+
+
+def _constrain(x: Any, sharding: Any) -> Any:
+    if isinstance(sharding, PartitionSpec):
+        sharding = contexts.resolve_for_tracing(sharding, "jit")
+    if not isinstance(sharding, NamedSharding):
+        return x
+    return sharding_constraint_p.bind(x, sharding=sharding)
