@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.core import bootstrap  # noqa: F401  isort: skip  jaxlib must be loaded first
 
-from minijax import dtypes, errors, lax, numpy, stages, tree, tree_util
+from minijax import dtypes, errors, lax, numpy, sharding, stages, tree, tree_util
 from minijax.core.config import (
     check_tracer_leaks,
     config,
@@ -23,6 +23,7 @@ from minijax.core.config import (
     numpy_rank_promotion,
 )
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.specs import PartitionSpec as P
 from minijax.core.statistics import cache_stats
 from minijax.interpreters.evaluation import eval_jaxpr
 from minijax.lax.references import Ref, empty_ref, free_ref, freeze, new_ref
@@ -37,7 +38,10 @@ from minijax.runtime.client import (
     process_count,
     process_index,
 )
+from minijax.runtime.mesh_layout import make_mesh
 from minijax.runtime.tokens import effects_barrier
+from minijax.sharding.contexts import set_mesh
+from minijax.sharding.named import NamedSharding
 from minijax.transforms.grad import (
     closure_convert,
     grad,
@@ -95,6 +99,8 @@ __all__ = [
     "Array",
     "ClosedJaxpr",
     "Jaxpr",
+    "NamedSharding",
+    "P",
     "Ref",
     "ShapeDtypeStruct",
     "ad_checkpoint",
@@ -156,6 +162,7 @@ __all__ = [
     "local_devices",
     "log_compiles",
     "make_jaxpr",
+    "make_mesh",
     "named_call",
     "named_scope",
     "new_ref",
@@ -170,6 +177,8 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "set_mesh",
+    "sharding",
     "stages",
     "tree",
     "tree_util",

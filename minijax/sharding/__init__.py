@@ -1,1 +1,51 @@
 """Where data lives: devices, meshes and specs as plain data."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from minijax.core.meshes import AbstractMesh, AxisType, get_abstract_mesh
+from minijax.core.specs import PartitionSpec
+from minijax.sharding.base import Sharding
+from minijax.sharding.contexts import get_mesh, set_mesh, use_abstract_mesh, use_mesh
+from minijax.sharding.mesh import Mesh
+from minijax.sharding.named import NamedSharding
+from minijax.sharding.single_device import SingleDeviceSharding
+
+if TYPE_CHECKING:
+    from minijax.sharding.gspmd import GSPMDSharding
+    from minijax.sharding.per_slice import PmapSharding
+    from minijax.sharding.positional import PositionalSharding
+
+__all__ = [
+    "AbstractMesh",
+    "AxisType",
+    "GSPMDSharding",
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "PmapSharding",
+    "PositionalSharding",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_abstract_mesh",
+    "get_mesh",
+    "set_mesh",
+    "use_abstract_mesh",
+    "use_mesh",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what few programs use, and what rooms below this one in the table define."""
+    homes = {
+        "GSPMDSharding": "sharding.gspmd",
+        "PmapSharding": "sharding.per_slice",
+        "PositionalSharding": "sharding.positional",
+    }
+    if name not in homes:
+        raise AttributeError(f"module 'minijax.sharding' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"minijax.{homes[name]}"), name)
+    globals()[name] = found
+    return found

@@ -66,6 +66,7 @@ DYNAMIC_IMPORTERS = frozenset(
         "minijax.core.bootstrap",
         "minijax.numpy.einsum_paths",
         "minijax.runtime.plugins",
+        "minijax.sharding",
     }
 )
 """Modules that import within a changed environment, or find at run time what to import."""
@@ -74,7 +75,7 @@ ALIASES = frozenset({"np", "hlo"})
 """The only names that an imported module may take besides its own."""
 
 HOMELESS_NAMES = frozenset({"util", "utils", "helper", "helpers", "common", "misc"})
-PUBLIC_PATHS = frozenset({"tree_util"})
+PUBLIC_PATHS = frozenset({"mesh_utils", "tree_util"})
 """Module names owed to JAX's public paths, whatever we think of them."""
 
 DOCUMENTED_ROOMS = frozenset({"lax", "transforms", "numpy", "random", "nn"})
@@ -292,8 +293,8 @@ def check_facades(root: Path) -> Iterator[Violation]:
 
 
 def _loads_rooms_on_demand(source: Source, node: ast.stmt) -> bool:
-    """Whether a statement belongs to the package's own hook for rooms that few programs need."""
-    if source.module != "minijax":
+    """Whether a statement belongs to a hook for what few programs need or other rooms define."""
+    if source.module not in ("minijax", "minijax.sharding"):
         return False
     is_hook = isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
     return is_hook or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")

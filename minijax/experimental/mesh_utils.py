@@ -1,0 +1,5 @@
+"""Layouts of devices in meshes."""
+
+from minijax.runtime.mesh_layout import create_device_mesh, create_hybrid_device_mesh
+
+__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
