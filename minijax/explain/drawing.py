@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from minijax.core.errors import message
 from minijax.core.meshes import AbstractMesh
@@ -24,16 +24,18 @@ _PALETTE = (
     (110, "#87afd7"), (180, "#d7af87"), (114, "#87d787"), (176, "#d787d7"),
 )  # fmt: skip
 _RESET = "\x1b[0m"
-# How many characters are as wide as one is high.
-_ASPECT = 2.0
-_CELLS_ACROSS = 40.0
+# The size of a whole drawing, in characters, unless its labels need more.
+_WIDTH = 40.0
+_HEIGHT = 8.0
+_HEIGHT_OF_VECTORS = 3.0
 
 ColorMap = Callable[[float], tuple[float, float, float, float]]
 
 
 class _Tile(NamedTuple):
-    """A part of an array, from 0 to 1 in both directions, and the devices that hold it."""
+    """A part of an array of a rank, from 0 to 1 in both directions, and who holds it."""
 
+    rank: int
     top: float
     bottom: float
     left: float
@@ -70,7 +72,7 @@ def visualize_sharding(
     shape: Sequence[int],
     sharding: Sharding,
     *,
-    use_color: bool = True,
+    use_color: bool | Literal["always"] = True,
     scale: float = 1.0,
     min_width: int = 9,
     max_width: int = 80,
@@ -78,13 +80,14 @@ def visualize_sharding(
 ) -> Any:
     """Draws which devices hold which part of an array of rank 1 or 2.
 
-    Prints boxes with the numbers of devices; colours are for terminals only.  In a notebook
-    nothing is printed and a picture is returned.
+    Prints boxes with the numbers of devices.  In a notebook nothing is printed and a picture is
+    returned.
 
     Args:
         shape: the shape of the array.
         sharding: the placement.
-        use_color: whether parts on different devices get different colours.
+        use_color: whether parts on different devices get different colours; in text, only where
+            the output is a terminal, unless it is "always".
         scale: how large the drawing is.
         min_width: the least width of the drawing of one part, in characters.
         max_width: the greatest width of the drawing, in characters.
@@ -96,9 +99,11 @@ def visualize_sharding(
         ValueError: the rank is neither 1 nor 2, the mesh has no devices, or the parts are uneven.
     """
     tiles = _tiles(tuple(shape), sharding)
+    colors = _colors(tiles, color_map) if use_color else None
     if _in_notebook():
-        return Picture(tiles, scale, _colors(tiles, color_map) if use_color else None)
-    colors = _colors(tiles, color_map) if use_color and sys.stdout.isatty() else None
+        return Picture(tiles, scale, colors)
+    if use_color != "always" and not sys.stdout.isatty():
+        colors = None
     sys.stdout.write(_drawn(tiles, scale, min_width, max_width, colors) + "\n")
     return None
 
@@ -123,13 +128,13 @@ def _tiles(shape: tuple[int, ...], sharding: Sharding) -> list[_Tile]:
             )
         )
     sharding.shard_shape(shape)  # refuses uneven parts
-    holders: dict[tuple[tuple[int, int], ...], list[Any]] = {}
+    holders: dict[tuple[tuple[float, float], ...], list[Any]] = {}
     for device, index in sharding.devices_indices_map(shape).items():
         spans = [(*cut.indices(size)[:2], size) for cut, size in zip(index, shape, strict=True)]
         key = tuple((start / max(size, 1), stop / max(size, 1)) for start, stop, size in spans)
         holders.setdefault(((0.0, 1.0), *key)[-2:], []).append(device)
     return [
-        _Tile(top, bottom, left, right, _label(devices))
+        _Tile(len(shape), top, bottom, left, right, _label(devices))
         for ((top, bottom), (left, right)), devices in sorted(holders.items(), key=lambda x: x[0])
     ]
 
@@ -164,9 +169,10 @@ def _drawn(
     columns = sorted({tile.left for tile in tiles})
     rows = sorted({tile.top for tile in tiles})
     longest = max(len(tile.label) for tile in tiles)
-    width = max(min_width, longest + 2, round(_CELLS_ACROSS * scale / len(columns)))
+    width = max(min_width, longest + 2, round(_WIDTH * scale / len(columns)))
     width = max(3, min(width, max_width // len(columns) - 1))
-    height = max(1, round(_CELLS_ACROSS / _ASPECT * scale / 2 / len(rows)))
+    whole = _HEIGHT if tiles[0].rank == 2 else _HEIGHT_OF_VECTORS
+    height = max(1, round(whole * scale / len(rows)))
     by_place = {(tile.top, tile.left): tile for tile in tiles}
     lines = [_rule("┌┬┐", len(columns), width)]
     for row in rows:
@@ -181,7 +187,7 @@ def _drawn(
     return "\n".join(lines)
 
 
-def _rule(corners: str, count: int, width: int) -> str:
+def _rule(corners: Sequence[str], count: int, width: int) -> str:
     left, middle, right = corners
     return left + middle.join("─" * width for _ in range(count)) + right
 
@@ -236,9 +242,8 @@ class Picture:
         self._colors = colors
 
     def _repr_svg_(self) -> str:
-        rows = len({tile.top for tile in self._tiles})
         width = 400 * self._scale
-        height = max(40.0 * rows, width / 4 if rows > 1 else 40.0) * min(1.0, self._scale)
+        height = (200 if self._tiles[0].rank == 2 else 40) * self._scale
         shapes = "".join(self._box(tile, width, height) for tile in self._tiles)
         size = f'width="{width:g}" height="{height:g}"'
         return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{shapes}</svg>'
@@ -259,5 +264,3 @@ class Picture:
 
     def __repr__(self) -> str:
         return _drawn(self._tiles, self._scale, 9, 80, None)
-
-

@@ -3,9 +3,10 @@
 Input: a function, a mesh without devices, types of arguments.  Output: where Shardy moves data
 and over which axes, a model of its cost, and the shardings that it chooses.
 
-XLA partitions by Shardy's shardings but may choose other collectives afterwards: it combines
-several into one, or turns a reduction that is sliced into `reduce_scatter`.  For what one compiled
-program really runs there is `collectives`.
+XLA partitions by Shardy's shardings, but the collectives are its own choice: it combines several
+into one, moves them out of loops, turns a reduction that is sliced into `reduce_scatter`, and adds
+`collective_permute` where neighbours need each other's edges, as shifts and convolutions do.  For
+what one compiled program really runs there is `collectives`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
+from minijax.core import tree
 from minijax.core.errors import message
-from minijax.core.meshes import MeshAxes
+from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.source import Frame
 from minijax.core.specs import PartitionSpec
 from minijax.explain import groups, tables
 from minijax.interpreters import planning
 from minijax.interpreters.planning import Axis, Planned, Value
+from minijax.sharding import contexts
+from minijax.sharding.mesh import Mesh
+from minijax.sharding.named import NamedSharding
+from minijax.transforms.jit import jit
+from minijax.transforms.stages import ShapeDtypeStruct
 
 _TITLES = ("kind", "axes", "result", "bytes", "times", "moved", "inside", "line")
 _NUMERIC = ("bytes", "times", "moved")
@@ -160,7 +167,9 @@ class Plan(Sequence[PlannedCollective]):
     def _lines(self) -> Iterator[str]:
         sizes = ", ".join(f"{name}={size}" for name, size in self.mesh.shape_tuple)
         count = len(self) or "no"
-        yield f"{self.name} on {self.mesh.size} devices ({sizes}): {count} collectives planned"
+        plural = "" if len(self) == 1 else "s"
+        where = f"{self.mesh.size} devices ({sizes})"
+        yield f"{self.name} on {where}: {count} collective{plural} planned"
         if self._found:
             yield ""
             yield from tables.table(_TITLES, [x.cells for x in self._found], _NUMERIC)
@@ -177,6 +186,72 @@ class Plan(Sequence[PlannedCollective]):
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
+
+
+def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..., Plan]:
+    """Plans how a function is partitioned over a mesh that need not exist.
+
+    Shardy's own propagation and partitioning run on the lowered function; nothing is compiled, so
+    a mesh of many thousands of devices costs no more than one of two.
+
+    Args:
+        function: a function, perhaps jitted.
+        mesh: an `AbstractMesh`, or a `Mesh` whose devices do not matter.
+
+    Returns:
+        A function of the arguments, arrays or `ShapeDtypeStruct`s, whose shardings are on `mesh`.
+        Shardy decides about arguments without sharding.  It gives a `Plan`: a sequence that prints
+        as tables.
+
+    Raises:
+        TypeError: `function` is not callable, or `mesh` is no mesh.
+        ValueError: an argument is placed on another mesh.
+    """
+    if not callable(function):
+        raise TypeError(
+            message("explain.plan", "expected a function.", got=f"{type(function).__name__}")
+        )
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError(
+            message(
+                "explain.plan",
+                "expected a mesh.",
+                got=f"{type(mesh).__name__}: {mesh!r}",
+                fix="sharding.AbstractMesh((256, 256), ('x', 'y'))",
+            )
+        )
+    jitted: Any = function if hasattr(function, "trace") else jit(function)
+    abstract = mesh.abstract_mesh
+
+    def of(*args: Any, **kwargs: Any) -> Plan:
+        leaves, structure = tree.flatten((args, kwargs))
+        placed = [_placed(x, abstract) for x in leaves]
+        args, kwargs = tree.unflatten(structure, placed)
+        with contexts.use_abstract_mesh(abstract):
+            lowered = jitted.trace(*args, **kwargs).lower()
+        return of_module(lowered.fun_name, lowered.compiler_ir(), abstract)
+
+    return of
+
+
+def _placed(x: Any, mesh: AbstractMesh) -> Any:
+    """An argument with a sharding on the mesh, which leaves open what `x` leaves open."""
+    sharding = getattr(x, "sharding", None)
+    if not isinstance(sharding, NamedSharding):
+        if not hasattr(x, "shape"):
+            return x
+        entries = [PartitionSpec.UNCONSTRAINED] * len(x.shape)
+        sharding = NamedSharding(mesh, PartitionSpec(*entries))
+    if sharding.abstract.mesh is not mesh:
+        raise ValueError(
+            message(
+                "explain.plan",
+                "an argument is placed on another mesh than the one to plan for.",
+                got=f"{x.dtype.name}{list(x.shape)} with {sharding}",
+                expected=f"a sharding on {mesh}",
+            )
+        )
+    return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract)
 
 
 def of_module(name: str, module: Any, mesh: MeshAxes) -> Plan:
@@ -216,24 +291,33 @@ def _axes_of_groups(
     names = match(devices, meshes)
     if names is None:
         return None
-    sizes = {str(n): size for mesh in meshes for n, size in zip(mesh.names, mesh.ids.shape)}  # noqa: B905
+    sizes: dict[str, int] = {}
+    for mesh in meshes:
+        sizes.update(zip(map(str, mesh.names), mesh.ids.shape, strict=True))
     return tuple((name, sizes.get(name) or int(name.rpartition(")")[2])) for name in names)
 
 
 def _moved(kind: str, operand: int, axes: Sequence[Axis]) -> dict[str, float]:
     """The bytes that one device sends along each axis: the model of the class `Plan`."""
     if kind in ("collective_permute", "collective_broadcast"):
-        return {axis: float(operand) for axis, _ in axes[:1]}
+        return {_whole(axis): float(operand) for axis, _ in axes[:1]}
     rest = float(operand) * (2 if kind == "all_reduce" else 1)
-    moved = {}
+    moved: dict[str, float] = {}
     for axis, size in axes:
-        moved[axis] = rest * (size - 1) / size
+        moved[_whole(axis)] = moved.get(_whole(axis), 0) + rest * (size - 1) / size
         rest /= size
     return moved
 
 
+def _whole(axis: str) -> str:
+    """The axis of which something is a part."""
+    return axis.partition(":(")[0]
+
+
 def _value(value: Value) -> PlannedValue:
     entries = [tuple(name for name, _ in axes) for axes in value.dims]
+    while entries and not entries[-1]:
+        entries.pop()
     unreduced = [name for name, _ in value.unreduced]
     spec = PartitionSpec(*entries, unreduced=unreduced)
     return PlannedValue(value.name, value.dtype, value.shape, spec, value.local_bytes)

@@ -197,13 +197,12 @@ class _Reader:
         )
 
     def _values(self, types: Sequence[Any], attributes: Any, key: str) -> list[Value]:
-        of_each = [{}] * len(types)
+        of_each: list[Any] = [{}] * len(types)
         if key in attributes:
             of_each = [ir.DictAttr(x) for x in ir.ArrayAttr(attributes[key])]
         found = []
         for type_, facts in zip(types, of_each, strict=True):
-            sharding = facts["sdy.sharding"] if "sdy.sharding" in facts else None
-            value = self._value(type_, sharding)
+            value = self._value(type_, _sharding_among(facts))
             if "jax.result_info" in facts:
                 value = value._replace(name=ir.StringAttr(facts["jax.result_info"]).value)
             found.append(value)
@@ -270,9 +269,7 @@ class _Reader:
         line = _frame(operation.location) or place.caller
         return Movement(kind, None, _groups(operation.attributes), values, *place[:3], line)
 
-    def _permuted_axes(
-        self, operand: Any, value: Value, sizes: dict[str, int]
-    ) -> tuple[Axis, ...]:
+    def _permuted_axes(self, operand: Any, value: Value, sizes: dict[str, int]) -> tuple[Axis, ...]:
         """The axes of the dimensions that are split otherwise before than after."""
         before = self._value(operand.type, self._sharding_of(operand))
         pairs = list(zip(before.dims, value.dims, strict=True))
@@ -289,7 +286,7 @@ class _Reader:
             if "arg_attrs" not in owner.attributes:
                 return None
             facts = ir.DictAttr(ir.ArrayAttr(owner.attributes["arg_attrs"])[argument.arg_number])
-            return facts["sdy.sharding"] if "sdy.sharding" in facts else None
+            return _sharding_among(facts)
         result = ir.OpResult(value)
         attributes = result.owner.attributes
         if "out_sharding" in attributes:
@@ -299,6 +296,13 @@ class _Reader:
         return _sdy.TensorShardingPerValueAttr(attributes["sdy.sharding"]).shardings[
             result.result_number
         ]
+
+
+def _sharding_among(facts: Any) -> Any:
+    # An MLIR dictionary has no method `get`.
+    if "sdy.sharding" in facts:
+        return facts["sdy.sharding"]
+    return None
 
 
 def _axes(attributes: Sequence[Any], sizes: dict[str, int]) -> tuple[Axis, ...]:
