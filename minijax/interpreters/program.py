@@ -20,6 +20,7 @@ from minijax.interpreters import (
     assignment,
     diagnosis,
     discharge,
+    inspection,
     key_reuse,
     lowering,
     passes,
@@ -190,7 +191,8 @@ def compile_lowered(
     level = logging.WARNING if config.log_compiles.value else logging.DEBUG
     if compile.logger.isEnabledFor(level):
         compile.logger.log(level, "Compiling %s with global shapes and types %s", name, in_avals)
-    with statistics.timed("compile", "XLA compilation", name):
+    told = inspection.compiling(lowered.jaxpr, where, originals)
+    with statistics.timed("compile", "XLA compilation", name), told:
         try:
             loaded = compile.compile_module(
                 lowered.module,

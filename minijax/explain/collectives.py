@@ -1,0 +1,320 @@
+"""Which collectives does a compiled program run, and which line made them necessary?
+
+Input: a function and arguments.  Output: a record for each collective that stands in the program
+once XLA has partitioned and optimized it, whoever has put it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, overload
+
+from minijax.core.errors import message
+from minijax.core.source import Frame
+from minijax.explain import groups, tables
+from minijax.explain.groups import Box
+from minijax.explain.hlo_text import HloModule, Instruction, Tensor
+from minijax.interpreters import planning
+from minijax.transforms.jit import jit
+from minijax.transforms.stages import Compiled, Lowered
+
+KINDS = (
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "collective_broadcast",
+    "collective_permute",
+    "ragged_all_to_all",
+    "reduce_scatter",
+)
+"""The kinds of collectives, named as `stablehlo` names them."""
+
+
+class Collective(NamedTuple):
+    """One collective of a compiled program.
+
+    Attributes:
+        kind: one of `KINDS`.
+        axes: the mesh axes over which devices take part, `x:(2)4` for part of an axis; None if
+            its groups fit no mesh of the program.
+        operands: what it works on, as each device sees it.
+        times: how often it runs; None inside a loop of unknown length.
+        inside: the loops and branches that it stands in, the outermost first.
+        line: the user's line; None if nothing is known.
+        is_own_line: whether XLA has recorded the line with the collective itself; if not, it is
+            the line of the nearest instruction that gives or takes its value.
+        operation: the path of names that the operation was traced under.
+        name: the name of the instruction in the text of the program.
+    """
+
+    kind: str
+    axes: tuple[str, ...] | None
+    operands: tuple[Tensor, ...]
+    times: int | None
+    inside: tuple[str, ...]
+    line: Frame | None
+    is_own_line: bool
+    operation: str
+    name: str
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the first operand, in the notation of XLA."""
+        return self.operands[0].dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the first operand."""
+        return self.operands[0].shape
+
+    @property
+    def bytes(self) -> int:
+        """What each device puts in, each time: the bytes of all operands together."""
+        return sum(operand.bytes for operand in self.operands)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row of a table."""
+        near = "" if self.is_own_line else "near "
+        return (
+            self.kind,
+            tables.axes_text(self.axes),
+            _operands_text(self.operands),
+            tables.bytes_text(self.bytes),
+            "?" if self.times is None else str(self.times),
+            " > ".join(self.inside),
+            "?" if self.line is None else f"{near}{self.line}",
+        )
+
+
+_TITLES = ("kind", "axes", "operand", "bytes", "times", "inside", "line")
+_TOTAL_TITLES = ("total", "axes", "instructions", "times", "bytes")
+_NUMERIC = ("bytes", "times", "instructions")
+
+
+class Collectives(Sequence[Collective]):
+    """The collectives of a program, in the order in which it reaches them.
+
+    Prints as a table.  Bytes are those of the operands on one device; the totals count each
+    collective as often as it runs, or once where that is not known.
+
+    Args:
+        name: the name of the function.
+        found: the collectives.
+        meshes: the meshes of the program.
+        devices: on how many devices it runs.
+    """
+
+    def __init__(
+        self, name: str, found: Sequence[Collective], meshes: Sequence[Box], devices: int
+    ) -> None:
+        self.name = name
+        self.meshes = tuple(meshes)
+        self.devices = devices
+        self._found = tuple(found)
+
+    @overload
+    def __getitem__(self, index: int) -> Collective: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Collective, ...]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many instructions there are of each kind that occurs."""
+        kinds = [x.kind for x in self._found]
+        return {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+
+    def _total_rows(self) -> Iterator[tuple[str, ...]]:
+        grouped: dict[Any, list[Collective]] = {}
+        for x in self._found:
+            grouped.setdefault((x.kind, x.axes), []).append(x)
+        for (kind, axes), members in grouped.items():
+            more = "" if all(x.times is not None for x in members) else ">= "
+            times = sum(_counted(x) for x in members)
+            moved = sum(x.bytes * _counted(x) for x in members)
+            yield (
+                kind,
+                tables.axes_text(axes),
+                str(len(members)),
+                f"{more}{times}",
+                f"{more}{tables.bytes_text(moved)}",
+            )
+
+    def __repr__(self) -> str:
+        meshes = "; ".join(map(str, self.meshes))
+        where = f"{self.devices} device{'s' * (self.devices != 1)}"
+        where += f" ({meshes})" if meshes else ""
+        if not self._found:
+            return f"{self.name}: no collectives on {where}"
+        lines = [f"{self.name}: {len(self)} collective{'s' * (len(self) != 1)} on {where}", ""]
+        lines += tables.table(_TITLES, [x.cells for x in self._found], _NUMERIC)
+        lines += ["", *tables.table(_TOTAL_TITLES, list(self._total_rows()), _NUMERIC)]
+        return "\n".join(lines)
+
+
+def _counted(x: Collective) -> int:
+    return 1 if x.times is None else x.times
+
+
+def _operands_text(operands: Sequence[Tensor]) -> str:
+    texts = list(map(str, operands))
+    if len(texts) > 1 and len(set(texts)) == 1:
+        return f"{len(texts)} x {texts[0]}"
+    return ", ".join(texts)
+
+
+def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
+    """Finds every collective of the program that a function compiles to.
+
+    The result is to be called with the function's arguments: arrays, or `ShapeDtypeStruct`s with
+    shardings.  The function is compiled for them and not run.
+
+    Args:
+        function: a function, perhaps jitted; or what `Lowered.compile` has given, to be called
+            without arguments.
+
+    Returns:
+        A function of the arguments that gives a `Collectives`: a sequence that prints as a table.
+
+    Raises:
+        TypeError: `function` is not callable.
+    """
+    if isinstance(function, Compiled):
+        compiled = function
+        return lambda: of_text(compiled.fun_name, compiled.as_text(), ())
+    if not callable(function):
+        raise TypeError(
+            message(
+                "explain.collectives",
+                "expected a function.",
+                got=f"{type(function).__name__}: {function!r}",
+                fix="collectives(f)(*args)",
+            )
+        )
+    jitted = function if hasattr(function, "lower") else jit(function)
+
+    def of(*args: Any, **kwargs: Any) -> Collectives:
+        lowered: Lowered = jitted.lower(*args, **kwargs)
+        meshes = [Box(*mesh) for mesh in planning.meshes(lowered.compiler_ir())]
+        return of_text(lowered.fun_name, lowered.compile().as_text(), meshes)
+
+    return of
+
+
+def of_text(name: str, text: str, meshes: Sequence[Box]) -> Collectives:
+    """The collectives of a program that is given as the text of its optimized HLO.
+
+    Args:
+        name: the name of the function.
+        text: what `Compiled.as_text` gives.
+        meshes: the meshes whose axes the groups of devices are matched with.
+    """
+    module = HloModule(text)
+    found = list(_walk(module, module.entry, meshes, 1, ())) if module.entry else []
+    return Collectives(name, found, meshes, module.devices)
+
+
+def _walk(
+    module: HloModule,
+    computation: str,
+    meshes: Sequence[Box],
+    times: int | None,
+    inside: tuple[str, ...],
+) -> Iterator[Collective]:
+    """The collectives of a computation and of those that it runs."""
+    for instruction in module.computations.get(computation, {}).values():
+        kind = kind_of(instruction.opcode)
+        if kind is not None:
+            yield _record(module, computation, instruction, kind, meshes, times, inside)
+            continue
+        for branch, (role, callee) in enumerate(instruction.calls):
+            here, often = inside, times
+            if instruction.opcode == "while":
+                trips = instruction.trip_count
+                here = (*inside, f"while x{'?' if trips is None else trips}")
+                # A condition is asked once more than the body runs.
+                extra = 1 if role == "condition" else 0
+                often = None if trips is None or times is None else times * (trips + extra)
+            elif instruction.opcode == "conditional":
+                here = (*inside, f"branch {branch}")
+            yield from _walk(module, callee, meshes, often, here)
+
+
+def kind_of(opcode: str) -> str | None:
+    """The kind of collective that an HLO instruction starts; None if it starts none."""
+    kind = opcode.removesuffix("-start").replace("-", "_")
+    return kind if kind in KINDS else None
+
+
+def _record(
+    module: HloModule,
+    computation: str,
+    instruction: Instruction,
+    kind: str,
+    meshes: Sequence[Box],
+    times: int | None,
+    inside: tuple[str, ...],
+) -> Collective:
+    neighbours = module.computations[computation]
+    operands = [
+        tensor
+        for name in instruction.operands
+        if name in neighbours
+        for tensor in neighbours[name].tensors
+    ]
+    if kind == "collective_permute":
+        pairs = groups.read_pairs(instruction.attributes)
+        axes = groups.axes_of_pairs(pairs, meshes)
+    else:
+        axes = groups.axes_of_groups(
+            groups.read_groups(instruction.attributes, module.devices), meshes
+        )
+    own = module.frame(instruction)
+    return Collective(
+        kind,
+        axes,
+        tuple(operands),
+        times,
+        inside,
+        own or _line_nearby(module, neighbours, instruction),
+        own is not None,
+        instruction.metadata.get("op_name", ""),
+        instruction.name,
+    )
+
+
+def _line_nearby(
+    module: HloModule, neighbours: dict[str, Instruction], instruction: Instruction
+) -> Frame | None:
+    """The line of the nearest instruction that takes a value, or else of one that gives it."""
+    users: dict[str, list[str]] = {}
+    for other in neighbours.values():
+        for name in other.operands:
+            users.setdefault(name, []).append(other.name)
+    return _nearest(module, neighbours, instruction.name, lambda x: users.get(x.name, [])) or (
+        _nearest(module, neighbours, instruction.name, lambda x: x.operands)
+    )
+
+
+def _nearest(
+    module: HloModule,
+    neighbours: dict[str, Instruction],
+    start: str,
+    following: Callable[[Instruction], Sequence[str]],
+) -> Frame | None:
+    seen = {start}
+    queue = [start]
+    for name in queue:
+        here = neighbours[name]
+        frame = module.frame(here)
+        if frame is not None:
+            return frame
+        fresh = [x for x in following(here) if x in neighbours and x not in seen]
+        queue += fresh
+        seen.update(fresh)
+    return None
