@@ -60,6 +60,11 @@ class AbstractRef(AbstractValue):
         """Over which mesh axes the value varies."""
         return self.inner_aval.manual_axis_type
 
+    @property
+    def sharding(self) -> Any:
+        """How Explicit mesh axes split the value."""
+        return self.inner_aval.sharding
+
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to values of which some facts are others."""
         return AbstractRef(self.inner_aval.update(**changes))

@@ -24,6 +24,7 @@ from minijax.interpreters.calls import Call
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert
+from minijax.sharding import rules
 from minijax.transforms import checked_calls, custom_rules
 from minijax.transforms.custom_rules import Arguments, FlatPrimal, Rule, SymbolicZero
 
@@ -95,6 +96,7 @@ class CustomLin(Primitive):
 
     name = "custom_lin"
     multiple_results: ClassVar[bool] = True
+    shard = rules.from_types
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {

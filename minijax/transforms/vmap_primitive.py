@@ -14,6 +14,7 @@ from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import (
     batching,
     evaluation,
@@ -28,6 +29,7 @@ from minijax.interpreters import (
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import functionalization, slicing
+from minijax.sharding import rules
 
 
 class Vmap(Primitive):
@@ -51,6 +53,11 @@ class Vmap(Primitive):
 
     def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, size: int, **params: Any) -> list[Any]:
         return [aval.with_shape((size, *aval.shape)) for aval in jaxpr.out_avals]
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> list[PartitionSpec]:
+        return [rules.inserted(rules.spec_of(aval), 0) for aval in jaxpr.out_avals]
 
     def effects(
         self, *avals: Any, jaxpr: ClosedJaxpr, axis_name: Any, **params: Any
