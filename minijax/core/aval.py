@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, specs
 from minijax.core.errors import message
+from minijax.core.specs import names_of
 
 Shape = tuple[int, ...]
 
@@ -150,6 +151,27 @@ class ShapedArray(AbstractValue):
         return _intern(
             shape, self.dtype, self.weak_type, None, self.manual_axis_type, self.memory_kind
         )
+
+    def without_dim(self, dim: int) -> ShapedArray:
+        """This type without a dimension; the others stay split as they are."""
+        shape = self.shape[:dim] + self.shape[dim + 1 :]
+        if self.sharding is None:
+            return self.with_shape(shape)
+        return self._with_entries(shape, lambda e: (*e[:dim], *e[dim + 1 :]))
+
+    def with_dim(self, dim: int, size: int, entry: Any = None) -> ShapedArray:
+        """This type with a new dimension, split as `entry` says; the others stay as they are."""
+        shape = (*self.shape[:dim], size, *self.shape[dim:])
+        if self.sharding is None:
+            return self.with_shape(shape)
+        return self._with_entries(shape, lambda e: (*e[:dim], entry, *e[dim:]))
+
+    def _with_entries(self, shape: Shape, change: Callable[[Any], Any]) -> ShapedArray:
+        sharding = self.sharding
+        spec = sharding.spec.with_entries(change(tuple(sharding.spec)))
+        is_split = any(map(names_of, spec)) or spec.unreduced or spec.reduced
+        found = sharding.with_spec(spec) if is_split else None
+        return self.update(shape=shape, sharding=found)
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self

@@ -73,6 +73,14 @@ class AbstractRef(AbstractValue):
         """The type of references to values of another shape."""
         return AbstractRef(self.inner_aval.with_shape(shape))
 
+    def without_dim(self, dim: int) -> AbstractRef:
+        """The type of references to values without a dimension."""
+        return AbstractRef(self.inner_aval.without_dim(dim))
+
+    def with_dim(self, dim: int, size: int, entry: Any = None) -> AbstractRef:
+        """The type of references to values with a new dimension."""
+        return AbstractRef(self.inner_aval.with_dim(dim, size, entry))
+
     def strip_weak_type(self) -> AbstractRef:
         return AbstractRef(self.inner_aval.strip_weak_type())
 

@@ -142,7 +142,7 @@ class OutDims:
         if type(out) is Zero:
             if target is None:
                 return out
-            return Zero(out.aval.with_shape((self.size, *out.aval.shape)))
+            return Zero(out.aval.with_dim(0, self.size))
         if target is not None:
             return to_batch_dim(out, dim, target, self.size)
         if dim is not None:

@@ -165,7 +165,7 @@ class BitcastConvertType(Primitive):
         if out.ndim < x.ndim:
             rules.check_unsharded(self, avals, (x.ndim - 1,))
             return rules.dropped(spec, (x.ndim - 1,))
-        return rules.inserted(spec, x.ndim) if out.ndim > x.ndim else spec
+        return spec.inserted(x.ndim) if out.ndim > x.ndim else spec
 
     def lower(self, ctx: Any, x: Any, *, new_dtype: Any) -> Any:
         return ctx.op("stablehlo.bitcast_convert", [x])

@@ -40,7 +40,7 @@ class Stack(Primitive):
         return (first if weak else first.strip_weak_type()).with_shape(shape)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis: int) -> PartitionSpec:
-        return rules.inserted(rules.join(self, avals, avals[0].ndim), axis)
+        return rules.join(self, avals, avals[0].ndim).inserted(axis)
 
     def lower(self, ctx: Any, *values: Any, axis: int) -> Any:
         shape = ctx.avals_in[0].shape

@@ -134,9 +134,7 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
     return typed if primitive.multiple_results else typed[0]
 
 
-def _common_mesh(
-    primitive: Any, avals: Sequence[Any], given: Any
-) -> AbstractMesh | None:
+def _common_mesh(primitive: Any, avals: Sequence[Any], given: Any) -> AbstractMesh | None:
     mesh = given.mesh.abstract_mesh if isinstance(given, NamedSharding) else None
     for aval in avals:
         if aval.sharding is None or primitive.changes_mesh:
@@ -354,11 +352,6 @@ def dropped(spec: PartitionSpec, dims: Sequence[int]) -> PartitionSpec:
     return spec.with_entries(e for d, e in enumerate(spec) if d not in dims)
 
 
-def inserted(spec: PartitionSpec, dim: int, entry: Any = None) -> PartitionSpec:
-    """The spec with a new dimension `dim`."""
-    return spec.with_entries((*spec[:dim], entry, *spec[dim:]))
-
-
 def permuted(spec: PartitionSpec, permutation: Sequence[int]) -> PartitionSpec:
     """The spec with its dimensions in another order."""
     return spec.with_entries(spec[d] for d in permutation)
@@ -390,7 +383,7 @@ def padded(sharding: NamedSharding, ndim: int) -> NamedSharding:
 
 def batched(sharding: NamedSharding | None, dim: int, entry: Any = None) -> NamedSharding | None:
     """The placement for a batch whose dimension is inserted at `dim`."""
-    return None if sharding is None else sharding.with_spec(inserted(sharding.spec, dim, entry))
+    return None if sharding is None else sharding.with_spec(sharding.spec.inserted(dim, entry))
 
 
 def extended(aval: Any, ndim: int) -> PartitionSpec:

@@ -196,7 +196,7 @@ def _batched_backward(
 
         def flat(*values: Any) -> list[Any]:
             of_example: list[Any] = [
-                Zero(ct.aval if d is None else ct.aval.with_shape(ct.aval.shape[1:]))
+                Zero(ct.aval if d is None else ct.aval.without_dim(0))
                 if type(ct) is Zero
                 else None
                 for ct, d in zip(cts, ct_dims, strict=True)
@@ -228,7 +228,7 @@ def _whole_cotangent(
     """The cotangent of a whole argument from that of one example."""
     if found is None:
         aval = of_example.aval
-        return Zero(aval if arg_dim is None else aval.with_shape((size, *aval.shape)))
+        return Zero(aval if arg_dim is None else aval.with_dim(0, size))
     ct, dim = found
     if arg_dim is not None:
         return to_batch_dim(ct, dim, 0, size)

@@ -52,12 +52,12 @@ class Vmap(Primitive):
         return _batched(args, **params)
 
     def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, size: int, **params: Any) -> list[Any]:
-        return [aval.with_shape((size, *aval.shape)) for aval in jaxpr.out_avals]
+        return [aval.with_dim(0, size) for aval in jaxpr.out_avals]
 
     def shard(
         self, avals: Sequence[Any], outs: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
     ) -> list[PartitionSpec]:
-        return [rules.inserted(rules.spec_of(aval), 0) for aval in jaxpr.out_avals]
+        return [rules.spec_of(aval).inserted(0) for aval in jaxpr.out_avals]
 
     def effects(
         self, *avals: Any, jaxpr: ClosedJaxpr, axis_name: Any, **params: Any
@@ -265,7 +265,7 @@ def map_unbatched(
     are the same for all examples.
     """
     avals = [
-        aval if d is None else aval.with_shape(aval.shape[:d] + aval.shape[d + 1 :])
+        aval if d is None else aval.without_dim(d)
         for aval, d in zip(map(aval_of, args), dims, strict=True)
     ]
     with axes.extend(axis_name, size):

@@ -57,7 +57,7 @@ class Scan(Primitive):
         **_: Any,
     ) -> list[Any]:
         outs = jaxpr.out_avals
-        return outs[:num_carry] + [a.with_shape((length, *a.shape)) for a in outs[num_carry:]]
+        return outs[:num_carry] + [a.with_dim(0, length) for a in outs[num_carry:]]
 
     def shard(
         self, avals: Sequence[Any], outs: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
@@ -65,7 +65,7 @@ class Scan(Primitive):
         num_carry, first = params["num_carry"], params["num_consts"] + params["num_carry"]
         rules.check_unsharded(self, avals[first:], (0,))
         specs = list(map(rules.spec_of, jaxpr.out_avals))
-        return specs[:num_carry] + [rules.inserted(s, 0) for s in specs[num_carry:]]
+        return specs[:num_carry] + [s.inserted(0) for s in specs[num_carry:]]
 
     def effects(self, *_: Any, jaxpr: ClosedJaxpr, **__: Any) -> frozenset[Any]:
         return refs.effects_of_body(jaxpr.jaxpr)
@@ -288,7 +288,7 @@ def scan_named(
     if config.disable_jit.value and length:
         return _python_scan(f, init, slices, xs_tree, length, reverse)
     values, init_tree, avals = bodies.flatten_values(name, naming.carry, init)
-    slice_avals = [a.with_shape(a.shape[1:]) for a in xs_avals]
+    slice_avals = [a.without_dim(0) for a in xs_avals]
     in_tree = bodies.call_tree(tree.treedef_tuple((init_tree, xs_tree)))
     changed = True
     # Weakly typed initial values take the type that the body returns.
