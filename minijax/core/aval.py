@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, specs
 from minijax.core.errors import message
+from minijax.core.specs import names_of
 
 Shape = tuple[int, ...]
 
@@ -36,10 +37,12 @@ class AbstractValue:
 
     Attributes:
         is_extended: whether the dtype is one that XLA does not know, such as that of random keys.
+        sharding: how Explicit mesh axes split the value; None where none does.
     """
 
     __slots__ = ()
     is_extended = False
+    sharding: Any = None
 
     def tangent_aval(self) -> AbstractValue:
         """The type of this type's tangents."""
@@ -77,6 +80,7 @@ class ShapedArray(AbstractValue):
     """The type of arrays: shape, dtype, weak type, placement.
 
     Hash-consed: calling the class twice with the same facts gives the same object.
+    `sharding` is None, or a `NamedSharding` over an abstract mesh, as `sharding.rules` makes it.
     Mirrors jax.core.ShapedArray.
     """
 
@@ -97,7 +101,6 @@ class ShapedArray(AbstractValue):
     shape: Shape
     dtype: Any
     weak_type: bool
-    sharding: Any
     manual_axis_type: ManualAxisType
     memory_kind: str | None
     ndim: int
@@ -144,10 +147,31 @@ class ShapedArray(AbstractValue):
         return ShapedArray(**{**facts, **changes})
 
     def with_shape(self, shape: Shape) -> ShapedArray:
-        """This type with another shape, given as a tuple of ints."""
+        """This type with another shape, given as a tuple of ints, and unsharded."""
         return _intern(
             shape, self.dtype, self.weak_type, None, self.manual_axis_type, self.memory_kind
         )
+
+    def without_dim(self, dim: int) -> ShapedArray:
+        """This type without a dimension; the others stay split as they are."""
+        shape = self.shape[:dim] + self.shape[dim + 1 :]
+        if self.sharding is None:
+            return self.with_shape(shape)
+        return self._with_entries(shape, lambda e: (*e[:dim], *e[dim + 1 :]))
+
+    def with_dim(self, dim: int, size: int, entry: Any = None) -> ShapedArray:
+        """This type with a new dimension, split as `entry` says; the others stay as they are."""
+        shape = (*self.shape[:dim], size, *self.shape[dim:])
+        if self.sharding is None:
+            return self.with_shape(shape)
+        return self._with_entries(shape, lambda e: (*e[:dim], entry, *e[dim:]))
+
+    def _with_entries(self, shape: Shape, change: Callable[[Any], Any]) -> ShapedArray:
+        sharding = self.sharding
+        spec = sharding.spec.with_entries(change(tuple(sharding.spec)))
+        is_split = any(map(names_of, spec)) or spec.unreduced or spec.reduced
+        found = sharding.with_spec(spec) if is_split else None
+        return self.update(shape=shape, sharding=found)
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
@@ -161,9 +185,23 @@ class ShapedArray(AbstractValue):
         return self._tangent
 
     def str_short(self) -> str:
-        dims = ",".join(map(str, self.shape))
         memory = "" if self.memory_kind is None else "<host>"
-        return f"{dtypes.short_name(self.dtype)}{memory}[{dims}]"
+        return f"{dtypes.short_name(self.dtype)}{memory}{self._shape_text()}"
+
+    def _shape_text(self) -> str:
+        if self.sharding is None:
+            return f"[{','.join(map(str, self.shape))}]"
+        spec = self.sharding.spec
+        dims = [
+            f"{size}@{specs.names_text(names)}" if names else str(size)
+            for size, names in zip(self.shape, spec.dims(self.ndim), strict=True)
+        ]
+        sums = [
+            f"{label}:{specs.names_text(sorted(axes, key=str))}"
+            for label, axes in (("U", spec.unreduced), ("R", spec.reduced))
+            if axes
+        ]
+        return f"[{','.join(dims)}]" + (f"{{{', '.join(sums)}}}" if sums else "")
 
     def __len__(self) -> int:
         if not self.shape:
@@ -175,11 +213,12 @@ class ShapedArray(AbstractValue):
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        dims = ",".join(map(str, self.shape))
-        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{dims}]{weak})"
+        dtype = getattr(self.dtype, "name", self.dtype)
+        return f"ShapedArray({dtype}{self._shape_text()}{weak})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return shaped_array, (self.shape, self.dtype, self.weak_type)
+        placed = self.sharding, self.manual_axis_type, self.memory_kind
+        return _unpickle, (self.shape, self.dtype, self.weak_type, *placed)
 
 
 _interned: dict[tuple[Any, ...], ShapedArray] = {}
@@ -199,6 +238,13 @@ def _intern(
     key = (shape, dtype, weak_type, sharding, manual_axis_type, memory_kind)
     aval = _interned.get(key)
     return _interned.setdefault(key, _build(*key)) if aval is None else aval
+
+
+def _unpickle(*facts: Any) -> ShapedArray:
+    *others, manual_axis_type, memory_kind = facts
+    if manual_axis_type == NOT_MANUAL:
+        manual_axis_type = NOT_MANUAL
+    return _intern(*others, manual_axis_type, memory_kind)
 
 
 def shaped_array(shape: Shape, dtype: Any, weak_type: bool = False) -> ShapedArray:

@@ -48,6 +48,14 @@ class Primitive:
     holds_functions: ClassVar[bool] = False
     # Whether `lower` takes operands of extended dtypes, such as random keys, as they are.
     knows_extended: ClassVar[bool] = False
+    # The parameter that says how results are split, for operations that users may tell.
+    sharding_param: ClassVar[str] = ""
+    # Whether an operand of which devices hold summands gives a result of which they do.
+    keeps_unreduced: bool = False
+    # Whether `shard` itself gives the axes over which results are unreduced or reduced.
+    knows_sums: ClassVar[bool] = False
+    # Whether operands may be on other meshes than the results.
+    changes_mesh: ClassVar[bool] = False
     # Whether results are references.  What is written to them later may belong to a trace that has
     # no part in the operands, so traces apply their rules to such an operation in any case.
     makes_references: ClassVar[bool] = False
@@ -147,6 +155,22 @@ class Primitive:
     def batch(self, *args: Any, **params: Any) -> Any:
         """Of `size, args, dims`: the result over a batch, and where its batch dimension is."""
         self._missing("batching (batch)")
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> Any:
+        """How the results are split, where Explicit mesh axes split an operand.
+
+        Args:
+            avals: the operands' types.
+            outs: the results' types, without their shardings.
+            params: the parameters.
+
+        Returns:
+            For the result, or each result, a `PartitionSpec` with an entry for each dimension.
+
+        Raises:
+            ShardingTypeError: the operands' shardings do not fit together.
+        """
+        self._missing("shardings in types (shard)")
 
     def _missing(self, rule: str) -> NoReturn:
         raise MissingRule(

@@ -60,6 +60,11 @@ class AbstractRef(AbstractValue):
         """Over which mesh axes the value varies."""
         return self.inner_aval.manual_axis_type
 
+    @property
+    def sharding(self) -> Any:
+        """How Explicit mesh axes split the value."""
+        return self.inner_aval.sharding
+
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to values of which some facts are others."""
         return AbstractRef(self.inner_aval.update(**changes))
@@ -67,6 +72,14 @@ class AbstractRef(AbstractValue):
     def with_shape(self, shape: Shape) -> AbstractRef:
         """The type of references to values of another shape."""
         return AbstractRef(self.inner_aval.with_shape(shape))
+
+    def without_dim(self, dim: int) -> AbstractRef:
+        """The type of references to values without a dimension."""
+        return AbstractRef(self.inner_aval.without_dim(dim))
+
+    def with_dim(self, dim: int, size: int, entry: Any = None) -> AbstractRef:
+        """The type of references to values with a new dimension."""
+        return AbstractRef(self.inner_aval.with_dim(dim, size, entry))
 
     def strip_weak_type(self) -> AbstractRef:
         return AbstractRef(self.inner_aval.strip_weak_type())

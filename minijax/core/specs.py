@@ -192,6 +192,11 @@ def _names(axes: Any, name: str) -> frozenset[Any]:
     return frozenset(axes) if axes else NO_NAMES
 
 
+def names_text(names: Sequence[Any]) -> str:
+    """One name of an axis, or several, as types show them: `x` or `(x,y)`."""
+    return str(names[0]) if len(names) == 1 else f"({','.join(map(str, names))})"
+
+
 def names_of(entry: Any) -> tuple[Any, ...]:
     """The mesh axes that one entry of a spec names."""
     if entry is None or entry is UNCONSTRAINED:

@@ -70,9 +70,8 @@ class BatchTrace(Trace):
             return value
         tracer = _new_tracer(BatchTracer)
         aval = aval_of(value)
-        shape = aval.shape
         tracer.traced_by = self
-        tracer.aval = aval.with_shape(shape[:dim] + shape[dim + 1 :])
+        tracer.aval = aval.without_dim(dim)
         tracer.value = value
         tracer.dim = dim
         return tracer
@@ -204,7 +203,7 @@ def _batch_jaxpr(
 ) -> tuple[ClosedJaxpr, list[bool]]:
     closed = discharge.without_references(closed)
     avals = [
-        aval if d is None else aval.with_shape((*aval.shape[:d], size, *aval.shape[d:]))
+        aval if d is None else aval.with_dim(d, size)
         for aval, d in zip(closed.in_avals, dims, strict=True)
     ]
     out_batched: list[bool] = []

@@ -19,6 +19,7 @@ from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
 from minijax.interpreters.structural import moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
+from minijax.sharding import rules
 
 Call = ClosedJaxpr | Callable[..., Sequence[Any]]
 
@@ -41,6 +42,7 @@ class FunctionCall(Primitive):
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
     holds_functions: ClassVar[bool] = True
+    shard = rules.from_types
 
     def abstract_eval(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return call_jaxpr.out_avals
@@ -140,7 +142,7 @@ class OutDims:
         if type(out) is Zero:
             if target is None:
                 return out
-            return Zero(out.aval.with_shape((self.size, *out.aval.shape)))
+            return Zero(out.aval.with_dim(0, self.size))
         if target is not None:
             return to_batch_dim(out, dim, target, self.size)
         if dim is not None:

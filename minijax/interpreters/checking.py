@@ -26,6 +26,7 @@ from minijax.core.errors import (
 )
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import to_batch_dim
+from minijax.sharding import rules
 
 Shape = tuple[int, ...]
 
@@ -172,6 +173,7 @@ class Check(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     without = frozenset({"transpose"})
+    shard = rules.from_types
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         (fault,) = self.faults(args, (), **params)

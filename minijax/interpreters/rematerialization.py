@@ -16,6 +16,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.sharding import rules
 
 Policy = Callable[..., Any] | None
 """Asked `policy(primitive, *avals, **params)` whether to save the results of an operation."""
@@ -53,6 +54,8 @@ class MoveToMemory(Primitive):
     name = "move_to_memory"
     jvp = jvp_of_unary_linear
     knows_extended: ClassVar[bool] = True
+    shard = rules.elementwise
+    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, kind: str) -> ShapedArray:
         return x.update(memory_kind=None if kind == "device" else kind)

@@ -29,6 +29,7 @@ from minijax.core.jaxpr import (
 )
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import flattening
+from minijax.sharding import rules
 
 scope: Any = _jax.config.Config("minijax_scope", ())
 """Names given by `named_scope`, outermost first; they end up in the names of lowered ops."""
@@ -68,7 +69,15 @@ class StagingTracer(Tracer):
 class StagingTrace(Trace):
     """Collects equations."""
 
-    __slots__ = ("constants", "debug_info", "effects", "eqns", "has_references", "invars")
+    __slots__ = (
+        "constants",
+        "debug_info",
+        "effects",
+        "eqns",
+        "has_references",
+        "has_shardings",
+        "invars",
+    )
 
     def __init__(self, function_name: str = "", debug_info: DebugInfo = NO_DEBUG_INFO) -> None:
         super().__init__(function_name)
@@ -77,12 +86,15 @@ class StagingTrace(Trace):
         self.eqns: list[Eqn] = []
         self.effects = NO_EFFECTS
         self.has_references = False
+        # Whether the type of some value shows how it is split.
+        self.has_shardings = False
         # Keyed by identity; the value is kept, so that the identity stays taken.
         self.constants: dict[int, tuple[Var, Any]] = {}
 
     def new_arg(self, aval: Any) -> StagingTracer:
         """A new parameter of the jaxpr."""
         var = Var(aval)
+        self.has_shardings |= aval.sharding is not None
         self.invars.append(var)
         return self.tracer(var)
 
@@ -104,7 +116,9 @@ class StagingTrace(Trace):
         if found is None:
             if isinstance(x, Tracer):
                 check_alive(x)
-            found = self.constants[id(x)] = (Var(aval_of(x)), x)
+            aval = aval_of(x)
+            self.has_shardings |= aval.sharding is not None
+            found = self.constants[id(x)] = (Var(aval), x)
         return found[0]
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
@@ -123,6 +137,11 @@ class StagingTrace(Trace):
             if staged is not None:
                 return staged
         out = primitive.abstract_eval(*avals, **params)
+        if self.has_shardings or (
+            primitive.sharding_param and params[primitive.sharding_param] is not None
+        ):
+            out = rules.typed_results(primitive, avals, out, params)
+            self.has_shardings = True
         effects = NO_EFFECTS
         if primitive.has_effects:
             effects = primitive.effects(*avals, **params)
@@ -131,6 +150,8 @@ class StagingTrace(Trace):
                 self.effects |= effects
             self.has_references |= primitive.makes_references
         if primitive.multiple_results:
+            if not self.has_shardings:
+                self.has_shardings = any(aval.sharding is not None for aval in out)
             outvars = list(map(Var, out))
             tracers = list(map(self.tracer, outvars))
         else:

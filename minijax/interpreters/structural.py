@@ -17,7 +17,9 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters.tangents import Zero, jvp_of_unary_linear
+from minijax.sharding import rules
 
 
 class AddAny(Primitive):
@@ -28,6 +30,8 @@ class AddAny(Primitive):
 
     name = "add_any"
     fault_flow = "elementwise"
+    shard = rules.elementwise
+    keeps_unreduced = True
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self.bind(*primals), add_tangents(*tangents)
@@ -58,6 +62,8 @@ class BroadcastInDim(Primitive):
     hidden_params = frozenset({"shape", "sharding"})
     hidden_when_empty = frozenset({"broadcast_dimensions"})
     jvp = jvp_of_unary_linear
+    sharding_param = "sharding"
+    keeps_unreduced = True
 
     def abstract_eval(
         self, x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
@@ -90,6 +96,23 @@ class BroadcastInDim(Primitive):
                     "each of size 1 or of the size it maps to",
                 )
             )
+
+    def shard(
+        self,
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        shape: Shape,
+        broadcast_dimensions: Shape,
+        sharding: Any,
+    ) -> PartitionSpec:
+        if sharding is not None:
+            return rules.given_spec(self, outs[0], sharding)
+        (x,) = avals
+        entries: list[Any] = [None] * len(shape)
+        for i, (dim, entry) in enumerate(zip(broadcast_dimensions, rules.spec_of(x), strict=True)):
+            entries[dim] = entry if x.shape[i] == shape[dim] else None
+        return PartitionSpec(*entries)
 
     def lower(
         self, ctx: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
@@ -140,6 +163,7 @@ class Transpose(Primitive):
     name = "transpose"
     fault_flow = "moves"
     jvp = jvp_of_unary_linear
+    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, permutation: Shape) -> ShapedArray:
         if sorted(permutation) != list(range(x.ndim)):
@@ -152,6 +176,11 @@ class Transpose(Primitive):
                 )
             )
         return x.with_shape(tuple(x.shape[p] for p in permutation))
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, permutation: Shape
+    ) -> PartitionSpec:
+        return rules.permuted(rules.spec_of(avals[0]), permutation)
 
     def lower(self, ctx: Any, x: Any, *, permutation: Shape) -> Any:
         return ctx.op("stablehlo.transpose", [x], {"permutation": ctx.i64_array(permutation)})
@@ -175,10 +204,19 @@ class ReduceSum(Primitive):
 
     name = "reduce_sum"
     jvp = jvp_of_unary_linear
+    sharding_param = "out_sharding"
+    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, axes: Shape, out_sharding: Any) -> ShapedArray:
         check_axes("lax.reduce_sum", x, axes)
         return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Shape, out_sharding: Any
+    ) -> PartitionSpec:
+        if out_sharding is not None:
+            return rules.given_spec(self, outs[0], out_sharding)
+        return rules.dropped(rules.spec_of(avals[0]), axes)
 
     def lower(self, ctx: Any, x: Any, *, axes: Shape, out_sharding: Any) -> Any:
         return ctx.reduce("stablehlo.add", x, axes, 0)

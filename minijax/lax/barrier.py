@@ -11,6 +11,7 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import instantiate
 from minijax.interpreters.tangents import Zero
 from minijax.lax.families import operand as as_operand
+from minijax.sharding import rules
 
 
 class OptimizationBarrier(Primitive):
@@ -22,6 +23,7 @@ class OptimizationBarrier(Primitive):
     name = "optimization_barrier"
     fault_flow = "copies"
     multiple_results = True
+    shard = rules.each_for_itself
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return list(avals)

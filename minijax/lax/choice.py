@@ -27,6 +27,7 @@ from minijax.lax.families import (
     operand,
     operands,
 )
+from minijax.sharding import rules
 
 
 class SelectN(Primitive):
@@ -37,6 +38,7 @@ class SelectN(Primitive):
 
     name = "select_n"
     fault_flow = "selects"
+    shard = rules.elementwise
 
     def __init__(self) -> None:
         super().__init__()
@@ -176,6 +178,7 @@ class Clamp(Primitive):
 
     name = "clamp"
     fault_flow = "preserves"
+    shard = rules.elementwise
 
     def __init__(self) -> None:
         super().__init__()

@@ -12,11 +12,13 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import moveaxis
 from minijax.interpreters.tangents import Zero, jvp_of_constant, jvp_of_unary_linear
 from minijax.lax import families
 from minijax.lax.arguments import is_array
 from minijax.lax.families import FLOAT, check_dtype
+from minijax.sharding import rules
 
 
 class ConvertElementType(Primitive):
@@ -29,6 +31,8 @@ class ConvertElementType(Primitive):
     name = "convert_element_type"
     fault_flow = "elementwise"
     hidden_params = frozenset({"sharding"})
+    shard = rules.elementwise
+    keeps_unreduced = True
 
     def abstract_eval(
         self, x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any
@@ -155,6 +159,14 @@ class BitcastConvertType(Primitive):
             )
         return shaped_array(shape, new_dtype)
 
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, new_dtype: Any) -> PartitionSpec:
+        (x,), (out,) = avals, outs
+        spec = rules.spec_of(x)
+        if out.ndim < x.ndim:
+            rules.check_unsharded(self, avals, (x.ndim - 1,))
+            return rules.dropped(spec, (x.ndim - 1,))
+        return spec.inserted(x.ndim) if out.ndim > x.ndim else spec
+
     def lower(self, ctx: Any, x: Any, *, new_dtype: Any) -> Any:
         return ctx.op("stablehlo.bitcast_convert", [x])
 
@@ -215,6 +227,7 @@ class ReducePrecision(Primitive):
     name = "reduce_precision"
     fault_flow = "elementwise"
     jvp = jvp_of_unary_linear
+    shard = rules.elementwise
 
     def abstract_eval(
         self, x: ShapedArray, *, exponent_bits: int, mantissa_bits: int

@@ -15,6 +15,7 @@ import numpy as np
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import add_tangents, moveaxis, transpose, zeros
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import arguments, shape
@@ -30,6 +31,7 @@ from minijax.lax.convolution_numbers import (
 )
 from minijax.lax.dots import canonicalize_preferred_type, dot_general
 from minijax.lax.precision import canonicalize_precision, precision_config
+from minijax.sharding import rules
 
 
 class ConvGeneralDilated(Primitive):
@@ -40,6 +42,7 @@ class ConvGeneralDilated(Primitive):
     """
 
     name = "conv_general_dilated"
+    sharding_param = "out_sharding"
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,6 +54,21 @@ class ConvGeneralDilated(Primitive):
         if found is None:
             found = self._results[key] = _result(*key)
         return found
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+        p = ConvParams(**params)
+        if p.out_sharding is not None:
+            return rules.given_spec(self, outs[0], p.out_sharding)
+        numbers = p.dimension_numbers
+        (left, right), n = map(rules.spec_of, avals), numbers.lhs_spec
+        kernel = [d for d in range(len(right)) if d != numbers.rhs_spec[0]]
+        rules.check_unsharded(self, avals[1:], kernel)
+        rules.check_unsharded(self, avals[:1], n[1:2] if p.batch_group_count == 1 else n[:2])
+        if p.feature_group_count > 1 or p.batch_group_count > 1:
+            rules.check_unsharded(self, avals[1:])
+        entries = [left[n[0]], right[numbers.rhs_spec[0]], *(left[d] for d in n[2:])]
+        placed = dict(zip(numbers.out_spec, entries, strict=True))
+        return PartitionSpec(*[placed[d] for d in range(len(entries))])
 
     def lower(self, ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         p = ConvParams(**params)

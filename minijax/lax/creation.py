@@ -15,6 +15,7 @@ from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax.arguments import is_array
 from minijax.lax.convert import convert_to_type
 from minijax.lax.families import COMPLEX, REAL, check_dtype
+from minijax.sharding import rules
 
 
 class Iota(Primitive):
@@ -25,6 +26,8 @@ class Iota(Primitive):
 
     name = "iota"
     without = frozenset({"jvp", "transpose", "batch"})
+    sharding_param = "sharding"
+    shard = rules.nothing_sharded
 
     def abstract_eval(
         self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any
@@ -91,6 +94,8 @@ class Empty(Primitive):
     name = "empty"
     fault_flow = "copies"
     without = frozenset({"jvp", "transpose", "batch"})
+    sharding_param = "out_sharding"
+    shard = rules.nothing_sharded
 
     def abstract_eval(self, *, shape: Shape, dtype: Any, out_sharding: Any) -> ShapedArray:
         return shaped_array(shape, dtype)

@@ -14,6 +14,7 @@ from typing import Any
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
@@ -27,6 +28,7 @@ from minijax.lax.reduction import Identity, highest, lowest, one, zero
 from minijax.lax.shape import pad, reshape, rev, split
 from minijax.lax.unary import exp, log1p
 from minijax.lax.window_reduction import reduce_window
+from minijax.sharding import rules
 
 # The fastest of 8, 16, 32 and 64 on a CPU, for vectors as for matrices.
 _BLOCK = 8
@@ -72,6 +74,12 @@ class Cumulative(Primitive):
                 )
             )
         return x
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis: int, reverse: bool
+    ) -> PartitionSpec:
+        rules.check_unsharded(self, avals, (axis,))
+        return rules.spec_of(avals[0])
 
     def lower(self, ctx: Any, x: Any, *, axis: int, reverse: bool) -> Any:
         if ctx.avals_in[0].size == 0:

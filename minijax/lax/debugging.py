@@ -21,6 +21,7 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters import eager
 from minijax.lax.host_callbacks import FlatCallback, example, lower_call
 from minijax.runtime import callbacks, tokens
+from minijax.sharding import rules
 
 
 class DebugEffect(effects.Effect):
@@ -60,6 +61,7 @@ class DebugCallback(Primitive):
     multiple_results = True
     has_effects = True
     knows_extended = True
+    shard = rules.from_types
 
     def impl(self, *args: Any, callback: Any, effect: Any, **_: Any) -> list[Any]:
         eager.check_no_tracers(args)

@@ -13,8 +13,10 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import add_tangents, transpose
 from minijax.interpreters.tangents import Zero, is_linear
+from minijax.lax import sharding_rules
 from minijax.lax.convert import convert_element_type
 from minijax.lax.families import operands
 from minijax.lax.precision import (
@@ -25,6 +27,7 @@ from minijax.lax.precision import (
     plan_dot,
     precision_config,
 )
+from minijax.sharding import rules
 
 Dims = tuple[int, ...]
 DotDimensionNumbers = tuple[
@@ -43,6 +46,8 @@ class DotGeneral(Primitive):
     """
 
     name = "dot_general"
+    sharding_param = "out_sharding"
+    knows_sums = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,6 +73,21 @@ class DotGeneral(Primitive):
         if found is None:
             found = self._results[key] = _result(*key)
         return found
+
+    def shard(
+        self,
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        dimension_numbers: _Numbers,
+        out_sharding: Any,
+        **params: Any,
+    ) -> PartitionSpec:
+        if out_sharding is None:
+            return sharding_rules.product_spec(self, avals, dimension_numbers)
+        spec = rules.given_spec(self, outs[0], out_sharding)
+        sharding_rules.check_summands(self, avals, dimension_numbers, spec)
+        return spec
 
     def lower(
         self,

@@ -23,6 +23,7 @@ from minijax.interpreters.structural import (
 )
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.accuracy import Accuracy
+from minijax.sharding import rules
 
 Kinds = tuple[type, ...]
 FLOAT: Kinds = (np.floating,)
@@ -87,6 +88,7 @@ class Unary(Primitive):
     FLAT = "flat"
     LINEAR = "linear"
     fault_flow = "elementwise"
+    shard = rules.elementwise
 
     def __init__(
         self,
@@ -174,6 +176,7 @@ class Binary(Primitive):
     """
 
     fault_flow = "elementwise"
+    shard = rules.elementwise
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import staging
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
 from minijax.interpreters.structural import (
@@ -27,7 +28,17 @@ from minijax.interpreters.structural import (
     zeros,
 )
 from minijax.interpreters.tangents import Zero, is_linear
-from minijax.lax import arguments, binary, bounds, choice, convert, creation, shape, unary
+from minijax.lax import (
+    arguments,
+    binary,
+    bounds,
+    choice,
+    convert,
+    creation,
+    shape,
+    sharding_rules,
+    unary,
+)
 from minijax.lax.gather_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -68,6 +79,17 @@ class Gather(Primitive):
         if found is None:
             found = self._results[key] = gathered_type(*key)
         return found
+
+    def shard(
+        self,
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        slice_sizes: Shape,
+        **params: Any,
+    ) -> PartitionSpec:
+        return sharding_rules.gathered_spec(self, avals, dimension_numbers, slice_sizes)
 
     def lower(
         self,
@@ -373,6 +395,17 @@ class Scatter(Primitive):
             check_scatter(self.public_name, *key)
             self._checked.add(key)
         return x
+
+    def shard(
+        self,
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        **params: Any,
+    ) -> PartitionSpec:
+        windows = window_sizes(avals[0], avals[2], dimension_numbers)
+        return sharding_rules.scattered_spec(self, avals, dimension_numbers, windows)
 
     def lower(
         self,

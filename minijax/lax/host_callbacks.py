@@ -19,6 +19,7 @@ from minijax.lax import slicing, stacking
 from minijax.lax.control_flow import mapping
 from minijax.runtime import callbacks, tokens
 from minijax.runtime.array import Array, ExtendedArray, physical_aval
+from minijax.sharding import rules
 from minijax.sharding.single_device import SingleDeviceSharding
 
 
@@ -177,6 +178,7 @@ class PureCallback(Primitive):
     name = "pure_callback"
     multiple_results = True
     knows_extended = True
+    shard = rules.nothing_sharded
 
     def impl(self, *args: Any, callback: Any, result_avals: Any, **_: Any) -> list[Any]:
         return callbacks.call_at_once("pure_callback", callback, _without_keys(args), result_avals)
@@ -245,6 +247,7 @@ class IOCallback(Primitive):
     multiple_results = True
     has_effects = True
     knows_extended = True
+    shard = rules.nothing_sharded
 
     def impl(
         self, *args: Any, callback: Any, result_avals: Any, ordered: bool, **_: Any

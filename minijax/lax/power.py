@@ -32,6 +32,7 @@ from minijax.lax.families import (
     operand,
 )
 from minijax.lax.unary import apply_accurately, log
+from minijax.sharding import rules
 
 
 def _lower_square(ctx: Any, x: Any) -> Any:
@@ -109,6 +110,7 @@ class IntegerPow(Primitive):
 
     name = "integer_pow"
     fault_flow = "elementwise"
+    shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, y: int) -> ShapedArray:
         check_dtype("integer_pow", "x", x, NUMERIC)
@@ -193,6 +195,7 @@ class Pow(Primitive):
 
     name = "pow"
     fault_flow = "elementwise"
+    shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         check_dtype("pow", "x", x, INEXACT)

@@ -16,6 +16,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, canonicalize_shape, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import moveaxis
 from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax import slicing
@@ -26,6 +27,7 @@ from minijax.lax.families import (
     check_same_dtype,
     operands,
 )
+from minijax.sharding import rules
 
 _UINT32 = np.dtype(np.uint32)
 _UINT64 = np.dtype(np.uint64)
@@ -43,6 +45,7 @@ class Threefry2x32(Primitive):
     name = "threefry2x32"
     multiple_results = True
     jvp = jvp_of_constant
+    shard = rules.elementwise
 
     def abstract_eval(self, *operands: ShapedArray) -> list[ShapedArray]:
         if len(operands) != 4 or any(x.dtype != _UINT32 for x in operands):
@@ -116,6 +119,7 @@ class RngBitGenerator(Primitive):
     name = "rng_bit_generator"
     multiple_results = True
     jvp = jvp_of_constant
+    sharding_param = "out_sharding"
 
     def abstract_eval(
         self,
@@ -144,6 +148,15 @@ class RngBitGenerator(Primitive):
                 )
             )
         return [key, shaped_array(shape, dtype)]
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, out_sharding: Any, **params: Any
+    ) -> list[PartitionSpec]:
+        rules.check_unsharded(self, avals)
+        state, bits = (rules.unsharded(aval.ndim) for aval in outs)
+        if out_sharding is not None:
+            bits = rules.given_spec(self, outs[1], out_sharding)
+        return [state, bits]
 
     def lower(
         self,
@@ -237,6 +250,7 @@ class RngUniform(Primitive):
 
     name = "rng_uniform"
     without = frozenset({"jvp", "transpose", "batch"})
+    shard = rules.nothing_sharded
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray, *, shape: Shape) -> ShapedArray:
         check_same_dtype("rng_uniform", a=a, b=b)

@@ -12,6 +12,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Var
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
@@ -32,6 +33,7 @@ from minijax.lax.reduction import (
     reduce_xor_p,
     zero,
 )
+from minijax.sharding import rules
 
 
 class Reduce(Primitive):
@@ -57,6 +59,14 @@ class Reduce(Primitive):
         check_axes("lax.reduce", operands[0], dimensions)
         shape = tuple(n for d, n in enumerate(operands[0].shape) if d not in dimensions)
         return [x.strip_weak_type().with_shape(shape) for x in operands]
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, dimensions: Shape, **params: Any
+    ) -> list[PartitionSpec]:
+        operands, inits = halves(avals)
+        rules.check_unsharded(self, inits)
+        spec = rules.join(self, operands, operands[0].ndim)
+        return [rules.dropped(spec, dimensions)] * len(outs)
 
     def lower(
         self,

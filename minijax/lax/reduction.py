@@ -15,6 +15,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.lowering import lower_function
@@ -27,6 +28,7 @@ from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import ANY, BITS, NUMERIC, Kinds, check_dtype
 from minijax.lax.folding import fold
+from minijax.sharding import rules
 
 # The result of reducing nothing, as a NumPy scalar of a dtype.
 Identity = Callable[[Any], Any]
@@ -99,6 +101,9 @@ class Reduction(Primitive):
         check_dtype(self.name, "operand", x, self.accepts)
         check_axes(f"lax.{self.name}", x, axes)
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in axes))
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Shape) -> PartitionSpec:
+        return rules.dropped(rules.spec_of(avals[0]), axes)
 
     def lower(self, ctx: Any, x: Any, *, axes: Shape) -> Any:
         dtype = ctx.avals_in[0].dtype
@@ -322,6 +327,7 @@ class ArgReduction(Primitive):
 
     without = frozenset({"transpose"})
     jvp = jvp_of_constant
+    shard = rules.reduction
 
     def __init__(self, name: str, extremum: Reduction) -> None:
         super().__init__(name)

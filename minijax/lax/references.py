@@ -18,12 +18,14 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import Eqn, Literal
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
+from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import batching
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert, reference_indexing
 from minijax.lax.reference_indexing import Index, Span
+from minijax.sharding import rules
 
 
 class _RefType(type):
@@ -169,6 +171,22 @@ def _refuse_differentiated(ref: Any, verb: str) -> NoReturn:
     )
 
 
+def _selected_spec(primitive: Any, avals: Sequence[Any], index: Index) -> PartitionSpec:
+    """The spec of the elements of a reference at an index, whose operands are the other types."""
+    ref = avals[0]
+    partial = [
+        d
+        for d, (entry, size) in enumerate(zip(index.entries, ref.shape, strict=True))
+        if entry != Span(0, size, 1)
+    ]
+    rules.check_unsharded(primitive, avals[:1], partial)
+    rules.check_unsharded(primitive, avals[1:])
+    pairs = zip(rules.spec_of(ref), index.entries, strict=True)
+    ranges = [names for names, entry in pairs if type(entry) is Span]
+    new = [None] * (len(index.shape) - len(ranges))
+    return PartitionSpec(*ranges[: index.position], *new, *ranges[index.position :])
+
+
 class NewRef(Primitive):
     """Makes a reference whose first value is `x`.
 
@@ -185,6 +203,9 @@ class NewRef(Primitive):
 
     def abstract_eval(self, x: Any, **_: Any) -> AbstractRef:
         return AbstractRef(x)
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+        return rules.spec_of(avals[0])
 
     def discharge(self, x: Any, **_: Any) -> Ref:
         aval = aval_of(x)
@@ -218,6 +239,9 @@ class Freeze(Primitive):
     def abstract_eval(self, ref: AbstractRef) -> Any:
         return ref.inner_aval
 
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
+        return rules.spec_of(avals[0])
+
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.ReadEffect(0)})
 
@@ -248,6 +272,9 @@ class Get(Primitive):
 
     def abstract_eval(self, ref: AbstractRef, *operands: Any, index: Index) -> AbstractValue:
         return ref.inner_aval.with_shape(index.shape)  # type: ignore[no-any-return]
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index) -> PartitionSpec:
+        return _selected_spec(self, avals, index)
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.ReadEffect(0)})
@@ -313,6 +340,9 @@ class Swap(Primitive):
         _check_value(self.name, ref, value, index)
         return ref.inner_aval.with_shape(index.shape)  # type: ignore[no-any-return]
 
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index) -> PartitionSpec:
+        return _selected_spec(self, (avals[0], *avals[2:]), index)
+
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.WriteEffect(0)})
 
@@ -371,6 +401,12 @@ class AddUpdate(Primitive):
         self, ref: AbstractRef, value: Any, *operands: Any, index: Index
     ) -> list[Any]:
         _check_value(self.name, ref, value, index)
+        return []
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index
+    ) -> list[PartitionSpec]:
+        _selected_spec(self, (avals[0], *avals[2:]), index)
         return []
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:

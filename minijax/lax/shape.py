@@ -17,12 +17,14 @@ import numpy as np
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.structural import jvp_of_linear, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
 from minijax.lax.choice import select_n
 from minijax.lax.families import check_same_dtype, operand, operands
+from minijax.sharding import rules
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
 
@@ -170,6 +172,8 @@ class Reshape(Primitive):
     name = "reshape"
     fault_flow = "moves"
     jvp = jvp_of_unary_linear
+    sharding_param = "sharding"
+    keeps_unreduced = True
 
     def abstract_eval(
         self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
@@ -192,6 +196,19 @@ class Reshape(Primitive):
                 )
             )
         return x.with_shape(new_sizes)
+
+    def shard(
+        self,
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        new_sizes: Shape,
+        dimensions: Shape | None,
+        sharding: Any,
+    ) -> PartitionSpec:
+        if sharding is not None:
+            return rules.given_spec(self, outs[0], sharding)
+        return rules.reshaped(self, avals[0], new_sizes)
 
     def lower(
         self, ctx: Any, x: Any, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
@@ -297,6 +314,7 @@ class Squeeze(Primitive):
     name = "squeeze"
     fault_flow = "moves"
     jvp = jvp_of_unary_linear
+    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         if any(x.shape[d] != 1 for d in dimensions):
@@ -308,6 +326,11 @@ class Squeeze(Primitive):
                 )
             )
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in dimensions))
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, dimensions: Shape
+    ) -> PartitionSpec:
+        return rules.dropped(rules.spec_of(avals[0]), dimensions)
 
     def lower(self, ctx: Any, x: Any, *, dimensions: Shape) -> Any:
         return ctx.op("stablehlo.reshape", [x])
@@ -385,6 +408,12 @@ class Concatenate(Primitive):
         weak = all(x.weak_type for x in operands)
         return (first if weak else first.strip_weak_type()).with_shape((*before, total, *after))
 
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, dimension: int) -> PartitionSpec:
+        entries = {rules.spec_of(x)[dimension] for x in avals}
+        if len(entries) > 1:
+            rules.check_unsharded(self, avals, (dimension,))
+        return rules.join(self, avals, avals[0].ndim)
+
     def lower(self, ctx: Any, *values: Any, dimension: int) -> Any:
         return ctx.op("stablehlo.concatenate", values, {"dimension": ctx.integer(dimension)})
 
@@ -455,6 +484,11 @@ class Split(Primitive):
             )
         return [x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes]
 
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, sizes: Shape, axis: int
+    ) -> list[PartitionSpec]:
+        return [rules.spec_of(avals[0])] * len(outs)
+
     def lower(self, ctx: Any, x: Any, *, sizes: Shape, axis: int) -> list[Any]:
         shape = ctx.avals_in[0].shape
         starts, limits = [0] * len(shape), list(shape)
@@ -522,6 +556,7 @@ class Pad(Primitive):
     name = "pad"
     fault_flow = "copies"
     jvp = jvp_of_linear
+    shard = rules.resized
 
     def abstract_eval(
         self, x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig
@@ -660,6 +695,8 @@ class Rev(Primitive):
     name = "rev"
     fault_flow = "moves"
     jvp = jvp_of_unary_linear
+    shard = rules.elementwise
+    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         fits = all(0 <= d < x.ndim for d in dimensions)
@@ -726,6 +763,10 @@ class Tile(Primitive):
             )
         return x.with_shape(tuple(n * r for n, r in zip(x.shape, reps, strict=True)))
 
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, reps: Shape) -> PartitionSpec:
+        rules.check_unsharded(self, avals, [d for d, n in enumerate(reps) if n != 1])
+        return rules.spec_of(avals[0])
+
     def lower(self, ctx: Any, x: Any, *, reps: Shape) -> Any:
         aval = ctx.avals_in[0]
         pairs = tuple(itertools.chain(*zip(reps, aval.shape, strict=True)))
@@ -769,6 +810,8 @@ class Copy(Primitive):
     name = "copy"
     fault_flow = "moves"
     jvp = jvp_of_unary_linear
+    shard = rules.elementwise
+    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return x

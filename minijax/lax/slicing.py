@@ -15,6 +15,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters.checking import Fault
 from minijax.interpreters.structural import (
     broadcast_in_dim,
@@ -26,6 +27,7 @@ from minijax.interpreters.structural import (
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax import arguments, binary, bounds, choice, convert, gather_scatter, shape
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minijax.sharding import rules
 
 _INT64 = np.dtype(np.int64)
 
@@ -39,6 +41,8 @@ class Slice(Primitive):
     name = "slice"
     fault_flow = "moves"
     jvp = jvp_of_unary_linear
+    shard = rules.resized
+    keeps_unreduced = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -173,6 +177,7 @@ class DynamicSlice(Primitive):
 
     name = "dynamic_slice"
     fault_flow = "copies"
+    shard = rules.resized
 
     def __init__(self) -> None:
         super().__init__()
@@ -325,6 +330,10 @@ class DynamicUpdateSlice(Primitive):
             _check_update(*key)
             self._checked.add(key)
         return x.strip_weak_type()
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
+        rules.check_unsharded(self, avals[2:])
+        return rules.join(self, avals[:2], avals[0].ndim)
 
     def lower(self, ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
         if not starts:

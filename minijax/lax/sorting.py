@@ -26,6 +26,7 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather
 from minijax.lax.shape import expand_dims
+from minijax.sharding import rules
 
 
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
@@ -59,6 +60,7 @@ class Sort(Primitive):
     fault_flow = "copies"
     without = frozenset({"transpose"})
     multiple_results = True
+    shard = rules.whole_along("dimension")
 
     def abstract_eval(
         self, *avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int
@@ -288,6 +290,7 @@ class TopK(Primitive):
     fault_flow = "copies"
     without = frozenset({"transpose"})
     multiple_results = True
+    shard = rules.whole_along("axis")
 
     def abstract_eval(self, x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
         if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -377,6 +380,7 @@ class ApproxTopK(Primitive):
     fault_flow = "copies"
     without = frozenset({"transpose"})
     multiple_results = True
+    shard = rules.whole_along("reduction_dimension")
 
     def abstract_eval(
         self,

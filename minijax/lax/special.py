@@ -33,6 +33,7 @@ from minijax.lax.families import (
 )
 from minijax.lax.power import reciprocal, rsqrt, square
 from minijax.lax.unary import abs, exp, log, log1p, neg, sign
+from minijax.sharding import rules
 
 erf_p = Unary(
     "erf",
@@ -355,6 +356,7 @@ class RegularizedIncompleteBeta(Primitive):
     """
 
     name = "regularized_incomplete_beta"
+    shard = rules.elementwise
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray, x: ShapedArray) -> ShapedArray:
         check_same_dtype("betainc", a=a, b=b, x=x)

@@ -8,10 +8,12 @@ from typing import Any
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import instantiate, jvp_of_linear, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.families import check_same_dtype, operand
+from minijax.sharding import rules
 
 
 class Stack(Primitive):
@@ -36,6 +38,9 @@ class Stack(Primitive):
         weak = all(x.weak_type for x in operands)
         shape = (*first.shape[:axis], len(operands), *first.shape[axis:])
         return (first if weak else first.strip_weak_type()).with_shape(shape)
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis: int) -> PartitionSpec:
+        return rules.join(self, avals, avals[0].ndim).inserted(axis)
 
     def lower(self, ctx: Any, *values: Any, axis: int) -> Any:
         shape = ctx.avals_in[0].shape
@@ -89,6 +94,10 @@ class Unstack(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, axis: int) -> list[ShapedArray]:
         return [x.with_shape(x.shape[:axis] + x.shape[axis + 1 :])] * x.shape[axis]
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis: int) -> list[PartitionSpec]:
+        rules.check_unsharded(self, avals, (axis,))
+        return [rules.dropped(rules.spec_of(avals[0]), (axis,))] * len(outs)
 
     def lower(self, ctx: Any, x: Any, *, axis: int) -> list[Any]:
         (aval,) = ctx.avals_in

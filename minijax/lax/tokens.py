@@ -7,6 +7,7 @@ from typing import Any
 from minijax.core.aval import AbstractToken, abstract_token
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.sharding import rules
 
 
 class CreateToken(Primitive):
@@ -15,6 +16,7 @@ class CreateToken(Primitive):
     name = "create_token"
     knows_extended = True
     without = frozenset({"jvp", "batch"})
+    shard = rules.from_types
 
     def abstract_eval(self) -> AbstractToken:
         return abstract_token
@@ -29,6 +31,7 @@ class AfterAll(Primitive):
     name = "after_all"
     knows_extended = True
     without = frozenset({"jvp", "batch"})
+    shard = rules.from_types
 
     def abstract_eval(self, *tokens: Any) -> AbstractToken:
         for token in tokens:

@@ -36,6 +36,7 @@ from minijax.lax.families import (
     operand,
     operands,
 )
+from minijax.sharding import rules
 
 
 def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:
@@ -99,6 +100,7 @@ class Abs(Primitive):
 
     name = "abs"
     fault_flow = "preserves"
+    shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         check_dtype("abs", "x", x, (np.signedinteger, *INEXACT))
@@ -181,6 +183,7 @@ class Round(Primitive):
     name = "round"
     fault_flow = "preserves"
     jvp = jvp_of_constant
+    shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, rounding_method: RoundingMethod) -> ShapedArray:
         check_dtype("round", "x", x, FLOAT)
@@ -455,6 +458,8 @@ class Conj(Primitive):
 
     name = "conj"
     fault_flow = "preserves"
+    shard = rules.elementwise
+    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, input_dtype: Any) -> ShapedArray:
         check_dtype("conj", "x", x, (np.float32, np.float64, *COMPLEX))
@@ -507,6 +512,8 @@ class StopGradient(Primitive):
     name = "stop_gradient"
     fault_flow = "preserves"
     jvp = jvp_of_constant
+    shard = rules.elementwise
+    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return x

@@ -10,6 +10,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import jvp_flat
@@ -30,6 +31,7 @@ from minijax.lax.reduction import Identity, highest, lowest, region_of_combiner,
 from minijax.lax.shape import pad
 from minijax.lax.window_selection import select_and_gather_add_p
 from minijax.lax.windows import Window, check_window, place_by_place, window_of
+from minijax.sharding import rules
 
 
 class WindowReduction(Primitive):
@@ -68,6 +70,9 @@ class WindowReduction(Primitive):
         window = Window(**params)
         check_window("lax.reduce_window", x.shape, window)
         return x.with_shape(window.result_shape(x.shape))
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+        return rules.spec_of(avals[0])
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
         dtype = ctx.avals_in[0].dtype
@@ -177,6 +182,7 @@ class ReduceWindow(Primitive):
     name = "reduce_window"
     without = frozenset({"transpose"})
     multiple_results = True
+    shard = rules.resized
 
     def abstract_eval(
         self, *avals: ShapedArray, jaxpr: ClosedJaxpr, **params: Any

@@ -14,6 +14,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.hlo_build import i64_matrix
 from minijax.interpreters.tangents import Zero
@@ -21,6 +22,7 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.reducers import as_initial_value, region_of_jaxpr, stage_reducer
 from minijax.lax.reduction import highest, lowest
 from minijax.lax.windows import Pads, Window, check_window, window_of
+from minijax.sharding import rules
 
 _DIRECTIONS = {"ge": "GE", "le": "LE"}
 
@@ -57,6 +59,9 @@ class SelectAndGatherAdd(Primitive):
         check_window(self.name, x.shape, window)
         _check_shape(self.name, "tangents", tangents, x.shape)
         return tangents.with_shape(window.result_shape(x.shape))
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+        return rules.join(self, avals, avals[0].ndim)
 
     def lower(
         self, ctx: Any, tangents: Any, x: Any, *, select_prim: Primitive, **params: Any
@@ -143,6 +148,9 @@ class SelectAndScatterAdd(Primitive):
         _check_shape(self.name, "source", source, window.result_shape(x.shape))
         return source.with_shape(x.shape)
 
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+        return rules.join(self, avals, avals[0].ndim)
+
     def lower(self, ctx: Any, source: Any, x: Any, *, select_prim: Primitive, **params: Any) -> Any:
         dtype = ctx.avals_in[1].dtype
         value = shaped_array((), dtype)
@@ -220,6 +228,7 @@ class SelectAndScatter(Primitive):
     name = "select_and_scatter"
     fault_flow = "copies"
     without = frozenset({"jvp", "transpose"})
+    shard = rules.resized
 
     def abstract_eval(
         self,

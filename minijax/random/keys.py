@@ -19,11 +19,13 @@ from minijax.core import config, dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import lowering
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax import barrier, binary, convert, creation, random_bits, shape, slicing
 from minijax.runtime.array import Array, ExtendedArray, array_from_host
+from minijax.sharding import rules
 
 
 class Implementation(NamedTuple):
@@ -68,6 +70,7 @@ class RandomSeed(Primitive):
     name = "random_seed"
     knows_extended = True
     jvp = jvp_of_constant
+    shard = rules.elementwise
 
     def abstract_eval(self, seeds: ShapedArray, *, impl: Implementation) -> ShapedArray:
         return shaped_array(seeds.shape, KEY_DTYPE)
@@ -106,6 +109,13 @@ class RandomWrap(Primitive):
             )
         return shaped_array(data.shape[:-1], KEY_DTYPE)
 
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, impl: Implementation
+    ) -> PartitionSpec:
+        last = outs[0].ndim
+        rules.check_unsharded(self, avals, (last,))
+        return rules.dropped(rules.spec_of(avals[0]), (last,))
+
     def lower(self, ctx: Any, data: Any, *, impl: Implementation) -> Any:
         return data
 
@@ -132,6 +142,9 @@ class RandomUnwrap(Primitive):
     def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
         return shaped_array((*keys.shape, 2), _UINT32)
 
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
+        return rules.extended(avals[0], outs[0].ndim)
+
     def lower(self, ctx: Any, keys: Any) -> Any:
         return keys
 
@@ -148,6 +161,7 @@ class RandomClone(Primitive):
     name = "random_clone"
     knows_extended = True
     jvp = jvp_of_constant
+    shard = rules.elementwise
 
     def impl(self, keys: Any) -> Any:
         return ExtendedArray(keys.buffer, keys.dtype)
@@ -173,6 +187,9 @@ class RandomSplit(Primitive):
     def abstract_eval(self, keys: ShapedArray, *, shape: Shape) -> ShapedArray:
         return shaped_array((*keys.shape, *shape), keys.dtype)
 
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, shape: Shape) -> PartitionSpec:
+        return rules.extended(avals[0], outs[0].ndim)
+
     def lower(self, ctx: Any, keys: Any, *, shape: Shape) -> Any:
         aval = ctx.avals_in[0]
         return _lower_on_data(ctx, lambda k: _split_data(k, aval.ndim, shape), keys)
@@ -192,6 +209,9 @@ class RandomFoldIn(Primitive):
 
     def abstract_eval(self, keys: ShapedArray, data: ShapedArray) -> ShapedArray:
         return shaped_array(np.broadcast_shapes(keys.shape, data.shape), keys.dtype)
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
+        return rules.join(self, avals, outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any, data: Any) -> Any:
         out = ctx.avals_out[0].shape
@@ -222,6 +242,11 @@ class RandomBits(Primitive):
 
     def abstract_eval(self, keys: ShapedArray, *, bit_width: int, shape: Shape) -> ShapedArray:
         return shaped_array((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, bit_width: int, shape: Shape
+    ) -> PartitionSpec:
+        return rules.extended(avals[0], outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any, *, bit_width: int, shape: Shape) -> Any:
         rank = ctx.avals_in[0].ndim

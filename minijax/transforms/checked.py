@@ -22,6 +22,7 @@ from minijax.interpreters import checking, eager, flattening, key_reuse, passes,
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax import functionalization
 from minijax.lax.host_callbacks import lower_call
+from minijax.sharding import rules
 from minijax.transforms.jit_primitive import jit_p
 
 FAULTS = frozenset(
@@ -83,6 +84,7 @@ class Report(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     without = frozenset({"transpose"})
+    shard = rules.from_types
 
     def impl(self, *state: Any, sites: Sites) -> Sequence[Any]:
         error = sites.error(*state)

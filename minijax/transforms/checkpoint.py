@@ -16,6 +16,7 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters import eager
 from minijax.lax.families import operand as as_operand
+from minijax.sharding import rules
 from minijax.transforms import jit
 from minijax.transforms.remat_primitive import PreventCse, remat_p
 
@@ -204,6 +205,8 @@ class Name(Primitive):
     name = "name"
     fault_flow = "preserves"
     knows_extended: ClassVar[bool] = True
+    shard = rules.elementwise
+    keeps_unreduced = True
 
     def impl(self, x: Any, *, name: str) -> Any:
         return x

@@ -229,7 +229,7 @@ class _FlatVmapRule:
                 )
             )
         of_example = [
-            a.with_shape(a.shape[1:]) if b else a for a, b in zip(avals, flags, strict=True)
+            a.without_dim(0) if b else a for a, b in zip(avals, flags, strict=True)
         ]
         wrong = [
             f"{name}: {given} for an example, {aval} from the function"

@@ -24,6 +24,7 @@ from minijax.interpreters.calls import Call
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert
+from minijax.sharding import rules
 from minijax.transforms import checked_calls, custom_rules
 from minijax.transforms.custom_rules import Arguments, FlatPrimal, Rule, SymbolicZero
 
@@ -95,6 +96,7 @@ class CustomLin(Primitive):
 
     name = "custom_lin"
     multiple_results: ClassVar[bool] = True
+    shard = rules.from_types
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -194,7 +196,7 @@ def _batched_backward(
 
         def flat(*values: Any) -> list[Any]:
             of_example: list[Any] = [
-                Zero(ct.aval if d is None else ct.aval.with_shape(ct.aval.shape[1:]))
+                Zero(ct.aval if d is None else ct.aval.without_dim(0))
                 if type(ct) is Zero
                 else None
                 for ct, d in zip(cts, ct_dims, strict=True)
@@ -226,7 +228,7 @@ def _whole_cotangent(
     """The cotangent of a whole argument from that of one example."""
     if found is None:
         aval = of_example.aval
-        return Zero(aval if arg_dim is None else aval.with_shape((size, *aval.shape)))
+        return Zero(aval if arg_dim is None else aval.with_dim(0, size))
     ct, dim = found
     if arg_dim is not None:
         return to_batch_dim(ct, dim, 0, size)

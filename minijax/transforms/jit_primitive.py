@@ -26,6 +26,7 @@ from minijax.interpreters import (
 from minijax.interpreters.structural import moveaxis
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import references
+from minijax.sharding import rules
 from minijax.transforms import checked_calls
 
 
@@ -40,6 +41,7 @@ class Jit(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
+    shard = rules.from_types
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {"name": params["name"], "jaxpr": params["jaxpr"]}

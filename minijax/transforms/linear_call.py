@@ -19,6 +19,7 @@ from minijax.interpreters import batching, eager, evaluation, lowering
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.control_flow import bodies
+from minijax.sharding import rules
 
 
 class LinearCall(Primitive):
@@ -32,6 +33,7 @@ class LinearCall(Primitive):
     name = "linear_call"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
+    shard = rules.from_types
 
     def abstract_eval(self, *avals: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
         return callee.out_avals

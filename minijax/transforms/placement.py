@@ -17,7 +17,7 @@ from minijax.interpreters import assignment, resharding
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.runtime.array import Array, ExtendedArray, array_from_host, physical_aval
 from minijax.runtime.placement import native
-from minijax.sharding import contexts
+from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 from minijax.sharding.single_device import SingleDeviceSharding
@@ -64,6 +64,14 @@ class DevicePut(Primitive):
     name = "device_put"
     jvp = jvp_of_unary_linear
     hidden_params: ClassVar[frozenset[str]] = frozenset({"sharding"})
+    sharding_param: ClassVar[str] = "sharding"
+    keeps_unreduced = True
+    changes_mesh: ClassVar[bool] = True
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, sharding: Any) -> PartitionSpec:
+        if isinstance(sharding, NamedSharding):
+            return rules.given_spec(self, outs[0], sharding)
+        return rules.spec_of(avals[0])
 
     def impl(self, x: Any, *, sharding: Any) -> Array:
         return put(x, sharding)

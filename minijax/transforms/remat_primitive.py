@@ -28,6 +28,7 @@ from minijax.interpreters import (
 from minijax.interpreters.structural import moveaxis
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import references
+from minijax.sharding import rules
 from minijax.transforms import checked_calls
 
 PreventCse = bool | tuple[bool, ...]
@@ -47,6 +48,7 @@ class Remat(Primitive):
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
     check_inside = checked_calls.check_call
+    shard = rules.from_types
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return evaluation.eval_closed_jaxpr(jaxpr, *args)

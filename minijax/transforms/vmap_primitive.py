@@ -14,6 +14,7 @@ from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import (
     batching,
     evaluation,
@@ -28,6 +29,7 @@ from minijax.interpreters import (
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import functionalization, slicing
+from minijax.sharding import rules
 
 
 class Vmap(Primitive):
@@ -50,7 +52,12 @@ class Vmap(Primitive):
         return _batched(args, **params)
 
     def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, size: int, **params: Any) -> list[Any]:
-        return [aval.with_shape((size, *aval.shape)) for aval in jaxpr.out_avals]
+        return [aval.with_dim(0, size) for aval in jaxpr.out_avals]
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> list[PartitionSpec]:
+        return [rules.spec_of(aval).inserted(0) for aval in jaxpr.out_avals]
 
     def effects(
         self, *avals: Any, jaxpr: ClosedJaxpr, axis_name: Any, **params: Any
@@ -258,7 +265,7 @@ def map_unbatched(
     are the same for all examples.
     """
     avals = [
-        aval if d is None else aval.with_shape(aval.shape[:d] + aval.shape[d + 1 :])
+        aval if d is None else aval.without_dim(d)
         for aval, d in zip(map(aval_of, args), dims, strict=True)
     ]
     with axes.extend(axis_name, size):

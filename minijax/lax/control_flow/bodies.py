@@ -289,7 +289,7 @@ def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, clos
         f"{carry}{path}: {given.str_short()}   returned: {out.aval.str_short()}   "
         f"({difference(given, out.aval)}; {_origin(closed.jaxpr, out, given)})"
         for path, given, out in zip(leaf_names(in_tree), in_avals, outvars, strict=False)
-        if not same_type(given, out.aval)
+        if not _fits(given, out.aval)
     ]
     if wrong:
         raise TypeError(
@@ -299,7 +299,7 @@ def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, clos
                 got=f"{body}: {function}\n" + "\n".join(wrong),
                 expected="equal types: the carry of one step is the argument of the next",
                 fix=f"give {carry} the type that is returned, or convert what {body} returns, "
-                "with x.astype(dtype) or a reshape",
+                "with x.astype(dtype), a reshape, or sharding.reshard(x, spec)",
             )
         )
 
@@ -335,7 +335,7 @@ def check_branches(
                 closed[i].jaxpr.outvars,
                 strict=True,
             )
-            if not same_type(a.aval, b.aval)
+            if not _fits(a.aval, b.aval)
         ]
         if wrong:
             raise TypeError(
@@ -344,9 +344,14 @@ def check_branches(
                     f"{labels[0]} and {labels[i]} return results of different types.",
                     got=functions + "\n".join(wrong),
                     expected="equal types from all branches",
-                    fix="convert one with x.astype(dtype), or reshape it",
+                    fix="convert one with x.astype(dtype), reshape it, or split it as the other "
+                    "with sharding.reshard(x, spec)",
                 )
             )
+
+
+def _fits(a: AbstractValue, b: AbstractValue) -> bool:
+    return same_type(a, b) and a.sharding == b.sharding
 
 
 def leaf_names(treedef: Any) -> list[str]:
@@ -358,7 +363,11 @@ def difference(a: AbstractValue, b: AbstractValue) -> str:
     """In what two types differ, in a word or two."""
     if not (isinstance(a, ShapedArray) and isinstance(b, ShapedArray)):
         return "the kinds differ"
-    facts = (("shapes", a.shape, b.shape), ("dtypes", a.dtype, b.dtype))
+    facts = (
+        ("shapes", a.shape, b.shape),
+        ("dtypes", a.dtype, b.dtype),
+        ("shardings", a.sharding, b.sharding),
+    )
     found = [what for what, x, y in facts if x != y]
     return f"the {' and '.join(found) or 'varying axes'} differ"
 
@@ -386,7 +395,9 @@ def _origin(jaxpr: Jaxpr, atom: Any, expected: Any) -> str:
         out = atom.aval
         if out.dtype != expected.dtype and aval.dtype == out.dtype:
             return True
-        return bool(out.shape != expected.shape and aval.shape == out.shape)
+        if out.shape == expected.shape:
+            return bool(out.sharding != expected.sharding and aval.sharding == out.sharding)
+        return bool(aval.shape == out.shape)
 
     while True:
         earlier = next((v for v in eqn.invars if v in made_by and is_wrong(v.aval)), None)

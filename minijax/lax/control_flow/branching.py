@@ -37,6 +37,7 @@ from minijax.lax import choice, convert, references, unary
 from minijax.lax.binary import eq, ne
 from minijax.lax.control_flow import bodies, checked_bodies, mutation
 from minijax.lax.families import operand as as_operand
+from minijax.sharding import rules
 
 _UNSPECIFIED = Unspecified()
 Branches = tuple[ClosedJaxpr, ...]
@@ -55,6 +56,7 @@ class Cond(Primitive):
     check_inside = checked_bodies.check_cond
     follow_keys = checked_bodies.keys_of_cond
     hidden_when_empty = frozenset({"branches_platforms"})
+    shard = rules.from_types
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         shown = dict(params)
@@ -630,6 +632,7 @@ class PlatformIndex(Primitive):
 
     name = "platform_index"
     without = frozenset({"jvp", "transpose", "batch"})
+    shard = rules.from_types
 
     def abstract_eval(self, *, platforms: Any) -> ShapedArray:
         return shaped_array((), np.dtype(np.int32))

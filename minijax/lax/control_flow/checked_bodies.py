@@ -220,7 +220,7 @@ def keys_of_scan(
         carry = outs[:num_carry]
     for first, rows in zip(key_reuse.first_rows(stacked), stacked, strict=True):
         flow.use_like(first, rows)
-    made = [aval.with_shape((length, *aval.shape)) for aval in jaxpr.out_avals[num_carry:]]
+    made = [aval.with_dim(0, length) for aval in jaxpr.out_avals[num_carry:]]
     return [*carry, *(flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in made)]
 
 

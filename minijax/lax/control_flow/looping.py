@@ -28,6 +28,7 @@ from minijax.interpreters.tangents import Zero, with_zeros
 from minijax.lax import choice, convert, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checked_bodies, mutation, scanning, while_lowering
+from minijax.sharding import rules
 
 
 class While(Primitive):
@@ -44,6 +45,7 @@ class While(Primitive):
     knows_extended: ClassVar[bool] = True
     check_inside = checked_bodies.check_while
     follow_keys = checked_bodies.keys_of_while
+    shard = rules.from_types
 
     def abstract_eval(self, *avals: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
         return body_jaxpr.out_avals

@@ -338,7 +338,7 @@ def divide_scan(
     )
     length = eqn.params["length"]
     new = body.now.out_avals[len(eqn.outvars) :]
-    outvars = eqn.outvars + [Var(a.with_shape((length, *a.shape))) for a in new]
+    outvars = eqn.outvars + [Var(a.with_dim(0, length)) for a in new]
     now = eqn
     if new:
         now = eqn.replace(outvars=outvars, params={**eqn.params, "jaxpr": body.now})

@@ -18,6 +18,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import batching, eager, jvp, passes
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
@@ -30,6 +31,7 @@ from minijax.lax.control_flow import (
     scan_derivatives,
     scan_lowering,
 )
+from minijax.sharding import rules
 
 
 class Scan(Primitive):
@@ -55,7 +57,15 @@ class Scan(Primitive):
         **_: Any,
     ) -> list[Any]:
         outs = jaxpr.out_avals
-        return outs[:num_carry] + [a.with_shape((length, *a.shape)) for a in outs[num_carry:]]
+        return outs[:num_carry] + [a.with_dim(0, length) for a in outs[num_carry:]]
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> list[PartitionSpec]:
+        num_carry, first = params["num_carry"], params["num_consts"] + params["num_carry"]
+        rules.check_unsharded(self, avals[first:], (0,))
+        specs = list(map(rules.spec_of, jaxpr.out_avals))
+        return specs[:num_carry] + [s.inserted(0) for s in specs[num_carry:]]
 
     def effects(self, *_: Any, jaxpr: ClosedJaxpr, **__: Any) -> frozenset[Any]:
         return refs.effects_of_body(jaxpr.jaxpr)
@@ -278,7 +288,7 @@ def scan_named(
     if config.disable_jit.value and length:
         return _python_scan(f, init, slices, xs_tree, length, reverse)
     values, init_tree, avals = bodies.flatten_values(name, naming.carry, init)
-    slice_avals = [a.with_shape(a.shape[1:]) for a in xs_avals]
+    slice_avals = [a.without_dim(0) for a in xs_avals]
     in_tree = bodies.call_tree(tree.treedef_tuple((init_tree, xs_tree)))
     changed = True
     # Weakly typed initial values take the type that the body returns.

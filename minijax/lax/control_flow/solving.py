@@ -21,6 +21,7 @@ from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.binary import sub
 from minijax.lax.control_flow import bodies, checked_bodies
 from minijax.lax.unary import neg
+from minijax.sharding import rules
 
 
 class RootParts(NamedTuple):
@@ -49,6 +50,7 @@ class CustomRoot(Primitive):
     has_effects: ClassVar[bool] = True
     check_inside = checked_bodies.check_solver
     without = frozenset({"transpose"})
+    shard = rules.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: RootParts, **_: Any) -> list[Any]:
         return jaxprs.solve.out_avals  # type: ignore[no-any-return]
@@ -147,6 +149,7 @@ class CustomLinearSolve(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     check_inside = checked_bodies.check_solver
+    shard = rules.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: SolveParts, **_: Any) -> list[Any]:
         return jaxprs.solve.out_avals  # type: ignore[no-any-return]

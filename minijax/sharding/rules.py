@@ -1,0 +1,477 @@
+"""Shardings in types: how they pass from operands to results where mesh axes are Explicit.
+
+Input: the types of an operation's operands.  Output: the shardings of its results, as each
+primitive's rule `shard` gives them.  The rules here are shared by many primitives: they say for
+each dimension of the result which mesh axes split it, or raise `ShardingTypeError`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from minijax.core import meshes
+from minijax.core.aval import Shape
+from minijax.core.errors import ShardingTypeError, message
+from minijax.core.meshes import AbstractMesh
+from minijax.core.specs import PartitionSpec, names_of
+from minijax.sharding.named import NamedSharding, named
+
+RESHARD = "reshard(x, spec) first"
+OUT_SHARDING = "say how the result shall be split: out_sharding=spec"
+
+
+def typed_aval(aval: Any, sharding: NamedSharding) -> Any:
+    """`aval` with the part of a placement that types show: that on Explicit axes."""
+    found = canonical(sharding, aval.ndim)
+    return aval if found is aval.sharding else aval.update(sharding=found)
+
+
+@functools.lru_cache(4096)
+def canonical(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
+    """A placement as types hold it; None where no Explicit axis splits the value.
+
+    The mesh is abstract, the spec has an entry for each dimension, other axes are left out.
+    """
+    mesh = sharding.mesh.abstract_mesh
+    shown = frozenset(mesh.explicit_axes)
+    spec = sharding.spec
+    entries = [tuple(n for n in names if n in shown) for names in spec.dims(ndim)]
+    unreduced, reduced = spec.unreduced & shown, spec.reduced & shown
+    if not (any(entries) or unreduced or reduced):
+        return None
+    return named(mesh, PartitionSpec(*entries, unreduced=unreduced, reduced=reduced))
+
+
+def spec_of(aval: Any) -> PartitionSpec:
+    """The spec of a type, with an entry for each dimension."""
+    if aval.sharding is None:
+        return unsharded(aval.ndim)
+    spec: PartitionSpec = aval.sharding.spec
+    return spec
+
+
+@functools.cache
+def unsharded(ndim: int) -> PartitionSpec:
+    """The spec of a value that nothing splits."""
+    return PartitionSpec(*[None] * ndim)
+
+
+def cotangent_spec(spec: PartitionSpec) -> PartitionSpec:
+    """The spec of cotangents: those of a reduced value are unreduced, and the other way round."""
+    if not (spec.unreduced or spec.reduced):
+        return spec
+    return PartitionSpec(*spec, unreduced=spec.reduced, reduced=spec.unreduced)
+
+
+def resolve(sharding: Any, name: str, argument: str = "out_sharding") -> NamedSharding | None:
+    """The placement that a user asks for, on an abstract mesh; None where none is asked for.
+
+    Args:
+        sharding: a `NamedSharding`, a `PartitionSpec` for the mesh in force, or None.
+        name: the public function, for messages.
+        argument: what the function calls it.
+
+    Raises:
+        TypeError: it is neither of these.
+        ValueError: it is a spec, and no mesh is in force.
+    """
+    if sharding is None:
+        return None
+    if isinstance(sharding, NamedSharding):
+        return named(sharding.mesh.abstract_mesh, sharding.spec, sharding.memory_kind)
+    if not isinstance(sharding, PartitionSpec):
+        raise TypeError(
+            message(
+                name,
+                f"{argument} must be a NamedSharding or a PartitionSpec.",
+                got=f"{sharding!r} of type {type(sharding).__name__}",
+            )
+        )
+    mesh = meshes.abstract_mesh.value
+    if mesh.empty:
+        raise ValueError(
+            message(
+                name,
+                f"{argument} is a PartitionSpec, but there is no mesh whose axes it could name.",
+                got=str(sharding),
+                fix="minijax.set_mesh(mesh), or a NamedSharding(mesh, spec)",
+            )
+        )
+    return named(mesh, sharding)
+
+
+def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
+    """The result type, or types, of an operation with the shardings that its rule gives.
+
+    Args:
+        primitive: the operation.
+        avals: the types of its operands.
+        out: what `abstract_eval` returns.
+        params: its parameters.
+
+    Raises:
+        ShardingTypeError: the operands' shardings do not fit together.
+        ValueError: the operands are on different meshes.
+    """
+    given = params[primitive.sharding_param] if primitive.sharding_param else None
+    mesh = _common_mesh(primitive, avals, given)
+    if mesh is None:
+        return out
+    outs = out if primitive.multiple_results else (out,)
+    found = primitive.shard(avals, outs, **params)
+    specs = found if primitive.multiple_results else (found,)
+    if not primitive.knows_sums:
+        sums = _sums(primitive, avals)
+        if sums is not None:
+            specs = [s.update(unreduced=sums.unreduced, reduced=sums.reduced) for s in specs]
+    typed = [
+        _typed_result(primitive, avals, aval, mesh, spec)
+        for aval, spec in zip(outs, specs, strict=True)
+    ]
+    return typed if primitive.multiple_results else typed[0]
+
+
+def _common_mesh(primitive: Any, avals: Sequence[Any], given: Any) -> AbstractMesh | None:
+    mesh = given.mesh.abstract_mesh if isinstance(given, NamedSharding) else None
+    for aval in avals:
+        if aval.sharding is None or primitive.changes_mesh:
+            if aval.sharding is not None and mesh is None:
+                mesh = aval.sharding.mesh
+        elif mesh is None:
+            mesh = aval.sharding.mesh
+        elif mesh is not aval.sharding.mesh:
+            raise ValueError(
+                message(
+                    primitive.name,
+                    "the operands are on different meshes.",
+                    got=_operands(avals) + "".join(f"\n{m}" for m in (mesh, aval.sharding.mesh)),
+                    fix="bring them onto one mesh with device_put, or with reshard",
+                )
+            )
+    return mesh
+
+
+def _typed_result(
+    primitive: Any, avals: Sequence[Any], aval: Any, mesh: AbstractMesh, spec: PartitionSpec
+) -> Any:
+    seen: set[Any] = set()
+    for names in spec.dims(0):
+        twice = seen.intersection(names)
+        if twice:
+            raise refusal(
+                primitive.name,
+                f"the result would be split over {_names(twice)} in two dimensions.",
+                avals,
+                got=f"the result {spec}",
+                fix=RESHARD,
+            )
+        seen.update(names)
+    for dim, (size, names) in enumerate(zip(getattr(aval, "shape", ()), spec.dims(0), strict=True)):
+        parts = math.prod(map(mesh.axis_size, names))
+        if size % parts:
+            raise refusal(
+                primitive.name,
+                f"dimension {dim} of the result has size {size}, "
+                f"which cannot be split over {_names(names)} into {parts} equal parts.",
+                avals,
+                fix=f"unshard the dimension: {RESHARD}",
+            )
+    if not hasattr(aval, "ndim"):
+        return aval
+    return typed_aval(aval, named(mesh, spec))
+
+
+def _sums(primitive: Any, avals: Sequence[Any]) -> PartitionSpec | None:
+    """The axes over which results are unreduced or reduced; None where there are none."""
+    specs = [spec_of(a) for a in avals if hasattr(a, "ndim")]
+    first = next((s for s in specs if s.unreduced or s.reduced), None)
+    if first is None:
+        return None
+    if first.unreduced and not (
+        primitive.keeps_unreduced and all(s.unreduced == first.unreduced for s in specs)
+    ):
+        raise refusal(
+            primitive.name,
+            f"an operand is unreduced over {_names(first.unreduced)}: "
+            "devices hold summands of it, which the operation cannot work on.",
+            avals,
+            fix="add them up: reshard(x, spec) with a spec without unreduced",
+        )
+    arrays = [spec_of(a) for a in avals if getattr(a, "ndim", 0)]
+    if any(s.reduced != first.reduced for s in arrays):
+        raise refusal(
+            primitive.name,
+            f"an operand is reduced over {_names(first.reduced)} and another is not.",
+            avals,
+            fix=RESHARD,
+        )
+    return first
+
+
+def refusal(
+    name: str, problem: str, avals: Sequence[Any], *, fix: str, got: str = ""
+) -> ShardingTypeError:
+    """The error for operands whose shardings do not fit the operation."""
+    return ShardingTypeError(
+        message(name, problem, got=_operands(avals) + (f"; {got}" if got else ""), fix=fix)
+    )
+
+
+def _operands(avals: Sequence[Any]) -> str:
+    return ", ".join(map(str, avals))
+
+
+def _names(names: Iterable[Any]) -> str:
+    return meshes.names_text(sorted(names, key=str))
+
+
+def join_entries(primitive: Any, avals: Sequence[Any], dim: int, entries: Sequence[Any]) -> Any:
+    """The entry of a dimension in which operands meet: equal, or None where they are unsharded."""
+    found = None
+    for entry in entries:
+        if entry is None or entry == found:
+            continue
+        if found is not None:
+            raise refusal(
+                primitive.name,
+                f"operands are split differently in dimension {dim}: {found!r} and {entry!r}.",
+                avals,
+                fix=RESHARD,
+            )
+        found = entry
+    return found
+
+
+def join(primitive: Any, avals: Sequence[Any], ndim: int) -> PartitionSpec:
+    """The spec of elementwise results; scalars, and dimensions of size 1, have no part in it."""
+    full = [a for a in avals if a.ndim == ndim]
+    if len(full) == 1:
+        return PartitionSpec(*spec_of(full[0]))
+    specs = [tuple(spec_of(a)) for a in full]
+    if specs and all(s == specs[0] for s in specs):
+        return PartitionSpec(*specs[0])
+    columns = zip(*specs, strict=True)
+    return PartitionSpec(
+        *[join_entries(primitive, avals, dim, column) for dim, column in enumerate(columns)]
+    )
+
+
+def elementwise(
+    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> PartitionSpec | list[PartitionSpec]:
+    """Rule: each result has the dimensions of the operands."""
+    spec = join(primitive, avals, outs[0].ndim)
+    return [spec] * len(outs) if primitive.multiple_results else spec
+
+
+def each_for_itself(
+    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> list[PartitionSpec]:
+    """Rule: result i has the dimensions of operand i."""
+    return [spec_of(aval) for aval in avals]
+
+
+def from_types(
+    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> list[PartitionSpec] | PartitionSpec:
+    """Rule: the types that `abstract_eval` gives tell, such as those of a jaxpr's results."""
+    specs = [spec_of(aval) if hasattr(aval, "ndim") else PartitionSpec() for aval in outs]
+    return specs if primitive.multiple_results else specs[0]
+
+
+def nothing_sharded(
+    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> list[PartitionSpec] | PartitionSpec:
+    """Rule: the operation takes no sharded operands, and its results are split as asked for."""
+    check_unsharded(primitive, avals)
+    given = params[primitive.sharding_param] if primitive.sharding_param else None
+    specs = [
+        given_spec(primitive, aval, given) if given is not None else unsharded(aval.ndim)
+        for aval in outs
+    ]
+    return specs if primitive.multiple_results else specs[0]
+
+
+def check_unsharded(
+    primitive: Any, avals: Sequence[Any], dims: Sequence[int] | None = None
+) -> None:
+    """Refuses operands that are split in one of `dims`; in any dimension where that is None.
+
+    Raises:
+        ShardingTypeError: one is.
+    """
+    for aval in avals:
+        if aval.sharding is None:
+            continue
+        for dim, entry in enumerate(aval.sharding.spec):
+            if entry is not None and (dims is None or dim in dims):
+                raise refusal(
+                    primitive.name,
+                    f"dimension {dim} of an operand is split over {_names(names_of(entry))}, "
+                    "but the operation needs it whole on every device.",
+                    avals,
+                    fix=f"unshard the dimension: {RESHARD}",
+                )
+
+
+def whole_along(*names: str) -> Callable[..., Any]:
+    """Rule: elementwise, and whole on every device along the dimensions that parameters name."""
+
+    def shard(
+        primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+    ) -> PartitionSpec | list[PartitionSpec]:
+        for name in names:
+            dims = params[name]
+            check_unsharded(primitive, avals, (dims,) if isinstance(dims, int) else dims)
+        return elementwise(primitive, avals, outs)
+
+    return shard
+
+
+def resized(
+    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> PartitionSpec | list[PartitionSpec]:
+    """Rule: the dimensions of the first operand, in other sizes; other operands are unsharded."""
+    check_unsharded(primitive, avals[1:])
+    spec = spec_of(avals[0])
+    return [spec] * len(outs) if primitive.multiple_results else spec
+
+
+def reduction(
+    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], *, axes: Shape, **params: Any
+) -> PartitionSpec | list[PartitionSpec]:
+    """Rule: the dimensions `axes` disappear."""
+    return dropped(spec_of(avals[0]), axes)
+
+
+def dropped(spec: PartitionSpec, dims: Sequence[int]) -> PartitionSpec:
+    """The spec without some dimensions."""
+    return spec.with_entries(e for d, e in enumerate(spec) if d not in dims)
+
+
+def permuted(spec: PartitionSpec, permutation: Sequence[int]) -> PartitionSpec:
+    """The spec with its dimensions in another order."""
+    return spec.with_entries(spec[d] for d in permutation)
+
+
+def given_spec(primitive: Any, aval: Any, sharding: NamedSharding) -> PartitionSpec:
+    """The spec that a user asks for a result.
+
+    Raises:
+        ValueError: it has more entries than the result has dimensions.
+    """
+    if len(sharding.spec) > aval.ndim:
+        raise ValueError(
+            message(
+                primitive.name,
+                "out_sharding has more entries than the result has dimensions.",
+                got=f"{sharding.spec} for {aval.str_short()}",
+            )
+        )
+    explicit = canonical(sharding, aval.ndim)
+    return unsharded(aval.ndim) if explicit is None else explicit.spec
+
+
+def padded(sharding: NamedSharding, ndim: int) -> NamedSharding:
+    """The placement with an entry for each dimension, as parameters of equations hold it."""
+    missing = ndim - len(sharding.spec)
+    return sharding.with_spec(sharding.spec.with_entries((*sharding.spec, *[None] * missing)))
+
+
+def batched(sharding: NamedSharding | None, dim: int, entry: Any = None) -> NamedSharding | None:
+    """The placement for a batch whose dimension is inserted at `dim`."""
+    return None if sharding is None else sharding.with_spec(sharding.spec.inserted(dim, entry))
+
+
+def extended(aval: Any, ndim: int) -> PartitionSpec:
+    """The spec of `aval` with new dimensions behind its own."""
+    spec = spec_of(aval)
+    return spec.with_entries((*spec, *[None] * (ndim - aval.ndim)))
+
+
+def reshaped(primitive: Any, aval: Any, sizes: Shape) -> PartitionSpec:
+    """The spec of `aval` in another shape: within each group of dimensions that become each other
+    the axes move to the leading ones.
+
+    Raises:
+        ShardingTypeError: axes split a dimension that is not a leading one, or do not divide one.
+    """
+    if aval.sharding is None:
+        return unsharded(len(sizes))
+    spec, axis_size = aval.sharding.spec, aval.sharding.mesh.axis_size
+    entries: list[Any] = []
+    for before, after in _groups(aval.shape, sizes):
+        names = _leading_names([spec[d] for d in before], [aval.shape[d] for d in before])
+        found = None if names is None else _spread(names, [sizes[d] for d in after], axis_size)
+        if found is None:
+            raise refusal(
+                primitive.name,
+                "it does not follow from the operand's sharding how the result is split.",
+                [aval],
+                got=f"new shape {sizes}",
+                fix=f"{OUT_SHARDING}; or {RESHARD}",
+            )
+        entries += found
+    found_spec: PartitionSpec = spec.with_entries(entries)
+    return found_spec
+
+
+def _leading_names(entries: Sequence[Any], sizes: Sequence[int]) -> list[Any] | None:
+    """The axes of some dimensions taken together; None if a whole one stands before a split one."""
+    names: list[Any] = []
+    is_over = False
+    for entry, size in zip(entries, sizes, strict=True):
+        if entry is not None:
+            if is_over:
+                return None
+            names += names_of(entry)
+        elif size != 1:
+            is_over = True
+    return names
+
+
+def _spread(
+    names: list[Any], sizes: Sequence[int], axis_size: Callable[[Any], int]
+) -> list[Any] | None:
+    """Entries of dimensions that together are split over `names`; None where they do not fit."""
+    entries: list[Any] = []
+    rest = list(names)
+    for size in sizes:
+        taken: list[Any] = []
+        parts = 1
+        while rest and size % (parts * axis_size(rest[0])) == 0:
+            parts *= axis_size(rest[0])
+            taken.append(rest.pop(0))
+        entries.append(tuple(taken))
+        if rest and parts != size:
+            return None
+    return None if rest else entries
+
+
+def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
+    """Runs of dimensions of two shapes of one size, of which each has as many elements."""
+    if 0 in before:
+        return [(list(range(len(before))), list(range(len(after))))]
+    groups = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        olds, news = [], []
+        left = right = 1
+        while True:
+            if left <= right and i < len(before) and (left < right or not olds):
+                left *= before[i]
+                olds.append(i)
+                i += 1
+            elif right <= left and j < len(after) and (right < left or not news):
+                right *= after[j]
+                news.append(j)
+                j += 1
+            elif left != right:
+                raise AssertionError((before, after))
+            else:
+                break
+        groups.append((olds, news))
+    return groups
