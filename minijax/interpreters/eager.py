@@ -17,7 +17,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, leaked
 from minijax.interpreters import program, staging
-from minijax.runtime import versions
+from minijax.runtime import transfer, versions
 from minijax.runtime.array import Array
 
 # jaxlib's call path reads these; JAX sets them too, and then its own states serve as well.
@@ -87,13 +87,14 @@ def native_function(
         list(static_argnames),
         object() if key is None else key,
         tree.dispatch_registry,
-        _no_fallback,
+        _placed,
         _function_cache,
     )
 
 
-def _no_fallback(*_: Any) -> Any:
-    raise TypeError("arguments that C++ cannot place are handled before this is reached")
+def _placed(x: Any, target: Any, *_: Any) -> Any:
+    """The buffer for an argument that C++ cannot place itself, such as a number on many devices."""
+    return transfer.buffer_on(x, aval_of(x), target)
 
 
 def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:

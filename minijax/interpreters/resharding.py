@@ -28,12 +28,12 @@ def placed(x: Array, sharding: Sharding) -> Array:
         return _by_program(x, sharding)
     found = transfer.moved(buffer, target)
     if found is buffer:
-        found = buffer._rewrap_with_aval_and_sharding(buffer.aval, target)
+        found = placement.retyped(buffer, target)
     return rewrapped(found, x)
 
 
 def _by_program(x: Array, sharding: Sharding) -> Array:
-    aval = physical_aval(x.aval)
+    aval = physical_aval(x.aval).update(sharding=None)
     identity = _identities.get(aval)
     if identity is None:
         var = Var(aval)

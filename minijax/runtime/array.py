@@ -321,9 +321,10 @@ class ExtendedArray(Array):
 
     @property
     def aval(self) -> Any:
-        physical = self.buffer.aval.shape
-        inner = len(self.extended_dtype.physical_shape)
-        return ShapedArray(physical[: len(physical) - inner], self.extended_dtype)
+        physical = self.buffer.aval
+        for _ in self.extended_dtype.physical_shape:
+            physical = physical.without_dim(physical.ndim - 1)
+        return physical.update(dtype=self.extended_dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:

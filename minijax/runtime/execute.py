@@ -38,6 +38,7 @@ class Executable:
         devices: where it runs.
         in_avals: types of the arguments it uses.
         out_avals: types of its results.
+        buffer_avals: types of the C++ arrays behind its results.
         ins: native shardings of the arguments it uses.
         outs: native shardings of its results.
         kept: indices of the arguments it uses, or None for all of them.
@@ -51,6 +52,7 @@ class Executable:
     """
 
     __slots__ = (
+        "buffer_avals",
         "calls_python",
         "committed",
         "consts",
@@ -104,11 +106,15 @@ class Executable:
         self.waits = len(devices) > 1 and compile.may_starve(loaded, devices)
         self.diagnose = diagnose
         one = placement.native_sharding(devices[0])
+        self.buffer_avals = [
+            placement.typed(physical_aval(aval), out)
+            for aval, out in zip(out_avals, outs, strict=True)
+        ]
         self.handlers = [
             versions.result_handler(tokens.TOKEN, one, committed) for _ in self.ordered
         ] + [
-            versions.result_handler(physical_aval(aval), out, committed)
-            for aval, out in zip(out_avals, outs, strict=True)
+            versions.result_handler(aval, out, committed)
+            for aval, out in zip(self.buffer_avals, outs, strict=True)
         ]
         self.plain_outs = not any(aval.is_extended for aval in out_avals)
 
@@ -212,7 +218,7 @@ class Executable:
             out_pytree_def=out_tree,
             in_shardings=placements,
             out_shardings=self.outs,
-            out_avals=list(map(physical_aval, self.out_avals)),
+            out_avals=self.buffer_avals,
             out_committed=[self.committed] * len(self.out_avals),
             kept_var_bitvec=[True] * len(self.consts) + bits,
             in_device_local_layouts=[None] * len(placements),

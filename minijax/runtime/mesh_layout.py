@@ -137,9 +137,7 @@ def create_hybrid_device_mesh(
             )
         granules.setdefault(getattr(device, key), []).append(device)
     outer = _sizes(dcn_mesh_shape, "create_hybrid_device_mesh")
-    _check_count(
-        "create_hybrid_device_mesh", "granules", len(granules), "dcn_mesh_shape", outer
-    )
+    _check_count("create_hybrid_device_mesh", "granules", len(granules), "dcn_mesh_shape", outer)
     keys = sorted(granules) if should_sort_granules_by_key else list(granules)
     boxes = np.empty(len(keys), object)
     for at, granule in enumerate(keys):

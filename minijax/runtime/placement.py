@@ -14,7 +14,7 @@ from jaxlib import _jax, xla_client
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray
 from minijax.core.specs import PartitionSpec
-from minijax.sharding import hlo
+from minijax.sharding import hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding, named
 from minijax.sharding.single_device import SingleDeviceSharding
@@ -115,10 +115,20 @@ def device_list(devices: tuple[Any, ...]) -> Any:
     return found
 
 
+def typed(aval: ShapedArray, target: Any) -> ShapedArray:
+    """The type of a value placed so: types show the part of a placement on Explicit axes."""
+    public = target.public
+    if isinstance(public, NamedSharding) and public.mesh.explicit_axes:
+        found: ShapedArray = rules.typed_aval(aval, public)
+        return found
+    return aval if aval.sharding is None else aval.update(sharding=None)
+
+
 def put_host_value(x: Any, aval: ShapedArray, placement: Any, *, committed: bool) -> Any:
     """Copies a NumPy array or scalar, already of the dtype of `aval`, to where it shall live."""
     if aval.dtype == dtypes.float0:
         raise TypeError("float0 values are not placed on devices")
+    aval = typed(aval, placement)
     if placement.device is not None:
         return _put(aval, placement, [x], committed)
     value = np.asarray(x)
@@ -159,6 +169,11 @@ def copy_buffer(buffer: Any, placement: Any) -> Any:
         [placement],
         [CopySemantics.ALWAYS_COPY],
     )[0]
+
+
+def retyped(buffer: Any, target: Any) -> Any:
+    """The same memory, described as `target` says."""
+    return buffer._rewrap_with_aval_and_sharding(typed(buffer.aval, target), target)
 
 
 def assemble(aval: ShapedArray, placement: Any, pieces: Sequence[Any]) -> Any:

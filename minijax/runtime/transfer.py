@@ -44,10 +44,10 @@ def moved(buffer: Any, target: Any) -> Any:
     aval = buffer.aval
     if source.devices[0].client is target.devices[0].client:
         if len(source.devices) == len(target.devices) and source.hlo == target.hlo:
-            return placement.copy_buffer(buffer, target)
+            return placement.retyped(placement.copy_buffer(buffer, target), target)
         pieces = _matching_pieces(buffer, source, target)
         if pieces is not None:
-            return placement.assemble(aval, target, pieces)
+            return placement.assemble(placement.typed(aval, target), target, pieces)
     return placement.put_host_value(to_numpy(buffer), aval, target, committed=True)
 
 

@@ -228,9 +228,7 @@ class _FlatVmapRule:
                     got={"rule": self.out_tree, "function": seen.out_tree},
                 )
             )
-        of_example = [
-            a.without_dim(0) if b else a for a, b in zip(avals, flags, strict=True)
-        ]
+        of_example = [a.without_dim(0) if b else a for a, b in zip(avals, flags, strict=True)]
         wrong = [
             f"{name}: {given} for an example, {aval} from the function"
             for name, given, aval in zip(names, of_example, seen.avals, strict=True)

@@ -196,9 +196,7 @@ def _batched_backward(
 
         def flat(*values: Any) -> list[Any]:
             of_example: list[Any] = [
-                Zero(ct.aval if d is None else ct.aval.without_dim(0))
-                if type(ct) is Zero
-                else None
+                Zero(ct.aval if d is None else ct.aval.without_dim(0)) if type(ct) is Zero else None
                 for ct, d in zip(cts, ct_dims, strict=True)
             ]
             for i, ct in zip(moving, values[count:], strict=True):
