@@ -57,7 +57,7 @@ ROOMS = {
 
 FACADE = Room(9, _NUMPY)
 
-OUTSIDE_OF_MODULE = {"minijax.sharding.shardy": ("jaxlib.mlir",)}
+OUTSIDE_OF_MODULE = {"minijax.sharding.hlo": ("jaxlib.xla_client",)}
 """What a single module may import beyond its room."""
 
 DYNAMIC_IMPORTERS = frozenset(
