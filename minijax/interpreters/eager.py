@@ -135,7 +135,7 @@ def _bind_function(primitive: Any, params: dict[str, Any]) -> Callable[..., Sequ
 
 def fast_path(executable: Any, num_args: int, result: Any, args: Sequence[Any]) -> Any:
     """Data for jaxlib's call path, or None where a call must pass through Python."""
-    if executable.has_effects or executable.calls_python:
+    if not executable.may_be_called_by_cpp:
         return None
     if config.debug_nans.value or config.debug_infs.value or config.debug_key_reuse.value:
         return None
