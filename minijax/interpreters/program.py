@@ -280,12 +280,38 @@ def executable_for(
     if config.debug_key_reuse.value:
         key_reuse.use_arguments(closed, args)
     demanded = one_device(args, options, closed) if device is None else device
-    where: Any
     if demanded is SEVERAL:
+        return _on_mesh(closed, args, options)
+    where = client.default_device() if demanded is None else demanded
+    return _executable(closed, args, options, where, demanded is not None)
+
+
+def _on_mesh(closed: ClosedJaxpr, args: Sequence[Any], options: Options) -> Executable:
+    """The executable for a call whose placements must be looked at one by one.
+
+    Where the same placements were there before, the answer is known.
+    """
+    places = [
+        x.buffer._sharding if type.__instancecheck__(Array, x) and x.buffer._committed else None
+        for x in args
+    ]
+    states = meshes.device_context.value, config.use_shardy_partitioner.value
+    key = ("placed", options, states, *places)
+    found = closed.cache.get(key)
+    if found is None:
         where = assignment.gather(closed, args, options)
+        found = _executable(closed, args, options, where, where.committed)
+        if where.committed:
+            closed.cache[key] = found
     else:
-        where = client.default_device() if demanded is None else demanded
-    key = ("executable", options, where, demanded is not None)
+        statistics.compilation.hits += 1
+    return found  # type: ignore[no-any-return]
+
+
+def _executable(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, where: Any, committed: bool
+) -> Executable:
+    key = ("executable", options, where, committed, config.use_shardy_partitioner.value)
     found = closed.cache.get(key)
     if found is None:
         found = closed.cache.setdefault(key, _shared_executable(closed, args, key))
@@ -301,7 +327,7 @@ _shared: OrderedDict[Any, Executable] = OrderedDict()
 
 def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Executable:
     """The executable of a program that was not compiled itself; perhaps an equal one was."""
-    _, options, where, committed = key
+    _, options, where, committed, _ = key
     found = structure.key_of(closed)
     shared_key = found, key
     made = None if found is None else _shared.pop(shared_key, None)
