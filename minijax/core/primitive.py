@@ -54,6 +54,8 @@ class Primitive:
     keeps_unreduced: bool = False
     # Whether `shard` itself gives the axes over which results are unreduced or reduced.
     knows_sums: ClassVar[bool] = False
+    # Whether programs constrain results to their shardings; equations inside may have done so.
+    constrains_results: ClassVar[bool] = True
     # Whether operands may be on other meshes than the results.
     changes_mesh: ClassVar[bool] = False
     # Whether results are references.  What is written to them later may belong to a trace that has

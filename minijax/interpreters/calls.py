@@ -42,6 +42,7 @@ class FunctionCall(Primitive):
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
     holds_functions: ClassVar[bool] = True
+    constrains_results: ClassVar[bool] = False
     shard = rules.from_types
 
     def abstract_eval(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:

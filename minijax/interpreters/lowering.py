@@ -17,14 +17,14 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from minijax.core import config, effects, source
 from minijax.core.aval import AbstractToken, abstract_token
 from minijax.core.errors import InternalError, message
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from minijax.core.specs import UNCONSTRAINED
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.interpreters import batching, hlo_build, staging
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
 from minijax.interpreters.structural import to_batch_dim
 from minijax.runtime.array import Array, physical_aval, to_numpy
 from minijax.sharding import hlo, shardy
-from minijax.sharding.named import NamedSharding
+from minijax.sharding.named import NamedSharding, named
 
 _create = ir.Operation.create
 _name_location = ir.Location.name
@@ -99,27 +99,34 @@ class Lowering:
             )
         return symbol
 
-    def placement_attribute(self, sharding: Any, ndim: int) -> tuple[str, Any]:
-        """Name and value of the attribute that places a value of rank `ndim`."""
+    def placement_attribute(
+        self, sharding: Any, ndim: int, *, is_open: bool = False
+    ) -> tuple[str, Any]:
+        """Name and value of the attribute that places a value of rank `ndim`.
+
+        Where it `is_open`, the partitioner may split dimensions over further axes.
+        """
         if self.with_shardy and isinstance(sharding, NamedSharding):
             symbol_name = self.mesh_symbol(sharding.mesh)
-            text = shardy.sharding_text(symbol_name, sharding.spec, ndim)
+            text = shardy.sharding_text(symbol_name, sharding.spec, ndim, is_open=is_open)
             return "sdy.sharding", hlo_build.attribute(text)
         return "mhlo.sharding", string(str(hlo.hlo_sharding(sharding, ndim)))
 
-    def constrained(self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int) -> Any:
-        """A value that is placed as `sharding` says."""
+    def constrained(
+        self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int, *, is_open: bool = False
+    ) -> Any:
+        """A value that is placed as `sharding` says; see `placement_attribute`."""
         if self.partitions == 1 and sharding.mesh.size == 1:
             return value
-        name, attribute = self.placement_attribute(sharding, ndim)
+        name, attribute = self.placement_attribute(sharding, ndim, is_open=is_open)
         if name == "sdy.sharding":
-            return ctx.op("sdy.sharding_constraint", [value], {"sharding": attribute})
+            return ctx.op("sdy.sharding_constraint", [value], {"sharding": attribute}, value.type)
         attributes = {"call_target_name": string("Sharding"), "mhlo.sharding": attribute}
         open_dims = [d for d, entry in enumerate(sharding.spec) if entry is UNCONSTRAINED]
         if open_dims:
             listed = ",".join(map(str, open_dims))
             attributes["backend_config"] = string(f"unspecified_dims=[{listed}]")
-        return ctx.op("stablehlo.custom_call", [value], attributes)
+        return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
     def fresh_name(self, name: str) -> str:
         """A symbol of the module not taken yet."""
@@ -239,6 +246,7 @@ def lower_jaxpr(
         return values[atom]
 
     locate = ctx.module.location
+    on_several = ctx.module.partitions > 1
     for eqn in jaxpr.eqns:
         primitive = eqn.primitive
         invars, outvars = eqn.invars, eqn.outvars
@@ -257,7 +265,28 @@ def lower_jaxpr(
                 values.update(zip(outvars, outs, strict=True))
             else:
                 values[outvars[0]] = outs
+        if on_several and primitive.constrains_results:
+            _constrain_results(ctx, eqn, values)
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Any, Any]) -> None:
+    """Holds the partitioner to the shardings that types show, or that the user asks for."""
+    given = eqn.params.get(eqn.primitive.sharding_param)
+    typed = [s for v in (*eqn.outvars, *eqn.invars) if (s := v.aval.sharding) is not None]
+    if not typed and not isinstance(given, NamedSharding):
+        return
+    mesh = (given or typed[0]).mesh
+    for var in eqn.outvars:
+        if isinstance(var.aval, AbstractToken):
+            continue
+        sharding = given or var.aval.sharding or named(mesh, PartitionSpec())
+        ndim = physical_aval(var.aval).ndim
+        names = set(sharding.spec.names()) | sharding.spec.unreduced
+        is_open = bool(mesh.auto_axes) and not names.intersection(mesh.auto_axes)
+        if names or not is_open:
+            value = values[var]
+            values[var] = ctx.module.constrained(ctx, value, sharding, ndim, is_open=is_open)
 
 
 def lower_region(

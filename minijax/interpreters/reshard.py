@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec, names_of
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.sharding import rules
-from minijax.sharding.named import NamedSharding, named
+from minijax.sharding.named import NamedSharding
 
 
 class Reshard(Primitive):
@@ -44,38 +44,29 @@ class Reshard(Primitive):
         return x
 
     def transpose(self, ct: Any, x: Any, *, dst_sharding: NamedSharding) -> tuple[Any]:
-        return (reshard_like_cotangent(ct, x.aval, dst_sharding.mesh),)
+        back = rules.of_cotangent(x.aval, dst_sharding.mesh)
+        return (reshard_to(ct, back),)
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, dst_sharding: NamedSharding
     ) -> tuple[Any, Any]:
         (x,), (dim,) = args, dims
-        used = set(dst_sharding.spec.names())
-        entry = rules.spec_of(aval_of(x))[dim]
-        entry = tuple(name for name in names_of(entry) if name not in used)
-        target = rules.padded(dst_sharding, aval_of(x).ndim - 1)
-        return self.bind(x, dst_sharding=rules.batched(target, dim, entry)), dim
+        entry = rules.free_entry(dst_sharding, aval_of(x), dim)
+        return self.bind(x, dst_sharding=rules.batched(dst_sharding, dim, entry)), dim
 
 
 reshard_p = Reshard()
 
 
 def reshard_to(x: Any, sharding: NamedSharding) -> Any:
-    """`x` split as a placement on an abstract mesh says; `x` itself where it is so already."""
-    aval = aval_of(x)
-    if rules.canonical(sharding, aval.ndim) is aval.sharding and aval.sharding is not None:
-        return x
+    """`x` split as a placement on an abstract mesh says."""
     return reshard_p.bind(x, dst_sharding=sharding)
 
 
-def reshard_like_cotangent(ct: Any, primal: Any, mesh: Any = None) -> Any:
-    """A cotangent split as the value that it belongs to."""
-    aval = aval_of(ct)
-    wanted = rules.cotangent_spec(rules.spec_of(primal))
-    if rules.spec_of(aval) == wanted:
+def like_primal(ct: Any, primal: Any) -> Any:
+    """A cotangent split as the value of type `primal` that it belongs to."""
+    given = aval_of(ct).sharding
+    wanted = rules.of_cotangent(primal, None if given is None else given.mesh)
+    if wanted is None or wanted == given or primal.is_extended:
         return ct
-    if primal.sharding is not None:
-        mesh = primal.sharding.mesh
-    elif aval.sharding is not None:
-        mesh = aval.sharding.mesh
-    return ct if mesh is None else reshard_p.bind(ct, dst_sharding=named(mesh, wanted))
+    return reshard_p.bind(ct, dst_sharding=wanted)

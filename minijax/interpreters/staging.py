@@ -138,7 +138,7 @@ class StagingTrace(Trace):
                 return staged
         out = primitive.abstract_eval(*avals, **params)
         if self.has_shardings or (
-            primitive.sharding_param and params[primitive.sharding_param] is not None
+            primitive.sharding_param and params.get(primitive.sharding_param) is not None
         ):
             out = rules.typed_results(primitive, avals, out, params)
             self.has_shardings = True

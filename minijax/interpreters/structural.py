@@ -151,7 +151,8 @@ class BroadcastInDim(Primitive):
     ) -> tuple[Any, int]:
         x = moveaxis(args[0], dims[0], 0)
         shifted = (0, *(d + 1 for d in broadcast_dimensions))
-        return broadcast_in_dim(x, (size, *shape), shifted), 0
+        wide = rules.batched(sharding, 0, rules.free_entry(sharding, aval_of(x), 0))
+        return broadcast_in_dim(x, (size, *shape), shifted, sharding=wide), 0
 
 
 class Transpose(Primitive):
@@ -223,15 +224,17 @@ class ReduceSum(Primitive):
 
     def transpose(self, ct: Any, x: Any, *, axes: Shape, out_sharding: Any) -> tuple[Any]:
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
-        return (broadcast_in_dim(ct, x.aval.shape, kept),)
+        return (broadcast_in_dim(ct, x.aval.shape, kept, sharding=rules.of_cotangent(x.aval)),)
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Shape, out_sharding: Any
     ) -> tuple[Any, int]:
         dim = dims[0]
         moved = tuple(a + (a >= dim) for a in axes)
-        out = self.bind(args[0], axes=moved, out_sharding=out_sharding)
-        return out, dim - sum(a < dim for a in moved)
+        out_dim = dim - sum(a < dim for a in moved)
+        entry = rules.free_entry(out_sharding, aval_of(args[0]), dim)
+        wide = rules.batched(out_sharding, out_dim, entry)
+        return self.bind(args[0], axes=moved, out_sharding=wide), out_dim
 
 
 add_any_p = AddAny()
@@ -260,13 +263,15 @@ def check_axes(name: str, x: ShapedArray, axes: Sequence[int]) -> None:
         )
 
 
-def broadcast_in_dim(x: Any, shape: Shape, broadcast_dimensions: Sequence[int]) -> Any:
+def broadcast_in_dim(
+    x: Any, shape: Shape, broadcast_dimensions: Sequence[int], *, sharding: Any = None
+) -> Any:
     """`x` repeated to `shape`; unchanged where nothing would change."""
     aval = aval_of(x)
-    if aval.shape == shape and len(broadcast_dimensions) == len(shape):
+    if aval.shape == shape and len(broadcast_dimensions) == len(shape) and sharding is None:
         return x
     return broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=tuple(broadcast_dimensions), sharding=None
+        x, shape=shape, broadcast_dimensions=tuple(broadcast_dimensions), sharding=sharding
     )
 
 
@@ -284,10 +289,10 @@ def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
     return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
 
 
-def full(shape: Shape, value: Any, dtype: Any) -> Any:
+def full(shape: Shape, value: Any, dtype: Any, *, sharding: Any = None) -> Any:
     """An array of one repeated number."""
     scalar = np.asarray(value, dtype)[()]
-    return broadcast_in_dim(scalar, shape, ())
+    return broadcast_in_dim(scalar, shape, (), sharding=sharding)
 
 
 def moveaxis(x: Any, source: int, target: int) -> Any:
@@ -315,7 +320,7 @@ def zeros(aval: Any) -> Any:
     """Zeros of a type; of type float0 they are a NumPy array."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    return full(aval.shape, 0, aval.dtype)
+    return full(aval.shape, 0, aval.dtype, sharding=aval.sharding)
 
 
 def instantiate(tangent: Any) -> Any:

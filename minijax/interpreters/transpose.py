@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minijax.core import trace as core_trace
+from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from minijax.interpreters import evaluation, staging
+from minijax.interpreters import evaluation, reshard, staging
 from minijax.interpreters.structural import add_tangents, instantiate
 from minijax.interpreters.tangents import LinearInput, Zero, with_zeros
 
@@ -27,6 +28,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]
     def accumulate(atom: Any, ct: Any) -> None:
         if ct is None or type(ct) is Zero or type(atom) is Literal or atom in values:
             return
+        if aval_of(ct).sharding is not atom.aval.sharding:
+            ct = reshard.like_primal(ct, atom.aval)
         before = totals.get(atom)
         totals[atom] = ct if before is None else add_tangents(before, ct)
 

@@ -31,6 +31,7 @@ from minijax.lax.convolution_numbers import (
 )
 from minijax.lax.dots import canonicalize_preferred_type, dot_general
 from minijax.lax.precision import canonicalize_precision, precision_config
+from minijax.interpreters.reshard import reshard_to
 from minijax.sharding import rules
 
 
@@ -120,8 +121,10 @@ class ConvGeneralDilated(Primitive):
         # Where products are added in a wider dtype, cotangents come in it.
         kind = aval_of(ct).dtype
         if is_linear(lhs):
+            p = p._replace(out_sharding=_of_cotangent(lhs.aval, rhs, ct))
             grad = _transpose_image(ct, lhs.aval, _converted(rhs, kind), p)
             return _converted(grad, lhs.aval.dtype), None
+        p = p._replace(out_sharding=_of_cotangent(rhs.aval, lhs, ct))
         grad = _transpose_kernel(ct, _converted(lhs, kind), rhs.aval, p)
         return None, _converted(grad, rhs.aval.dtype)
 
@@ -130,14 +133,21 @@ class ConvGeneralDilated(Primitive):
     ) -> tuple[Any, int]:
         p = ConvParams(**params)
         lhs, rhs = args
+        wanted, p = p.out_sharding, p._replace(out_sharding=None)
         if dims[1] is None:
-            return _batch_image(size, lhs, dims[0], rhs, p)
-        if dims[0] is None:
-            return _batch_kernel(size, lhs, rhs, dims[1], p)
-        return _batch_both(size, lhs, dims[0], rhs, dims[1], p)
+            out, dim = _batch_image(size, lhs, dims[0], rhs, p)
+        elif dims[0] is None:
+            out, dim = _batch_kernel(size, lhs, rhs, dims[1], p)
+        else:
+            out, dim = _batch_both(size, lhs, dims[0], rhs, dims[1], p)
+        return out if wanted is None else reshard_to(out, rules.batched(wanted, dim)), dim
 
 
 conv_general_dilated_p = ConvGeneralDilated()
+
+
+def _of_cotangent(primal: ShapedArray, *others: Any) -> Any:
+    return rules.of_cotangent(primal, rules.mesh_of(map(aval_of, others)))
 
 
 def _bind(lhs: Any, rhs: Any, p: ConvParams) -> Any:
@@ -348,7 +358,7 @@ def conv_general_dilated(
             batch_group_count=int(batch_group_count),
             precision=canonicalize_precision(precision, name),
             preferred_element_type=canonicalize_preferred_type(preferred_element_type, name),
-            out_sharding=out_sharding,
+            out_sharding=rules.resolve(out_sharding, name),
         ),
     )
 

@@ -81,7 +81,7 @@ def broadcasted_iota(dtype: Any, shape: Shape, dimension: int, *, out_sharding: 
         dtype=dtypes.canonicalize_user_dtype(dtype, "lax.broadcasted_iota"),
         shape=canonicalize_shape(shape, "lax.broadcasted_iota"),
         dimension=operator.index(dimension),
-        sharding=out_sharding,
+        sharding=rules.resolve(out_sharding, "lax.broadcasted_iota"),
     )
 
 
@@ -119,7 +119,7 @@ def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Any:
     return empty_p.bind(
         shape=canonicalize_shape(shape, "lax.empty"),
         dtype=dtypes.canonicalize_user_dtype(dtype, "lax.empty"),
-        out_sharding=out_sharding,
+        out_sharding=rules.resolve(out_sharding, "lax.empty"),
     )
 
 
@@ -143,7 +143,8 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, sharding: Any = No
     weak_type = dtype is None and dtypes.is_weakly_typed(fill_value)
     if dtype is not None:
         dtype = dtypes.canonicalize_user_dtype(dtype, "lax.full")
-    return _filled(shape, fill_value, dtype, weak_type, sharding)
+    found = rules.resolve(sharding, "lax.full", "sharding")
+    return _filled(shape, fill_value, dtype, weak_type, found)
 
 
 def full_like(
@@ -178,8 +179,13 @@ def full_like(
         fill_value,
         dtypes.canonicalize_user_dtype(dtype, "lax.full_like"),
         weak_type,
-        sharding,
+        rules.resolve(sharding, "lax.full_like", "sharding") or _sharding_of(like, shape),
     )
+
+
+def _sharding_of(like: Any, shape: Shape | None) -> Any:
+    aval = getattr(like, "aval", None)
+    return None if shape is not None or aval is None else aval.sharding
 
 
 def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:

@@ -136,27 +136,43 @@ class DotGeneral(Primitive):
         return out, total
 
     def transpose(
-        self, ct: Any, x: Any, y: Any, *, dimension_numbers: _Numbers, **params: Any
+        self,
+        ct: Any,
+        x: Any,
+        y: Any,
+        *,
+        dimension_numbers: _Numbers,
+        out_sharding: Any,
+        **params: Any,
     ) -> tuple[Any, Any]:
         (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
-        ranks = len(aval_of_input(x).shape), len(aval_of_input(y).shape)
-        x_kept = _others(ranks[0], x_sum, x_batch)
-        y_kept = _others(ranks[1], y_sum, y_batch)
+        avals = [aval_of_input(x), aval_of_input(y)]
+        mesh = rules.mesh_of([*avals, aval_of(ct)])
+        x_kept = _others(avals[0].ndim, x_sum, x_batch)
+        y_kept = _others(avals[1].ndim, y_sum, y_batch)
         # Dimensions of the result: the batch, what is kept of x, what is kept of y.
         first, second = len(x_batch), len(x_batch) + len(x_kept)
         batch = tuple(range(first))
 
-        def product(other: Any, of_ct: Dims, of_other: Dims, other_batch: Dims) -> Any:
+        def product(
+            other: Any, of_ct: Dims, of_other: Dims, other_batch: Dims, aval: Any, places: Dims
+        ) -> Any:
             numbers = (of_ct, of_other), (batch, other_batch)
-            return self.bind(ct, other, dimension_numbers=numbers, **params)
+            wanted = rules.of_cotangent(aval, mesh)
+            if wanted is not None:
+                wanted = wanted.with_spec(rules.permuted(wanted.spec, places))
+            found = self.bind(
+                ct, other, dimension_numbers=numbers, out_sharding=wanted, **params
+            )
+            return _as_input(found, aval, places)
 
         if is_linear(x):
             summed = tuple(range(second, second + len(y_kept)))
-            grad = product(y, summed, y_kept, y_batch)
-            return _as_input(grad, x.aval, x_batch, x_kept, x_sum, y_sum), None
+            places = _places(x_batch, x_kept, x_sum, y_sum)
+            return product(y, summed, y_kept, y_batch, x.aval, places), None
         summed = tuple(range(first, second))
-        grad = product(x, summed, x_kept, x_batch)
-        return None, _as_input(grad, y.aval, y_batch, y_kept, y_sum, x_sum)
+        places = _places(y_batch, y_kept, y_sum, x_sum)
+        return None, product(x, summed, x_kept, x_batch, y.aval, places)
 
     def batch(
         self,
@@ -165,6 +181,7 @@ class DotGeneral(Primitive):
         dims: Sequence[Any],
         *,
         dimension_numbers: _Numbers,
+        out_sharding: Any,
         **params: Any,
     ) -> tuple[Any, int]:
         (x, y), (x_dim, y_dim) = args, dims
@@ -181,7 +198,11 @@ class DotGeneral(Primitive):
             y_kept = _others(aval_of(y).ndim, y_sum, y_batch)
             out_dim = count + len(x_kept) + y_kept.index(y_dim)
         numbers = (x_sum, y_sum), (x_batch, y_batch)
-        return self.bind(x, y, dimension_numbers=numbers, **params), out_dim
+        mapped, dim = (y, y_dim) if x_dim is None else (x, x_dim)
+        entry = rules.free_entry(out_sharding, aval_of(mapped), dim)
+        wide = rules.batched(out_sharding, out_dim, entry)
+        out = self.bind(x, y, dimension_numbers=numbers, out_sharding=wide, **params)
+        return out, out_dim
 
 
 dot_general_p = DotGeneral()
@@ -200,16 +221,18 @@ def _shifted(dims: Dims, new: int | None) -> Dims:
     return dims if new is None else tuple(d + (d >= new) for d in dims)
 
 
-def _as_input(
-    grad: Any, aval: ShapedArray, batch: Dims, kept: Dims, summed: Dims, other_summed: Dims
-) -> Any:
-    """A cotangent with its dimensions in the input's order, and of the input's dtype.
+def _places(batch: Dims, kept: Dims, summed: Dims, other_summed: Dims) -> Dims:
+    """Which dimension of the input each dimension of its cotangent is.
 
-    `grad` has the batch, then what was kept, then what was summed, in the order in which the
-    other operand has those dimensions.
+    The cotangent has the batch, then what was kept, then what was summed, in the order in which
+    the other operand has those dimensions.
     """
     by_other = [d for _, d in sorted(zip(other_summed, summed, strict=True))]
-    places = (*batch, *kept, *by_other)
+    return (*batch, *kept, *by_other)
+
+
+def _as_input(grad: Any, aval: ShapedArray, places: Dims) -> Any:
+    """A cotangent with its dimensions in the input's order, and of the input's dtype."""
     grad = transpose(grad, sorted(range(len(places)), key=places.__getitem__))
     return grad if grad.dtype == aval.dtype else convert_element_type(grad, aval.dtype)
 
@@ -358,7 +381,7 @@ def dot_general(
         preferred_element_type=canonicalize_preferred_type(
             preferred_element_type, "lax.dot_general"
         ),
-        out_sharding=out_sharding,
+        out_sharding=rules.resolve(out_sharding, "lax.dot_general"),
     )
 
 

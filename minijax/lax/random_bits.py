@@ -193,6 +193,7 @@ class RngBitGenerator(Primitive):
     ) -> tuple[list[Any], list[int]]:
         keys = moveaxis(args[0], dims[0], 0)
         first = slicing.index_in_dim(keys, 0, keepdims=False)
+        params["out_sharding"] = rules.batched(params["out_sharding"], 0)
         state, bits = self.bind(first, shape=(size, *shape), **params)
         return [slicing.dynamic_update_index_in_dim(keys, state, 0, 0), bits], [0, 0]
 
@@ -236,7 +237,7 @@ def rng_bit_generator(
         shape=canonicalize_shape(shape, name),
         dtype=np.dtype(dtypes.canonicalize_user_dtype(dtype, name)),
         algorithm=RandomAlgorithm(algorithm),
-        out_sharding=out_sharding,
+        out_sharding=rules.resolve(out_sharding, name),
     )
     return state, bits
 

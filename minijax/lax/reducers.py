@@ -208,7 +208,8 @@ def reduce(
     dims = int_tuple(dimensions, "lax.reduce", "dimensions")
     monoid = monoid_of(jaxpr, inits)
     if monoid is not None and monoid in _REDUCTIONS:
-        params = {"out_sharding": out_sharding} if monoid == "add" else {}
+        sharding = rules.resolve(out_sharding, "lax.reduce")
+        params = {"out_sharding": sharding} if monoid == "add" else {}
         outs = [_REDUCTIONS[monoid].bind(arrays[0], axes=dims, **params)]
     else:
         outs = reduce_p.bind(*arrays, *inits, computation=computation, jaxpr=jaxpr, dimensions=dims)

@@ -215,7 +215,8 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     axes = int_tuple(axes, "lax.reduce_sum", "axes")
     if not axes and is_array(operand):
         return operand
-    return structural.reduce_sum_p.bind(operand, axes=axes, out_sharding=out_sharding)
+    sharding = rules.resolve(out_sharding, "lax.reduce_sum")
+    return structural.reduce_sum_p.bind(operand, axes=axes, out_sharding=sharding)
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:

@@ -54,9 +54,11 @@ def broadcast_in_dim(
         order = sorted(range(len(dims)), key=dims.__getitem__)
         operand, dims = structural.transpose(operand, order), tuple(sorted(dims))
     elif aval.shape == shape and dims == tuple(range(len(shape))) and is_array(operand):
-        return operand
+        if out_sharding is None:
+            return operand
+    sharding = rules.resolve(out_sharding, "lax.broadcast_in_dim")
     return structural.broadcast_in_dim_p.bind(
-        operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding
+        operand, shape=shape, broadcast_dimensions=dims, sharding=sharding
     )
 
 
@@ -225,7 +227,8 @@ class Reshape(Primitive):
         self, ct: Any, x: Any, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
     ) -> tuple[Any]:
         if dimensions is None:
-            return (reshape(ct, x.aval.shape),)
+            back = rules.of_cotangent(x.aval, rules.mesh_of([aval_of(ct)]))
+            return (reshape(ct, x.aval.shape, out_sharding=back),)
         permuted = reshape(ct, tuple(x.aval.shape[d] for d in dimensions))
         return (transpose(permuted, np.argsort(dimensions).tolist()),)
 
@@ -242,7 +245,8 @@ class Reshape(Primitive):
         x = moveaxis(args[0], dims[0], 0)
         if dimensions is not None:
             dimensions = (0, *(d + 1 for d in dimensions))
-        return reshape(x, (size, *new_sizes), dimensions), 0
+        wide = rules.batched(sharding, 0, rules.free_entry(sharding, aval_of(x), 0))
+        return reshape(x, (size, *new_sizes), dimensions, out_sharding=wide), 0
 
 
 reshape_p = Reshape()
@@ -276,11 +280,10 @@ def reshape(
         dimensions = int_tuple(dimensions, "lax.reshape", "dimensions")
         if dimensions == tuple(range(aval_of(operand).ndim)):
             dimensions = None
-    if dimensions is None and is_array(operand) and operand.shape == new_sizes:
+    sharding = rules.resolve(out_sharding, "lax.reshape")
+    if dimensions is None and sharding is None and is_array(operand) and operand.shape == new_sizes:
         return operand
-    return reshape_p.bind(
-        operand, new_sizes=new_sizes, dimensions=dimensions, sharding=out_sharding
-    )
+    return reshape_p.bind(operand, new_sizes=new_sizes, dimensions=dimensions, sharding=sharding)
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:

@@ -87,17 +87,18 @@ def reshape(
         ValueError: the order is not known.
     """
     a = check_array("reshape", a)
-    return reshape_array(a, shape_argument(a, shape, "numpy.reshape"), order)
+    dims = shape_argument(a, shape, "numpy.reshape")
+    return reshape_array(a, dims, order, out_sharding=out_sharding)
 
 
-def reshape_array(a: Any, dims: Shape, order: str = "C") -> Any:
+def reshape_array(a: Any, dims: Shape, order: str = "C", *, out_sharding: Any = None) -> Any:
     """`reshape` for a shape of known non-negative sizes."""
     if order == "C":
-        return shape.reshape(a, dims)
+        return shape.reshape(a, dims, out_sharding=out_sharding)
     if order == "F":
         rank = aval_of(a).ndim
         turned = shape.reshape(a, dims[::-1], range(rank)[::-1])
-        return shape.transpose(turned, range(len(dims))[::-1])
+        return placed(shape.transpose(turned, range(len(dims))[::-1]), out_sharding)
     if order == "A":
         raise NotImplementedError(
             message("numpy.reshape", "order 'A' needs memory layouts, which arrays do not show.")
@@ -112,7 +113,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     Source:     mirrors jax.numpy.ravel (0.10).
     """
     a = array_argument("ravel", a)
-    return reshape_array(a, (a.aval.size,), order)
+    return reshape_array(a, (a.aval.size,), order, out_sharding=out_sharding)
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
@@ -248,13 +249,13 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
         ValueError: the shapes do not fit.
     """
     dims = canonicalize_shape(shape, "numpy.broadcast_to")
-    return broadcast_array(array_argument("broadcast_to", array), dims)
+    return broadcast_array(array_argument("broadcast_to", array), dims, out_sharding)
 
 
-def broadcast_array(array: Any, dims: Shape) -> Any:
+def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Any:
     """`broadcast_to` for a shape given as a tuple of ints."""
     own = aval_of(array).shape
-    if own == dims:
+    if own == dims and out_sharding is None:
         return array
     lead = len(dims) - len(own)
     if lead < 0 or any(a not in (1, b) for a, b in zip(own, dims[lead:], strict=True)):

@@ -17,6 +17,7 @@ from minijax.core.aval import Shape
 from minijax.core.errors import ShardingTypeError, message
 from minijax.core.meshes import AbstractMesh
 from minijax.core.specs import PartitionSpec, names_of
+from minijax.sharding import contexts
 from minijax.sharding.named import NamedSharding, named
 
 RESHARD = "reshard(x, spec) first"
@@ -26,7 +27,7 @@ OUT_SHARDING = "say how the result shall be split: out_sharding=spec"
 def typed_aval(aval: Any, sharding: NamedSharding) -> Any:
     """`aval` with the part of a placement that types show: that on Explicit axes."""
     found = canonical(sharding, aval.ndim)
-    return aval if found is aval.sharding else aval.update(sharding=found)
+    return aval if found == aval.sharding else aval.update(sharding=found)
 
 
 @functools.lru_cache(4096)
@@ -67,7 +68,7 @@ def cotangent_spec(spec: PartitionSpec) -> PartitionSpec:
 
 
 def resolve(sharding: Any, name: str, argument: str = "out_sharding") -> NamedSharding | None:
-    """The placement that a user asks for, on an abstract mesh; None where none is asked for.
+    """The placement that a user asks for a result, on an abstract mesh; None for None.
 
     Args:
         sharding: a `NamedSharding`, a `PartitionSpec` for the mesh in force, or None.
@@ -76,31 +77,22 @@ def resolve(sharding: Any, name: str, argument: str = "out_sharding") -> NamedSh
 
     Raises:
         TypeError: it is neither of these.
-        ValueError: it is a spec, and no mesh is in force.
+        NoMeshError: it is a spec, and no mesh is in force.
     """
     if sharding is None:
         return None
     if isinstance(sharding, NamedSharding):
         return named(sharding.mesh.abstract_mesh, sharding.spec, sharding.memory_kind)
-    if not isinstance(sharding, PartitionSpec):
-        raise TypeError(
-            message(
-                name,
-                f"{argument} must be a NamedSharding or a PartitionSpec.",
-                got=f"{sharding!r} of type {type(sharding).__name__}",
-            )
+    if isinstance(sharding, PartitionSpec):
+        found = contexts.resolve_for_tracing(sharding, name)
+        return named(found.mesh.abstract_mesh, sharding)
+    raise TypeError(
+        message(
+            name,
+            f"{argument} must be a NamedSharding or a PartitionSpec.",
+            got=f"{sharding!r} of type {type(sharding).__name__}",
         )
-    mesh = meshes.abstract_mesh.value
-    if mesh.empty:
-        raise ValueError(
-            message(
-                name,
-                f"{argument} is a PartitionSpec, but there is no mesh whose axes it could name.",
-                got=str(sharding),
-                fix="minijax.set_mesh(mesh), or a NamedSharding(mesh, spec)",
-            )
-        )
-    return named(mesh, sharding)
+    )
 
 
 def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
@@ -116,7 +108,7 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
         ShardingTypeError: the operands' shardings do not fit together.
         ValueError: the operands are on different meshes.
     """
-    given = params[primitive.sharding_param] if primitive.sharding_param else None
+    given = params.get(primitive.sharding_param)
     mesh = _common_mesh(primitive, avals, given)
     if mesh is None:
         return out
@@ -287,7 +279,7 @@ def nothing_sharded(
 ) -> list[PartitionSpec] | PartitionSpec:
     """Rule: the operation takes no sharded operands, and its results are split as asked for."""
     check_unsharded(primitive, avals)
-    given = params[primitive.sharding_param] if primitive.sharding_param else None
+    given = params.get(primitive.sharding_param)
     specs = [
         given_spec(primitive, aval, given) if given is not None else unsharded(aval.ndim)
         for aval in outs
@@ -379,6 +371,26 @@ def padded(sharding: NamedSharding, ndim: int) -> NamedSharding:
     """The placement with an entry for each dimension, as parameters of equations hold it."""
     missing = ndim - len(sharding.spec)
     return sharding.with_spec(sharding.spec.with_entries((*sharding.spec, *[None] * missing)))
+
+
+def free_entry(sharding: NamedSharding | None, aval: Any, dim: int) -> Any:
+    """How `aval` is split in a batch dimension, without the axes that `sharding` uses itself."""
+    if sharding is None or aval.sharding is None:
+        return None
+    used = {*sharding.spec.names(), *sharding.spec.unreduced, *sharding.spec.reduced}
+    return tuple(n for n in names_of(aval.sharding.spec[dim]) if n not in used)
+
+
+def of_cotangent(primal: Any, mesh: AbstractMesh | None = None) -> NamedSharding | None:
+    """The sharding of cotangents of a value; None for an unsharded one of which no mesh is told."""
+    if primal.sharding is None:
+        return None if mesh is None else named(mesh, unsharded(primal.ndim))
+    return named(primal.sharding.mesh, cotangent_spec(primal.sharding.spec))
+
+
+def mesh_of(avals: Iterable[Any]) -> AbstractMesh | None:
+    """The mesh of the first type that shows a sharding."""
+    return next((a.sharding.mesh for a in avals if a.sharding is not None), None)
 
 
 def batched(sharding: NamedSharding | None, dim: int, entry: Any = None) -> NamedSharding | None:

@@ -20,10 +20,13 @@ def axis_text(name: Any) -> str:
     return json.dumps(str(name))
 
 
-def sharding_text(symbol: str, spec: PartitionSpec, ndim: int) -> str:
-    """The attribute that places a value: `#sdy.sharding<@mesh, [{"x"}, {?}]>`."""
+def sharding_text(symbol: str, spec: PartitionSpec, ndim: int, *, is_open: bool = False) -> str:
+    """The attribute that places a value: `#sdy.sharding<@mesh, [{"x"}, {?}]>`.
+
+    Where it `is_open`, the partitioner may split every dimension over further axes.
+    """
     entries = [*spec, *[None] * (ndim - len(spec))]
-    dims = ", ".join(map(_dim_text, entries))
+    dims = ", ".join(_dim_text(entry, is_open) for entry in entries)
     unreduced = ""
     if spec.unreduced:
         axes = ", ".join(sorted(map(axis_text, spec.unreduced)))
@@ -31,7 +34,8 @@ def sharding_text(symbol: str, spec: PartitionSpec, ndim: int) -> str:
     return f"#sdy.sharding<@{symbol}, [{dims}]{unreduced}>"
 
 
-def _dim_text(entry: Any) -> str:
-    if entry is UNCONSTRAINED:
-        return "{?}"
-    return "{" + ", ".join(map(axis_text, names_of(entry))) + "}"
+def _dim_text(entry: Any, is_open: bool) -> str:
+    axes = list(map(axis_text, names_of(entry)))
+    if is_open or entry is UNCONSTRAINED:
+        axes.append("?")
+    return "{" + ", ".join(axes) + "}"

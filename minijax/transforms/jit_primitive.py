@@ -41,6 +41,7 @@ class Jit(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
+    constrains_results: ClassVar[bool] = False
     shard = rules.from_types
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,8 @@ class DevicePut(Primitive):
     hidden_params: ClassVar[frozenset[str]] = frozenset({"sharding"})
     sharding_param: ClassVar[str] = "sharding"
     keeps_unreduced = True
+    # Its lowering does so.
+    constrains_results: ClassVar[bool] = False
     changes_mesh: ClassVar[bool] = True
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, sharding: Any) -> PartitionSpec:
