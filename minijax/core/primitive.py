@@ -158,19 +158,12 @@ class Primitive:
         """Of `size, args, dims`: the result over a batch, and where its batch dimension is."""
         self._missing("batching (batch)")
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> Any:
-        """How the results are split, where Explicit mesh axes split an operand.
+    def shard(self, *args: Any, **params: Any) -> Any:
+        """Of `avals, outs`, the types of operands and results: how the results are split.
 
-        Args:
-            avals: the operands' types.
-            outs: the results' types, without their shardings.
-            params: the parameters.
-
-        Returns:
-            For the result, or each result, a `PartitionSpec` with an entry for each dimension.
-
-        Raises:
-            ShardingTypeError: the operands' shardings do not fit together.
+        Asked for where Explicit mesh axes split an operand, or the user says how the results are
+        split.  For the result, or each result, a `PartitionSpec` with an entry for each dimension;
+        raises a `ShardingTypeError` where the operands' shardings do not fit together.
         """
         self._missing("shardings in types (shard)")
 

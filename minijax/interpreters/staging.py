@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import config, refs, source
+from minijax.core import config, meshes, refs, source
 from minijax.core.aval import aval_of
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import (
@@ -208,14 +208,21 @@ def stage(
     trace = StagingTrace(debug_info.func_name, debug_info)
     previous = current.swap_local(trace)
     outer = origin.swap_local(None)
+    around = None
     try:
-        outs = function(*[trace.new_arg(aval) for aval in avals])
+        args = [trace.new_arg(aval) for aval in avals]
+        if trace.has_shardings and meshes.abstract_mesh.value.empty:
+            found = rules.mesh_of_arguments(avals, debug_info.func_name)
+            around = meshes.abstract_mesh.swap_local(found)
+        outs = function(*args)
         parameters = trace.parameters()
         if trace.has_references or any(type(v.aval) is refs.AbstractRef for v in parameters):
             refs.check_uses(trace.eqns, parameters)
         _refuse_to_return_references(trace, outs, function)
         jaxpr, consts = trace.finish(outs, debug_info)
     finally:
+        if around is not None:
+            meshes.abstract_mesh.set_local(around)
         origin.set_local(outer)
         current.set_local(previous)
         trace.finished = True

@@ -43,6 +43,7 @@ add_p = Binary(
     accepts=NUMERIC,
     derivatives=(lambda g, x, y, out: g, lambda g, x, y, out: g),
     transposes=(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    additive=True,
 )
 
 
@@ -64,6 +65,7 @@ sub_p = Binary(
     accepts=NUMERIC,
     derivatives=(lambda g, x, y, out: g, lambda g, x, y, out: _neg(g)),
     transposes=(lambda ct, x, y: ct, lambda ct, x, y: _neg(ct)),
+    additive=True,
 )
 
 

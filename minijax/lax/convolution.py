@@ -16,6 +16,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
+from minijax.interpreters.reshard import reshard_to
 from minijax.interpreters.structural import add_tangents, moveaxis, transpose, zeros
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import arguments, shape
@@ -31,7 +32,6 @@ from minijax.lax.convolution_numbers import (
 )
 from minijax.lax.dots import canonicalize_preferred_type, dot_general
 from minijax.lax.precision import canonicalize_precision, precision_config
-from minijax.interpreters.reshard import reshard_to
 from minijax.sharding import rules
 
 

@@ -55,7 +55,7 @@ class DotGeneral(Primitive):
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         numbers = tuple(tuple(map(list, pair)) for pair in params["dimension_numbers"])
-        given = {k: v for k, v in params.items() if v is not None}
+        given = {k: v for k, v in params.items() if v is not None and k != "out_sharding"}
         return {**given, "dimension_numbers": numbers}
 
     def abstract_eval(
@@ -161,9 +161,7 @@ class DotGeneral(Primitive):
             wanted = rules.of_cotangent(aval, mesh)
             if wanted is not None:
                 wanted = wanted.with_spec(rules.permuted(wanted.spec, places))
-            found = self.bind(
-                ct, other, dimension_numbers=numbers, out_sharding=wanted, **params
-            )
+            found = self.bind(ct, other, dimension_numbers=numbers, out_sharding=wanted, **params)
             return _as_input(found, aval, places)
 
         if is_linear(x):

@@ -109,6 +109,7 @@ class Unary(Primitive):
         self.derivative = derivative
         self.transposed = transposed
         self.result = result
+        self.keeps_unreduced = derivative is Unary.LINEAR
         if result is bool_dtype:
             self.fault_flow = "inspects"
         elif total:
@@ -171,6 +172,7 @@ class Binary(Primitive):
         result: the dtype of the result.
         attributes: `ctx -> attributes` of the operation.
         public_name: the function of `lax`, where that is called otherwise.
+        additive: whether summands of both operands give summands of the result.
         faults: what may go wrong, see `Primitive`.
         total: whether no numbers, infinite ones included, give a NaN or an infinity.
     """
@@ -189,11 +191,13 @@ class Binary(Primitive):
         result: ResultDType = same_dtype,
         attributes: Callable[[Any], dict[str, Any]] | None = None,
         public_name: str = "",
+        additive: bool = False,
         faults: Callable[..., Any] | None = None,
         total: bool = False,
     ) -> None:
         super().__init__(name)
         self.public_name = public_name or name
+        self.keeps_unreduced = additive
         self.op = op
         self.accepts = accepts
         self.derivatives = derivatives

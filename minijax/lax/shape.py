@@ -53,9 +53,13 @@ def broadcast_in_dim(
     if any(a > b for a, b in itertools.pairwise(dims)) and len(dims) == aval.ndim:
         order = sorted(range(len(dims)), key=dims.__getitem__)
         operand, dims = structural.transpose(operand, order), tuple(sorted(dims))
-    elif aval.shape == shape and dims == tuple(range(len(shape))) and is_array(operand):
-        if out_sharding is None:
-            return operand
+    elif (
+        aval.shape == shape
+        and dims == tuple(range(len(shape)))
+        and is_array(operand)
+        and out_sharding is None
+    ):
+        return operand
     sharding = rules.resolve(out_sharding, "lax.broadcast_in_dim")
     return structural.broadcast_in_dim_p.bind(
         operand, shape=shape, broadcast_dimensions=dims, sharding=sharding

@@ -20,6 +20,8 @@ from minijax.numpy import einsum_paths, promotion, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, check_out
 from minijax.numpy.shaping import array_argument
+from minijax.sharding import rules
+from minijax.transforms import explicit
 
 _DOT_OPTIONS = ("precision", "preferred_element_type")
 _SHARDED_DOT_OPTIONS = (*_DOT_OPTIONS, "out_sharding")
@@ -133,12 +135,17 @@ def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any, sharding: An
     b = _with_lead(b, rank, in_right)
     batch = ([in_left.index(i) for i in both], [in_right.index(i) for i in both])
     contract = ((a.aval.ndim - 1,), (b.aval.ndim - 2,))
-    out = _product("matmul", a, b, (contract, batch), precision, preferred, sharding)
     # dot_general puts batch dimensions first, then those of a, then those of b.
     rows = ["row"] if len(left) > 1 else []
     alone = [[i for i in found if i not in both] for found in (in_left, in_right)]
     order = [*both, *alone[0], *rows, *alone[1], "column"]
-    return shape.transpose(out, [order.index(d) for d in (*range(rank), *rows, "column")])
+    permutation = [order.index(d) for d in (*range(rank), *rows, "column")]
+    wanted = rules.resolve(sharding, "numpy.matmul")
+    if wanted is not None:
+        spec = rules.padded(wanted, len(permutation)).spec
+        wanted = wanted.with_spec(rules.permuted(spec, np.argsort(permutation).tolist()))
+    out = _product("matmul", a, b, (contract, batch), precision, preferred, wanted)
+    return shape.transpose(out, permutation)
 
 
 def _with_lead(x: Any, rank: int, kept: Sequence[int]) -> Any:
@@ -395,14 +402,17 @@ def einsum(
         preferred_element_type = dtypes.canonicalize_user_dtype(
             preferred_element_type, "numpy.einsum"
         )
-    return _einsum(
-        *arrays,
+    run: Callable[..., Any] = functools.partial(
+        _einsum,
         spec=spec,
         optimize=optimize,
         precision=precision,
         preferred=preferred_element_type,
         multiply=_dot_general,
     )
+    if out_sharding is not None:
+        run = explicit.auto_axes(run, out_sharding=out_sharding)
+    return run(*arrays)
 
 
 @one_program(static=("spec", "optimize", "precision", "preferred", "multiply"))

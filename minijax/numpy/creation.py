@@ -17,6 +17,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import message
+from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
 from minijax.lax import shape
@@ -28,7 +29,9 @@ from minijax.numpy.promotion import (
 )
 from minijax.runtime.array import Array, array_from_host
 from minijax.runtime.array import from_dlpack as array_from_dlpack
-from minijax.transforms.placement import device_put
+from minijax.sharding import rules
+from minijax.sharding.named import NamedSharding
+from minijax.transforms import explicit
 
 # Copying more elements than this takes longer than filling them on the device.
 _FEW = 1 << 16
@@ -53,17 +56,16 @@ def dtype_argument(name: str, dtype: Any, default: Any) -> Any:
     return default if dtype is None else dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
 
 
-def on_device(x: Any, device: Any, sharding: Any = None) -> Any:
+def on_device(x: Any, device: Any, sharding: Any = None, *, name: str = "array") -> Any:
     """`x` where the argument `device=` or `out_sharding=` wants it."""
-    target = sharding if device is None else device
-    return x if target is None else device_put(x, target)
+    return explicit.placed(x, sharding if device is None else device, f"numpy.{name}")
 
 
 def _constant(name: str, dims: Any, value: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
     dims = canonicalize_shape(dims, f"numpy.{name}")
     if made_on_host(math.prod(dims), dtype):
         return on_device(array_from_host(np.full(dims, value, dtype)), device, out_sharding)
-    return on_device(_broadcast_program(np.asarray(value, dtype)[()], dims), device, out_sharding)
+    return _repeated(name, np.asarray(value, dtype)[()], dims, device, out_sharding)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -137,10 +139,10 @@ def full(
             array_from_host(host, shaped_array(dims, dtype, weak)), device, out_sharding
         )
     value = convert_to_type(fill_value, dtype, weak)
-    return on_device(_repeated("full", value, dims), device, out_sharding)
+    return _repeated("full", value, dims, device, out_sharding)
 
 
-def _repeated(name: str, x: Any, dims: tuple[int, ...]) -> Any:
+def _repeated(name: str, x: Any, dims: tuple[int, ...], device: Any, sharding: Any) -> Any:
     source = aval_of(x).shape
     try:
         fits = np.broadcast_shapes(source, dims) == dims
@@ -154,7 +156,12 @@ def _repeated(name: str, x: Any, dims: tuple[int, ...]) -> Any:
                 got={"fill_value": aval_of(x), "shape": dims},
             )
         )
-    return _broadcast_program(x, dims)
+    target = sharding if device is None else device
+    if current.value is not eager.EAGER and isinstance(target, (NamedSharding, PartitionSpec)):
+        wanted = rules.resolve(target, f"numpy.{name}")
+        kept = range(len(dims) - len(source), len(dims))
+        return shape.broadcast_in_dim(x, dims, kept, out_sharding=wanted)
+    return on_device(_broadcast_program(x, dims), target)
 
 
 _broadcast_program = one_program(static=("shape",))(broadcast_to)
@@ -165,15 +172,21 @@ def _like(name: str, x: Any, value: Any, dtype: Any, dims: Any, device: Any, sha
     dims = canonicalize_shape(described.shape if dims is None else dims, f"numpy.{name}")
     weak = dtype is None and dtypes.is_weakly_typed(x)
     dtype = dtype_argument(name, dtype, dtypes.canonicalize_dtype(described.dtype))
+    if device is None and sharding is None and dims == described.shape:
+        sharding = _sharding_in_type(described)
     if hasattr(value, "aval"):
-        found = _repeated(name, convert_to_type(value, dtype, weak), dims)
-        return on_device(found, device, sharding)
+        return _repeated(name, convert_to_type(value, dtype, weak), dims, device, sharding)
     value = np.asarray(value).astype(dtype)
     if value.ndim == 0 and made_on_host(math.prod(dims), dtype):
         found = array_from_host(np.full(dims, value), shaped_array(dims, dtype, weak))
-    else:
-        found = _repeated(name, convert_to_type(value[()], dtype, weak), dims)
-    return on_device(found, device, sharding)
+        return on_device(found, device, sharding)
+    return _repeated(name, convert_to_type(value[()], dtype, weak), dims, device, sharding)
+
+
+def _sharding_in_type(x: Any) -> Any:
+    """How `x` is split, where its type shows that."""
+    typed = getattr(getattr(x, "aval", None), "sharding", None)
+    return typed if typed is None or isinstance(x, Tracer) else x.sharding
 
 
 def zeros_like(

@@ -21,6 +21,7 @@ from minijax.lax.creation import full
 from minijax.numpy.creation import asarray
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
+from minijax.transforms import explicit
 
 _INT32 = np.dtype(np.int32)
 
@@ -98,7 +99,8 @@ def reshape_array(a: Any, dims: Shape, order: str = "C", *, out_sharding: Any = 
     if order == "F":
         rank = aval_of(a).ndim
         turned = shape.reshape(a, dims[::-1], range(rank)[::-1])
-        return placed(shape.transpose(turned, range(len(dims))[::-1]), out_sharding)
+        found = shape.transpose(turned, range(len(dims))[::-1])
+        return explicit.placed(found, out_sharding, "numpy.reshape")
     if order == "A":
         raise NotImplementedError(
             message("numpy.reshape", "order 'A' needs memory layouts, which arrays do not show.")
@@ -266,7 +268,8 @@ def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Any:
                 got={"array": aval_of(array), "shape": dims},
             )
         )
-    return shape.broadcast_in_dim(array, dims, range(lead, len(dims)))
+    kept = range(lead, len(dims))
+    return shape.broadcast_in_dim(array, dims, kept, out_sharding=out_sharding)
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:

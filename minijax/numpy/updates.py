@@ -6,6 +6,7 @@ and has no steps is written by `dynamic_update_slice`; all others are scattered.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from minijax.numpy import arithmetic, creation, indexing, promotion
 from minijax.numpy.indexing import At, Fixed, From, New, Picked, Range, Template, Whole, Windows
 from minijax.numpy.one_program import native_program
 from minijax.runtime.array import Array
+from minijax.transforms import explicit
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "set": lambda old, new: new,
@@ -85,7 +87,13 @@ def _method(kind: str, doc: str) -> Callable[..., Any]:
         options = Options(
             indices_are_sorted, unique_indices, mode, out_sharding, wrap_negative_indices
         )
-        return _update(self.array, self.index, values, kind, options)
+        if out_sharding is None:
+            return _update(self.array, self.index, values, kind, options)
+
+        def update(x: Any, new: Any) -> Any:
+            return _update(x, self.index, new, kind, options)
+
+        return explicit.auto_axes(update, out_sharding=out_sharding)(self.array, values)
 
     method.__name__ = kind
     method.__qualname__ = f"IndexUpdateRef.{kind}"
@@ -163,7 +171,7 @@ class IndexUpdateRef:
             out_sharding: of the result.
             wrap_negative_indices: whether negative positions count from the end.
         """
-        if mode is None and wrap_negative_indices:
+        if mode is None and wrap_negative_indices and out_sharding is None:
             return indexing.getitem(self.array, self.index)
         options = Options(
             indices_are_sorted,
@@ -173,9 +181,13 @@ class IndexUpdateRef:
             wrap_negative_indices,
         )
         x, template, operands = indexing.parse(self.array, self.index, dynamic=indexing.is_eager())
-        run = _read_program if current.value is eager.EAGER else _read
         fill_value = static_fill_value(fill_value)
-        return run(x, *operands, template=template, options=options, fill_value=fill_value)
+        settings = {"template": template, "options": options, "fill_value": fill_value}
+        if out_sharding is not None:
+            read = functools.partial(_read, **settings)
+            return explicit.auto_axes(read, out_sharding=out_sharding)(x, *operands)
+        run = _read_program if current.value is eager.EAGER else _read
+        return run(x, *operands, **settings)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"

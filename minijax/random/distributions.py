@@ -21,6 +21,7 @@ from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
 from minijax.numpy.one_program import one_program
 from minijax.random.keys import as_keys, random_bits_p, random_split_p
+from minijax.transforms import explicit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +36,8 @@ def sampler(name: str) -> Callable[[F], F]:
         @functools.wraps(function)
         def sample(key: Any, *args: Any, **kwargs: Any) -> Any:
             keys, _ = as_keys(f"random.{name}", key)
-            return function(keys, *args, **kwargs)
+            out = function(keys, *args, **kwargs)
+            return explicit.placed(out, kwargs.get("out_sharding"), f"random.{name}")
 
         return cast(F, sample)
 

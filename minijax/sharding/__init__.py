@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from minijax.sharding.gspmd import GSPMDSharding
     from minijax.sharding.per_slice import PmapSharding
     from minijax.sharding.positional import PositionalSharding
+    from minijax.transforms.explicit import auto_axes, explicit_axes, reshard
 
 __all__ = [
     "AbstractMesh",
@@ -29,8 +30,11 @@ __all__ = [
     "PositionalSharding",
     "Sharding",
     "SingleDeviceSharding",
+    "auto_axes",
+    "explicit_axes",
     "get_abstract_mesh",
     "get_mesh",
+    "reshard",
     "set_mesh",
     "use_abstract_mesh",
     "use_mesh",
@@ -43,6 +47,9 @@ def __getattr__(name: str) -> Any:
         "GSPMDSharding": "sharding.gspmd",
         "PmapSharding": "sharding.per_slice",
         "PositionalSharding": "sharding.positional",
+        "auto_axes": "transforms.explicit",
+        "explicit_axes": "transforms.explicit",
+        "reshard": "transforms.explicit",
     }
     if name not in homes:
         raise AttributeError(f"module 'minijax.sharding' has no attribute {name!r}")

@@ -353,7 +353,7 @@ def given_spec(primitive: Any, aval: Any, sharding: NamedSharding) -> PartitionS
     """The spec that a user asks for a result.
 
     Raises:
-        ValueError: it has more entries than the result has dimensions.
+        ValueError: it has more entries than the result has dimensions, or does not divide them.
     """
     if len(sharding.spec) > aval.ndim:
         raise ValueError(
@@ -363,6 +363,16 @@ def given_spec(primitive: Any, aval: Any, sharding: NamedSharding) -> PartitionS
                 got=f"{sharding.spec} for {aval.str_short()}",
             )
         )
+    for dim, factor in enumerate(sharding.factors(aval.ndim)):
+        if getattr(aval, "shape", ())[dim] % factor:
+            raise ValueError(
+                message(
+                    primitive.name,
+                    f"dimension {dim} cannot be split into {factor} equal parts.",
+                    got=f"{aval.str_short()} with {sharding.spec}",
+                    expected=f"a size that is a multiple of {factor}",
+                )
+            )
     explicit = canonical(sharding, aval.ndim)
     return unsharded(aval.ndim) if explicit is None else explicit.spec
 
@@ -391,6 +401,25 @@ def of_cotangent(primal: Any, mesh: AbstractMesh | None = None) -> NamedSharding
 def mesh_of(avals: Iterable[Any]) -> AbstractMesh | None:
     """The mesh of the first type that shows a sharding."""
     return next((a.sharding.mesh for a in avals if a.sharding is not None), None)
+
+
+def mesh_of_arguments(avals: Sequence[Any], function: str) -> AbstractMesh:
+    """The mesh to trace a function with that is given values of these types, some of them split.
+
+    Raises:
+        ValueError: they are on different meshes.
+    """
+    found = {aval.sharding.mesh: None for aval in avals if aval.sharding is not None}
+    if len(found) > 1:
+        raise ValueError(
+            message(
+                function,
+                "the arguments are on different meshes.",
+                got="\n".join(map(str, found)),
+                fix="bring them onto one mesh with device_put",
+            )
+        )
+    return next(iter(found), meshes.EMPTY)
 
 
 def batched(sharding: NamedSharding | None, dim: int, entry: Any = None) -> NamedSharding | None:

@@ -6,7 +6,7 @@ import minijax  # noqa: F401  importing the package declares its primitives
 from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.interpreters.tangents import jvp_of_unary_linear
 
-REQUIRED_RULES = ("abstract_eval", "lower", "jvp", "batch")
+REQUIRED_RULES = ("abstract_eval", "lower", "jvp", "batch", "shard")
 
 
 def own_primitives() -> dict[str, Primitive]:

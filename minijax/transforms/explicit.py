@@ -1,0 +1,278 @@
+"""Shardings in types, by hand: `reshard`, and functions in which mesh axes have other types.
+
+Inside `auto_axes` the compiler decides about axes that are Explicit around it; `explicit_axes` is
+the reverse.  At the border values are resharded to the types that hold on the other side.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import meshes, tree
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.core.meshes import AbstractMesh, AxisType
+from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
+from minijax.core.trace import current
+from minijax.interpreters import eager
+from minijax.interpreters.reshard import reshard_to
+from minijax.sharding import rules
+from minijax.sharding.named import NamedSharding, named
+from minijax.transforms import jit
+from minijax.transforms.placement import device_put
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """The arrays of a tree, split otherwise.
+
+    Inside programs the types of the results show it, and the compiler communicates as needed.
+
+    Source:     mirrors jax.sharding.reshard.
+
+    Args:
+        xs: a tree of arrays.
+        out_shardings: a `NamedSharding`, a `PartitionSpec` for the mesh in force, or a tree prefix
+            of such.
+
+    Raises:
+        ValueError: a spec names an axis that is not Explicit, or does not divide a dimension.
+        NoMeshError: there is a spec, and no mesh in force.
+    """
+    leaves, treedef = tree.flatten(xs)
+    targets = _prefix(out_shardings, xs)
+    outs = [_resharded(x, target) for x, target in zip(leaves, targets, strict=True)]
+    return tree.unflatten(treedef, outs)
+
+
+def _resharded(x: Any, target: Any) -> Any:
+    wanted = rules.resolve(target, "reshard", "out_shardings")
+    if wanted is None:
+        return x
+    _check_explicit(wanted)
+    if current.value is not eager.EAGER:
+        return reshard_to(x, wanted)
+    if isinstance(target, NamedSharding) and isinstance(target.mesh, AbstractMesh):
+        own = getattr(x, "sharding", None)
+        target = target.spec if not isinstance(own, NamedSharding) else own.with_spec(target.spec)
+    return device_put(x, target)
+
+
+def _check_explicit(sharding: NamedSharding) -> None:
+    mesh, spec = sharding.mesh, sharding.spec
+    for name in (*spec.names(), *spec.unreduced, *spec.reduced):
+        if mesh.axis_type(name) is not AxisType.Explicit:
+            raise ValueError(
+                message(
+                    "reshard",
+                    f"the axis {name!r} is of type {mesh.axis_type(name).name}.",
+                    got=f"{spec} on {mesh}",
+                    expected="axes of type Explicit",
+                    fix="lax.with_sharding_constraint for axes that the compiler decides about",
+                )
+            )
+    if UNCONSTRAINED in spec and mesh.are_all_axes_explicit:
+        raise ValueError(
+            message(
+                "reshard",
+                "an entry is UNCONSTRAINED, but no axis is left to the compiler.",
+                got=f"{spec} on {mesh}",
+                fix="None, or the names of axes",
+            )
+        )
+
+
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
+) -> Callable[..., Any]:
+    """A function inside which the compiler decides about mesh axes.
+
+    Source:     mirrors jax.sharding.auto_axes.
+
+    Args:
+        f: the function; left away, the result is a decorator.
+        axes: a name or names; all axes of the mesh by default.
+        out_sharding: how the results are split outside, a sharding or spec or a tree prefix of
+            such; may also be given in the call.
+
+    Raises:
+        TypeError: `f` cannot be called, or in a call `out_sharding` is given nowhere.
+        ValueError: there is no mesh, or no axis of such a name.
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)  # type: ignore[return-value]
+    eager.check_callable("auto_axes", f)
+    default = out_sharding
+
+    @functools.wraps(f)
+    def call(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        wanted = default if out_sharding is None else out_sharding
+        if wanted is None:
+            raise _missing("auto_axes", "out_sharding")
+
+        def border(inner: AbstractMesh, outer: AbstractMesh) -> _Border:
+            def enter(xs: Any) -> Any:
+                return tree.map(lambda x: _retyped(x, inner), xs)
+
+            def leave(outs: Any) -> Any:
+                return _split(outs, wanted, outer, "auto_axes")
+
+            return enter, leave
+
+        return _across("auto_axes", f, axes, AxisType.Auto, border, args, kwargs)
+
+    return call
+
+
+def explicit_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
+) -> Callable[..., Any]:
+    """A function inside which types show how values are split over mesh axes.
+
+    Source:     mirrors jax.sharding.explicit_axes.
+
+    Args:
+        f: the function; left away, the result is a decorator.
+        axes: a name or names; all axes of the mesh by default.
+        in_sharding: how the arguments are split inside, a sharding or spec or a tree prefix of the
+            arguments; may also be given in the call.
+
+    Raises:
+        TypeError: `f` cannot be called, or in a call `in_sharding` is given nowhere.
+        ValueError: there is no mesh, or no axis of such a name.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)  # type: ignore[return-value]
+    eager.check_callable("explicit_axes", f)
+    default = in_sharding
+
+    @functools.wraps(f)
+    def call(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
+        wanted = default if in_sharding is None else in_sharding
+        if wanted is None:
+            raise _missing("explicit_axes", "in_sharding")
+
+        def border(inner: AbstractMesh, outer: AbstractMesh) -> _Border:
+            def enter(given: Any) -> Any:
+                positional, named_ones = given
+                return _split(positional, wanted, inner, "explicit_axes"), named_ones
+
+            def leave(outs: Any) -> Any:
+                return tree.map(lambda x: _retyped(x, outer), outs)
+
+            return enter, leave
+
+        return _across("explicit_axes", f, axes, AxisType.Explicit, border, args, kwargs)
+
+    return call
+
+
+_Border = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+def _across(
+    name: str,
+    f: Callable[..., Any],
+    axes: Any,
+    kind: AxisType,
+    border: Callable[[AbstractMesh, AbstractMesh], _Border],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Calls `f` with axes of another type, as a program of its own where nothing is traced."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        outer = _mesh_around(name, tree.leaves((args, kwargs)))
+        inner = outer.update_axis_types(dict.fromkeys(_chosen(name, axes, outer), kind))
+        enter, leave = border(inner, outer)
+        given, options = enter((args, kwargs))
+        before = meshes.abstract_mesh.swap_local(inner)
+        try:
+            outs = f(*given, **options)
+        finally:
+            meshes.abstract_mesh.set_local(before)
+        return leave(outs)
+
+    if current.value is eager.EAGER:
+        return jit.jit(run)(*args, **kwargs)
+    return run(*args, **kwargs)
+
+
+def _mesh_around(name: str, values: Sequence[Any]) -> AbstractMesh:
+    mesh = meshes.get_abstract_mesh()
+    if mesh.empty:
+        mesh = rules.mesh_of(map(aval_of, values)) or mesh
+    if mesh.empty:
+        raise ValueError(
+            message(
+                name,
+                "there is no mesh whose axes could change their types.",
+                fix="minijax.set_mesh(mesh), or arguments that are split over Explicit axes",
+            )
+        )
+    return mesh
+
+
+def _chosen(name: str, axes: Any, mesh: AbstractMesh) -> Sequence[Any]:
+    chosen = mesh.axis_names if axes is None else names_of(axes if axes != () else None)
+    if isinstance(axes, (list, set, frozenset)):
+        chosen = tuple(axes)
+    strange = [axis for axis in chosen if axis not in mesh.axis_names]
+    if strange:
+        raise ValueError(
+            message(name, f"axes names no axis of the mesh: {strange}.", got=str(mesh))
+        )
+    return chosen
+
+
+def _retyped(x: Any, mesh: AbstractMesh) -> Any:
+    """A value with the type it has on a mesh of the same axes with other types."""
+    sharding = aval_of(x).sharding
+    if sharding is None:
+        return x
+    kept = [
+        tuple(n for n in names_of(entry) if mesh.axis_type(n) is AxisType.Explicit)
+        for entry in sharding.spec
+    ]
+    return reshard_to(x, named(mesh, PartitionSpec(*kept)))
+
+
+def _split(xs: Any, shardings: Any, mesh: AbstractMesh, name: str) -> Any:
+    leaves, treedef = tree.flatten(xs)
+    outs = []
+    for x, target in zip(leaves, _prefix(shardings, xs), strict=True):
+        spec = target.spec if isinstance(target, NamedSharding) else target
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(message(name, "needs shardings or specs.", got=f"{target!r}"))
+        outs.append(reshard_to(x, named(mesh, spec)))
+    return tree.unflatten(treedef, outs)
+
+
+def _is_target(x: Any) -> bool:
+    return x is None or isinstance(x, (NamedSharding, PartitionSpec))
+
+
+def _prefix(shardings: Any, xs: Any) -> list[Any]:
+    if _is_target(shardings):
+        return [shardings] * len(tree.leaves(xs))
+    return list(tree.broadcast_prefix(shardings, xs, is_leaf=_is_target))
+
+
+def _missing(name: str, argument: str) -> TypeError:
+    return TypeError(
+        message(
+            name,
+            f"needs the keyword argument {argument}.",
+            fix=f"{name}(f, {argument}=spec), or give it in the call",
+        )
+    )
+
+
+def placed(x: Any, target: Any, name: str) -> Any:
+    """`x` where the argument `device=` or `out_sharding=` of a function wants it."""
+    if target is None:
+        return x
+    if current.value is eager.EAGER or not isinstance(target, (NamedSharding, PartitionSpec)):
+        return device_put(x, target)
+    return reshard_to(x, rules.resolve(target, name))  # type: ignore[arg-type]
