@@ -241,10 +241,10 @@ def _intern(
 
 
 def _unpickle(*facts: Any) -> ShapedArray:
-    *others, manual_axis_type, memory_kind = facts
+    shape, dtype, weak_type, sharding, manual_axis_type, memory_kind = facts
     if manual_axis_type == NOT_MANUAL:
         manual_axis_type = NOT_MANUAL
-    return _intern(*others, manual_axis_type, memory_kind)
+    return _intern(shape, dtype, weak_type, sharding, manual_axis_type, memory_kind)
 
 
 def shaped_array(shape: Shape, dtype: Any, weak_type: bool = False) -> ShapedArray:

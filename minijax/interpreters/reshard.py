@@ -58,8 +58,10 @@ class Reshard(Primitive):
 reshard_p = Reshard()
 
 
-def reshard_to(x: Any, sharding: NamedSharding) -> Any:
-    """`x` split as a placement on an abstract mesh says."""
+def reshard_to(x: Any, sharding: NamedSharding | None) -> Any:
+    """`x` split as a placement on an abstract mesh says; as it is for None."""
+    if sharding is None:
+        return x
     return reshard_p.bind(x, dst_sharding=sharding)
 
 

@@ -255,8 +255,6 @@ from minijax.lax.shape import (
     split_p,
     squeeze,
     squeeze_p,
-    tile,
-    tile_p,
     transpose,
 )
 from minijax.lax.slicing import (
@@ -312,6 +310,7 @@ from minijax.lax.stacking import (
     unstack,
     unstack_p,
 )
+from minijax.lax.tiling import tile, tile_p
 from minijax.lax.tokens import (
     after_all,
     after_all_p,

@@ -19,7 +19,7 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import resharding
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.runtime.array import Array, array_from_host, physical_aval
-from minijax.sharding import contexts
+from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 
@@ -35,6 +35,8 @@ class ShardingConstraint(Primitive):
     fault_flow = "preserves"
     knows_extended: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
+    shard = rules.elementwise
+    constrains_results: ClassVar[bool] = False
 
     def names_placement(self, *, sharding: Any) -> Any:
         return None if isinstance(sharding.mesh, AbstractMesh) else sharding
@@ -112,6 +114,20 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return tree.unflatten(treedef, outs)
 
 
+def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
+    if rules.canonical(wanted, aval.ndim) != aval.sharding:
+        raise AssertionError(
+            message(
+                "with_sharding_constraint",
+                "the array is split otherwise; where types show shardings, constraints only "
+                "assert them.",
+                got=aval.str_short(),
+                expected=str(wanted.spec),
+                fix="sharding.reshard(x, spec) to split it so",
+            )
+        )
+
+
 def _is_leaf(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
@@ -139,6 +155,9 @@ def _constrain(x: Any, target: Any) -> Any:
             )
         )
     named.shard_shape(aval.shape)
+    if named.mesh.are_all_axes_explicit:
+        _check_type(aval, named)
+        return x
     if eager and isinstance(named.mesh, AbstractMesh) and not type.__instancecheck__(Array, x):
         raise ValueError(
             message(

@@ -80,16 +80,9 @@ class Gather(Primitive):
             found = self._results[key] = gathered_type(*key)
         return found
 
-    def shard(
-        self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: Shape,
-        **params: Any,
-    ) -> PartitionSpec:
-        return sharding_rules.gathered_spec(self, avals, dimension_numbers, slice_sizes)
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+        numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
+        return sharding_rules.gathered_spec(self, avals, numbers, sizes)
 
     def lower(
         self,
@@ -396,16 +389,10 @@ class Scatter(Primitive):
             self._checked.add(key)
         return x
 
-    def shard(
-        self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        **params: Any,
-    ) -> PartitionSpec:
-        windows = window_sizes(avals[0], avals[2], dimension_numbers)
-        return sharding_rules.scattered_spec(self, avals, dimension_numbers, windows)
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+        numbers = params["dimension_numbers"]
+        windows = window_sizes(avals[0], avals[2], numbers)
+        return sharding_rules.scattered_spec(self, avals, numbers, windows)
 
     def lower(
         self,

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from minijax.sharding.gspmd import GSPMDSharding
     from minijax.sharding.per_slice import PmapSharding
     from minijax.sharding.positional import PositionalSharding
-    from minijax.transforms.explicit import auto_axes, explicit_axes, reshard
 
 __all__ = [
     "AbstractMesh",

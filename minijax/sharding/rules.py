@@ -499,7 +499,8 @@ def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
     groups = []
     i = j = 0
     while i < len(before) or j < len(after):
-        olds, news = [], []
+        olds: list[int] = []
+        news: list[int] = []
         left = right = 1
         while True:
             if left <= right and i < len(before) and (left < right or not olds):

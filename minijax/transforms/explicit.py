@@ -101,7 +101,7 @@ def auto_axes(
         ValueError: there is no mesh, or no axis of such a name.
     """
     if f is None:
-        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)  # type: ignore[return-value]
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
     eager.check_callable("auto_axes", f)
     default = out_sharding
 
@@ -143,7 +143,7 @@ def explicit_axes(
         ValueError: there is no mesh, or no axis of such a name.
     """
     if f is None:
-        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)  # type: ignore[return-value]
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
     eager.check_callable("explicit_axes", f)
     default = in_sharding
 
@@ -275,4 +275,4 @@ def placed(x: Any, target: Any, name: str) -> Any:
         return x
     if current.value is eager.EAGER or not isinstance(target, (NamedSharding, PartitionSpec)):
         return device_put(x, target)
-    return reshard_to(x, rules.resolve(target, name))  # type: ignore[arg-type]
+    return reshard_to(x, rules.resolve(target, name))
