@@ -67,8 +67,8 @@ class MeshAxes:
 
     @property
     def empty(self) -> bool:
-        """Whether there are no axes."""
-        return not self.axis_names
+        """Whether there are no devices."""
+        return self.size == 0
 
     def axis_size(self, name: Any) -> int:
         """The size of one axis."""

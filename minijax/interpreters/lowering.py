@@ -23,7 +23,7 @@ from minijax.interpreters import batching, hlo_build, staging
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
 from minijax.interpreters.structural import to_batch_dim
 from minijax.runtime.array import Array, physical_aval, to_numpy
-from minijax.sharding import hlo, shardy
+from minijax.sharding import shardy
 from minijax.sharding.named import NamedSharding
 
 _create = ir.Operation.create
@@ -105,7 +105,7 @@ class Lowering:
             symbol_name = self.mesh_symbol(sharding.mesh)
             text = shardy.sharding_text(symbol_name, sharding.spec, ndim)
             return "sdy.sharding", hlo_build.attribute(text)
-        return "mhlo.sharding", string(str(hlo.hlo_sharding(sharding, ndim)))
+        return "mhlo.sharding", string(str(sharding.to_hlo(ndim)))
 
     def constrained(self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int) -> Any:
         """A value that is placed as `sharding` says."""
@@ -401,8 +401,8 @@ def _place(
         if sharding is not None:
             name, value = lowering.placement_attribute(sharding, physical_aval(var.aval).ndim)
             own[name] = value
-            if sharding.memory_kind is not None:
-                own["mhlo.memory_kind"] = string(sharding.memory_kind)
+            if sharding.special_memory_kind is not None:
+                own["mhlo.memory_kind"] = string(sharding.special_memory_kind)
 
 
 def _donation_attributes(

@@ -14,22 +14,11 @@ from jaxlib import xla_client
 
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
-from minijax.sharding.base import Sharding, Tiling
-from minijax.sharding.named import NamedSharding
+from minijax.sharding.tiling import Tiling
 
 HloSharding = xla_client.HloSharding
 _Kind = xla_client.OpSharding.Type
 REPLICATED = HloSharding.replicate()
-
-
-def hlo_sharding(sharding: Sharding, ndim: int) -> Any:
-    """XLA's description of how `sharding` cuts an array of rank `ndim`."""
-    if isinstance(sharding, NamedSharding):
-        return of_spec(sharding.mesh, sharding.spec.dims(ndim), sharding.spec.unreduced)
-    own = getattr(sharding, "hlo_sharding", None)
-    if own is not None:
-        return own
-    return of_tiling(sharding.tiling(ndim))
 
 
 @functools.lru_cache(4096)
