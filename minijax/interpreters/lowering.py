@@ -83,17 +83,17 @@ class Lowering:
                     fix="place the arguments on all devices of the mesh, or call under set_mesh",
                 )
             )
-        symbol = self._meshes.get(mesh.shape_tuple)
+        return self._symbol_of_mesh(shardy.mesh_text(mesh))
+
+    def _symbol_of_mesh(self, text: str) -> str:
+        symbol = self._meshes.get(text)
         if symbol is None:
-            symbol = self._meshes[mesh.shape_tuple] = self.fresh_name("mesh")
+            symbol = self._meshes[text] = self.fresh_name("mesh")
             _create(
                 "sdy.mesh",
                 [],
                 [],
-                {
-                    "sym_name": string(symbol),
-                    "mesh": hlo_build.attribute(shardy.mesh_text(mesh)),
-                },
+                {"sym_name": string(symbol), "mesh": hlo_build.attribute(text)},
                 loc=self.unknown,
                 ip=ir.InsertionPoint.at_block_begin(self.module.body),
             )
@@ -101,11 +101,15 @@ class Lowering:
 
     def placement_attribute(self, sharding: Any, ndim: int) -> tuple[str, Any]:
         """Name and value of the attribute that places a value of rank `ndim`."""
-        if self.with_shardy and isinstance(sharding, NamedSharding):
-            symbol_name = self.mesh_symbol(sharding.mesh)
-            text = shardy.sharding_text(symbol_name, sharding.spec, ndim)
-            return "sdy.sharding", hlo_build.attribute(text)
-        return "mhlo.sharding", string(str(sharding.to_hlo(ndim)))
+        if not self.with_shardy:
+            return "mhlo.sharding", string(str(sharding.to_hlo(ndim)))
+        if isinstance(sharding, NamedSharding):
+            symbol_name, spec = self.mesh_symbol(sharding.mesh), sharding.spec
+        else:
+            mesh_text, spec = shardy.of_tiling(sharding.tiling(ndim))
+            symbol_name = self._symbol_of_mesh(mesh_text)
+        text = shardy.sharding_text(symbol_name, spec, ndim)
+        return "sdy.sharding", hlo_build.attribute(text)
 
     def constrained(self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int) -> Any:
         """A value that is placed as `sharding` says."""

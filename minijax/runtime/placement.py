@@ -142,7 +142,7 @@ def put_host_value(x: Any, aval: ShapedArray, placement: Any, *, committed: bool
         aval,
         placement,
         [
-            _put(local, native_sharding(device, sharding.memory_kind), [piece], True)
+            _put(local, native_sharding(device, sharding.special_memory_kind), [piece], True)
             for device, piece in zip(placement.devices, pieces, strict=True)
         ],
     )

@@ -51,17 +51,17 @@ def of_spec(
 
 def of_tiling(tiling: Tiling) -> Any:
     """XLA's description of a tiling given device by device."""
-    count = len(tiling.coordinates)
-    copies = count // math.prod(tiling.factors)
-    if copies == count:
+    if math.prod(tiling.factors) == 1:
         return REPLICATED
-    tiles: dict[tuple[int, ...], list[int]] = {}
-    for device, place in enumerate(map(tuple, tiling.coordinates.tolist())):
-        tiles.setdefault(place, []).append(device)
-    order = np.array([tiles[place] for place in np.ndindex(*tiling.factors)], np.int64)
-    kinds = [_Kind.REPLICATED] if copies > 1 else []
-    shape = [*tiling.factors, *([copies] if copies > 1 else [])]
-    return HloSharding.subgroup_with_device_ordering(order.reshape(shape), subgroup_types=kinds)
+    order = tiling.devices_by_tile()
+    if order.shape[-1] == 1:
+        return HloSharding.subgroup_with_device_ordering(order[..., 0], subgroup_types=[])
+    return HloSharding.subgroup_with_device_ordering(order, subgroup_types=[_Kind.REPLICATED])
+
+
+def is_plain(hlo: Any) -> bool:
+    """Whether a description says nothing but which tile each device holds."""
+    return bool(hlo.is_tiled()) and set(hlo.subgroup_types()) <= {_Kind.REPLICATED}
 
 
 def tiling_of(hlo: Any, ndim: int, count: int) -> Tiling:

@@ -44,6 +44,20 @@ class PositionalSharding(Sharding):
         self._groups = groups.reshape(box.shape)
         self._memory_kind = device_list(self._devices).special_memory_kind(memory_kind)
 
+    @classmethod
+    def of_tiling(
+        cls, devices: Sequence[Any], tiling: Tiling, *, memory_kind: str | None = None
+    ) -> PositionalSharding:
+        """The grid that gives each device the tile that `tiling` gives it."""
+        groups = np.empty(tiling.factors, object)
+        for cell, group in zip(
+            np.ndindex(*tiling.factors),
+            tiling.devices_by_tile().reshape(groups.size, -1).tolist(),
+            strict=True,
+        ):
+            groups[cell] = frozenset(group)
+        return cls(devices, memory_kind=memory_kind)._with(groups)
+
     def _with(self, groups: Groups) -> PositionalSharding:
         made = PositionalSharding(self._devices, memory_kind=self._memory_kind)
         made._groups = groups

@@ -23,6 +23,14 @@ class Tiling(NamedTuple):
         """Whether both give every device the same tile."""
         return self.factors == other.factors and np.array_equal(self.coordinates, other.coordinates)
 
+    def devices_by_tile(self) -> np.ndarray[Any, Any]:
+        """The numbers of the devices that hold each tile: [*factors, copies]."""
+        tiles: dict[tuple[int, ...], list[int]] = {}
+        for device, place in enumerate(map(tuple, self.coordinates.tolist())):
+            tiles.setdefault(place, []).append(device)
+        order = [tiles[place] for place in np.ndindex(*self.factors)]
+        return np.array(order, np.int64).reshape(*self.factors, -1)
+
     def key(self) -> tuple[Any, ...]:
         """A hashable value that is equal for the same tilings."""
         return self.factors, self.coordinates.shape, self.coordinates.tobytes()
