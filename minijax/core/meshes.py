@@ -11,7 +11,7 @@ import math
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from jaxlib import _jax
 
@@ -177,6 +177,19 @@ class AbstractMesh(MeshAxes):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
+
+    def __enter__(self) -> NoReturn:
+        raise ValueError(
+            message(
+                "AbstractMesh",
+                "cannot be entered: it has no devices.",
+                got=str(self),
+                fix="with sharding.use_abstract_mesh(mesh):",
+            )
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to leave, but without this Python would not call `__enter__`."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_DEVICES:
