@@ -80,7 +80,9 @@ def spec_of(hlo: Any, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
     """The spec on `mesh` that gives this tiling, or None where no spec does."""
     if hlo.is_replicated():
         return PartitionSpec()
-    if not hlo.is_tiled() and not hlo.is_unreduced():
+    if hlo.is_unreduced():
+        return PartitionSpec(unreduced=mesh.axis_names)
+    if not hlo.is_tiled():
         return None
     shape = list(hlo.tile_assignment_dimensions())
     kinds = list(hlo.subgroup_types())

@@ -222,7 +222,7 @@ def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
     places = dict(
         zip(
             mesh.axis_names,
-            np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), -1),
+            np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), mesh.size),
             strict=True,
         )
     )

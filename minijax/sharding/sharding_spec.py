@@ -113,8 +113,8 @@ class ShardingSpec:
 
     def tiling(self) -> Tiling:
         """Which part of each dimension each device holds, in row-major order of the box."""
-        places = np.indices(self.mesh_shape).reshape(len(self.mesh_mapping), -1)
         count = math.prod(self.mesh_shape)
+        places = np.indices(self.mesh_shape).reshape(len(self.mesh_mapping), count)
         along = {
             m.axis: place
             for m, place in zip(self.mesh_mapping, places, strict=True)

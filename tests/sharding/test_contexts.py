@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import minijax
+from minijax import P
 from minijax.core.errors import NoMeshError
 from minijax.sharding import (
     AbstractMesh,
     AxisType,
     Mesh,
-    PartitionSpec as P,
     contexts,
     get_abstract_mesh,
     get_mesh,
@@ -26,7 +26,7 @@ EMPTY = AbstractMesh((), ())
 
 @pytest.fixture
 def entered(mesh: Mesh) -> Iterator[Mesh]:
-    with pytest.warns(DeprecationWarning, match="set_mesh"):
+    with pytest.warns(DeprecationWarning, match=r"set_mesh"):
         mesh.__enter__()
     yield mesh
     mesh.__exit__(None, None, None)
@@ -70,7 +70,7 @@ def test_mesh_is_restored_after_an_error(mesh: Mesh) -> None:
 @pytest.mark.feature("CF-06")
 @pytest.mark.parametrize("mesh", [EMPTY, "x"])
 def test_set_mesh_refuses_what_has_no_devices(mesh: object) -> None:
-    with pytest.raises(ValueError, match="needs a mesh with devices"):
+    with pytest.raises(ValueError, match=r"needs a mesh with devices"):
         set_mesh(mesh)
 
 
@@ -90,7 +90,7 @@ def test_devices_stay_out_of_traced_functions(
         function(mesh)
         return x
 
-    with pytest.raises(ValueError, match="can only be used outside of jit"):
+    with pytest.raises(ValueError, match=r"can only be used outside of jit"):
         transform(traced)(1.0)
     assert get_abstract_mesh() is EMPTY
 
@@ -123,7 +123,7 @@ def test_use_abstract_mesh_leaves_devices(mesh: Mesh, devices: np.ndarray) -> No
 
 @pytest.mark.feature("CF-08")
 def test_use_abstract_mesh_refuses_devices(mesh: Mesh) -> None:
-    with pytest.raises(ValueError, match="needs an AbstractMesh"):
+    with pytest.raises(ValueError, match=r"needs an AbstractMesh"):
         use_abstract_mesh(mesh)
 
 
@@ -132,7 +132,7 @@ def test_use_abstract_mesh_refuses_another_size() -> None:
     inner = use_abstract_mesh(AbstractMesh((4,), ("x",)))
     with (
         use_abstract_mesh(AbstractMesh((2,), ("x",))),
-        pytest.raises(ValueError, match="of size 4 inside .* of size 2"),
+        pytest.raises(ValueError, match=r"of size 4 inside .* of size 2"),
     ):
         inner.__enter__()
 
@@ -172,7 +172,7 @@ def test_set_mesh_goes_before_entered_meshes(entered: Mesh, devices: np.ndarray)
 @pytest.mark.feature("CF-09")
 def test_entered_meshes_are_a_stack(entered: Mesh, devices: np.ndarray) -> None:
     inner = Mesh(devices, "z")
-    with pytest.warns(DeprecationWarning, match="set_mesh"), inner:
+    with pytest.warns(DeprecationWarning, match=r"set_mesh"), inner:
         assert contexts.resolve(P("z"), "f").mesh is inner
     assert contexts.resolve(P("x"), "f").mesh is entered
 
@@ -181,7 +181,7 @@ def test_entered_meshes_are_a_stack(entered: Mesh, devices: np.ndarray) -> None:
 def test_entered_mesh_must_not_redefine_axes(entered: Mesh, devices: np.ndarray) -> None:
     inner = Mesh(devices.reshape(2, 4), ("y", "z"))
     with (
-        pytest.warns(DeprecationWarning, match="set_mesh"),
+        pytest.warns(DeprecationWarning, match=r"set_mesh"),
         pytest.raises(ValueError, match=r"redefines axes of a mesh around it: \['y'\]"),
         inner,
     ):
@@ -191,12 +191,12 @@ def test_entered_mesh_must_not_redefine_axes(entered: Mesh, devices: np.ndarray)
 
 @pytest.mark.feature("CF-09")
 def test_entered_mesh_may_be_entered_again(entered: Mesh) -> None:
-    with pytest.warns(DeprecationWarning, match="set_mesh"), entered:
+    with pytest.warns(DeprecationWarning, match=r"set_mesh"), entered:
         assert contexts.resolve(P("x"), "f").mesh is entered
 
 
 @pytest.mark.feature("CF-06")
 @pytest.mark.parametrize("resolve", [contexts.resolve, contexts.resolve_for_tracing])
 def test_spec_without_a_mesh_is_refused(resolve: object) -> None:
-    with pytest.raises(RuntimeError, match="(?s)the_function: .*none is set.*set_mesh"):
+    with pytest.raises(RuntimeError, match=r"(?s)the_function: .*none is set.*set_mesh"):
         resolve(P("x"), "the_function")

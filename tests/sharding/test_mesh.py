@@ -10,7 +10,8 @@ import pytest
 
 import minijax
 from minijax.core import meshes
-from minijax.sharding import AbstractMesh, AxisType, Mesh, mesh as mesh_module
+from minijax.sharding import AbstractMesh, AxisType, Mesh
+from minijax.sharding import mesh as mesh_module
 from tests.sharding.mocks import Mock, mock, mocks
 
 
@@ -37,9 +38,7 @@ def test_mesh_devices_are_read_only() -> None:
 @pytest.mark.feature("MS-01")
 def test_mesh_prints_like_jax(mesh: Mesh) -> None:
     assert str(mesh) == "Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto))"
-    assert repr(mesh) == (
-        "Mesh(axis_sizes=(4, 2), axis_names=('x', 'y'), axis_types=(Auto, Auto))"
-    )
+    assert repr(mesh) == ("Mesh(axis_sizes=(4, 2), axis_names=('x', 'y'), axis_types=(Auto, Auto))")
 
 
 @pytest.mark.feature("MS-01")
