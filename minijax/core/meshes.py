@@ -117,8 +117,7 @@ class MeshAxes:
 
     def __str__(self) -> str:
         axes = ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple) or "()"
-        types = ", ".join(t.name for t in self.axis_types)
-        return f"{type(self).__name__}({axes}, axis_types=({types}))"
+        return f"{type(self).__name__}({axes}, axis_types={self.axis_types})"
 
     __repr__ = __str__
 

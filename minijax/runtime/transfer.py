@@ -70,7 +70,7 @@ def _matching_pieces(buffer: Any, source: Any, target: Any) -> list[Any] | None:
         if own in held[index]:
             found.append(pieces[own])
         else:
-            there = placement.native_sharding(device, target.special_memory_kind)
+            there = placement.native_sharding(device, target.memory_kind)
             found.append(placement.copy_buffer(pieces[held[index][0]], there))
     return found
 
