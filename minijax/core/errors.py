@@ -137,6 +137,14 @@ class ShardingTypeError(TypeError):
     """Operands' shardings do not fit together."""
 
 
+class IndivisibleError(ValueError):
+    """A dimension cannot be cut into as many equal parts as a sharding says."""
+
+
+class DuplicateSpecError(ValueError):
+    """A spec names a mesh axis twice."""
+
+
 class NoMeshError(RuntimeError, ValueError):
     """A `PartitionSpec` was given where no mesh is set.
 

@@ -11,7 +11,7 @@ import math
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from jaxlib import _jax
 
@@ -67,8 +67,8 @@ class MeshAxes:
 
     @property
     def empty(self) -> bool:
-        """Whether there are no axes."""
-        return not self.axis_names
+        """Whether there are no devices."""
+        return self.size == 0
 
     def axis_size(self, name: Any) -> int:
         """The size of one axis."""
@@ -117,8 +117,7 @@ class MeshAxes:
 
     def __str__(self) -> str:
         axes = ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple) or "()"
-        types = ", ".join(t.name for t in self.axis_types)
-        return f"{type(self).__name__}({axes}, axis_types=({types}))"
+        return f"{type(self).__name__}({axes}, axis_types={self.axis_types})"
 
     __repr__ = __str__
 
@@ -177,6 +176,19 @@ class AbstractMesh(MeshAxes):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
+
+    def __enter__(self) -> NoReturn:
+        raise ValueError(
+            message(
+                "AbstractMesh",
+                "cannot be entered: it has no devices.",
+                got=str(self),
+                fix="with sharding.use_abstract_mesh(mesh):",
+            )
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to leave, but without this Python would not call `__enter__`."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_DEVICES:

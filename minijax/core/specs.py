@@ -94,6 +94,11 @@ class PartitionSpec:
                     )
                 )
 
+    @property
+    def partitions(self) -> tuple[Any, ...]:
+        """The entries."""
+        return self._entries
+
     def names(self) -> Iterator[Any]:
         """The mesh axes of the entries, from the first dimension on."""
         for entry in self._entries:
@@ -169,7 +174,9 @@ class PartitionSpec:
         for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
             if axes:
                 parts.append(f"{name}={{{', '.join(sorted(map(repr, axes)))}}}")
-        return f"PartitionSpec({', '.join(parts)})"
+        # As a tuple of one is written, so that entries and sets are told apart at a glance.
+        comma = "," if len(self._entries) == len(parts) == 1 else ""
+        return f"P({', '.join(parts)}{comma})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._entries, self.unreduced, self.reduced)
@@ -189,7 +196,17 @@ def _names(axes: Any, name: str) -> frozenset[Any]:
                 fix=f"{name}={{{axes!r}}}",
             )
         )
-    return frozenset(axes) if axes else NO_NAMES
+    found = frozenset(axes) if axes else NO_NAMES
+    if None in found:
+        raise ValueError(
+            message(
+                "PartitionSpec",
+                f"{name} must not contain None.",
+                got=f"{name}={set(found)}",
+                expected="names of mesh axes",
+            )
+        )
+    return found
 
 
 def names_text(names: Sequence[Any]) -> str:

@@ -22,6 +22,7 @@ from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
 from minijax.sharding.mesh import Mesh
 from minijax.sharding.named import NamedSharding, named
+from minijax.sharding.positional import PositionalSharding
 
 
 class DeviceAssignmentMismatchError(ValueError):
@@ -291,6 +292,9 @@ def public_sharding(
             if found.hlo == tiling and found.devices == assignment.devices:
                 return own
             break
+        if isinstance(own, PositionalSharding) and own.device_assignment == assignment.devices:
+            tiles = hlo.tiling_of(tiling, aval.ndim, len(assignment.devices))
+            return PositionalSharding.of_tiling(assignment.devices, tiles)
     spec = None if assignment.mesh is None else hlo.spec_of(tiling, assignment.mesh, aval.ndim)
     if spec is None:
         return GSPMDSharding(assignment.devices, tiling)

@@ -23,7 +23,7 @@ from minijax.interpreters import batching, hlo_build, staging
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
 from minijax.interpreters.structural import to_batch_dim
 from minijax.runtime.array import Array, physical_aval, to_numpy
-from minijax.sharding import hlo, shardy
+from minijax.sharding import shardy
 from minijax.sharding.named import NamedSharding, named
 
 _create = ir.Operation.create
@@ -83,17 +83,17 @@ class Lowering:
                     fix="place the arguments on all devices of the mesh, or call under set_mesh",
                 )
             )
-        symbol = self._meshes.get(mesh.shape_tuple)
+        return self._symbol_of_mesh(shardy.mesh_text(mesh))
+
+    def _symbol_of_mesh(self, text: str) -> str:
+        symbol = self._meshes.get(text)
         if symbol is None:
-            symbol = self._meshes[mesh.shape_tuple] = self.fresh_name("mesh")
+            symbol = self._meshes[text] = self.fresh_name("mesh")
             _create(
                 "sdy.mesh",
                 [],
                 [],
-                {
-                    "sym_name": string(symbol),
-                    "mesh": hlo_build.attribute(shardy.mesh_text(mesh)),
-                },
+                {"sym_name": string(symbol), "mesh": hlo_build.attribute(text)},
                 loc=self.unknown,
                 ip=ir.InsertionPoint.at_block_begin(self.module.body),
             )
@@ -106,11 +106,15 @@ class Lowering:
 
         Where it `is_open`, the partitioner may split dimensions over further axes.
         """
-        if self.with_shardy and isinstance(sharding, NamedSharding):
-            symbol_name = self.mesh_symbol(sharding.mesh)
-            text = shardy.sharding_text(symbol_name, sharding.spec, ndim, is_open=is_open)
-            return "sdy.sharding", hlo_build.attribute(text)
-        return "mhlo.sharding", string(str(hlo.hlo_sharding(sharding, ndim)))
+        if not self.with_shardy:
+            return "mhlo.sharding", string(str(sharding.to_hlo(ndim)))
+        if isinstance(sharding, NamedSharding):
+            symbol_name, spec = self.mesh_symbol(sharding.mesh), sharding.spec
+        else:
+            mesh_text, spec = shardy.of_tiling(sharding.tiling(ndim))
+            symbol_name = self._symbol_of_mesh(mesh_text)
+        text = shardy.sharding_text(symbol_name, spec, ndim, is_open=is_open)
+        return "sdy.sharding", hlo_build.attribute(text)
 
     def constrained(
         self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int, *, is_open: bool = False
@@ -430,8 +434,8 @@ def _place(
         if sharding is not None:
             name, value = lowering.placement_attribute(sharding, physical_aval(var.aval).ndim)
             own[name] = value
-            if sharding.memory_kind is not None:
-                own["mhlo.memory_kind"] = string(sharding.memory_kind)
+            if sharding.special_memory_kind is not None:
+                own["mhlo.memory_kind"] = string(sharding.special_memory_kind)
 
 
 def _donation_attributes(

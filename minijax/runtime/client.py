@@ -6,6 +6,7 @@ number of devices: changing `num_cpu_devices` makes another client, also in a ru
 
 from __future__ import annotations
 
+import copyreg
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from jaxlib import xla_client
+from jaxlib import _jax, xla_client
 
 from minijax.core import config
 from minijax.core.errors import message
@@ -164,6 +165,24 @@ def process_count(backend: Any = None) -> int:
 def default_backend() -> str:
     """The name of the default platform.  Mirrors jax.default_backend."""
     return str(get_backend().platform)
+
+
+def _device_numbered(platform: str, number: int) -> Any:
+    """The device of this number, for what other processes have pickled."""
+    found = next((d for d in devices(platform) if d.id == number), None)
+    if found is None:
+        raise RuntimeError(
+            message(
+                "devices",
+                f"there is no {platform.upper()} device of number {number}.",
+                got=f"{device_count(platform)} devices",
+                fix="load it where there are as many devices as where it was saved",
+            )
+        )
+    return found
+
+
+copyreg.pickle(_jax.Device, lambda device: (_device_numbered, (device.platform, device.id)))
 
 
 def cpu_devices(count: int) -> Any:

@@ -49,7 +49,7 @@ class MeshPlacement(_jax.GSPMDSharding):  # type: ignore[misc]
     @property
     def memory_kind(self) -> str | None:
         """The kind of memory, or None for the devices' default."""
-        return self.public.memory_kind  # type: ignore[no-any-return]
+        return self.public.special_memory_kind  # type: ignore[no-any-return]
 
 
 _on_device: dict[Any, Any] = {}
@@ -75,7 +75,7 @@ def native_sharding(device: Any, memory_kind: str | None = None) -> Any:
 def native(sharding: Sharding, ndim: int) -> Any:
     """The C++ sharding of arrays of rank `ndim` that are placed as `sharding` says."""
     if isinstance(sharding, SingleDeviceSharding):
-        return native_sharding(sharding.device, sharding.memory_kind)
+        return native_sharding(sharding.device, sharding.special_memory_kind)
     key = (sharding, ndim)
     found = _on_mesh.get(key)
     if found is None:
@@ -84,9 +84,9 @@ def native(sharding: Sharding, ndim: int) -> Any:
 
 
 def _make(sharding: Sharding, ndim: int) -> MeshPlacement:
-    tiling = hlo.hlo_sharding(sharding, ndim)
+    tiling = sharding.to_hlo(ndim)
     devices = sharding.device_assignment
-    made = MeshPlacement(device_list(devices), tiling, memory_kind=sharding.memory_kind)
+    made = MeshPlacement(device_list(devices), tiling, memory_kind=sharding.special_memory_kind)
     made.public = sharding
     made.canonical = canonical(sharding, ndim)
     made.hlo = tiling
@@ -101,7 +101,7 @@ def canonical(sharding: Sharding, ndim: int) -> Sharding:
         return sharding
     entries = [*sharding.spec, *[None] * (ndim - len(sharding.spec))]
     spec = PartitionSpec(*entries, unreduced=sharding.spec.unreduced)
-    return named(sharding.mesh, spec, sharding.memory_kind)
+    return named(sharding.mesh, spec, sharding.special_memory_kind)
 
 
 _device_lists: dict[tuple[Any, ...], Any] = {}
@@ -142,7 +142,7 @@ def put_host_value(x: Any, aval: ShapedArray, placement: Any, *, committed: bool
         aval,
         placement,
         [
-            _put(local, native_sharding(device, sharding.memory_kind), [piece], True)
+            _put(local, native_sharding(device, sharding.special_memory_kind), [piece], True)
             for device, piece in zip(placement.devices, pieces, strict=True)
         ],
     )

@@ -15,7 +15,6 @@ from minijax.sharding.single_device import SingleDeviceSharding
 
 if TYPE_CHECKING:
     from minijax.sharding.gspmd import GSPMDSharding
-    from minijax.sharding.per_slice import PmapSharding
     from minijax.sharding.positional import PositionalSharding
 
 __all__ = [
@@ -44,7 +43,7 @@ def __getattr__(name: str) -> Any:
     """Loads what few programs use, and what rooms below this one in the table define."""
     homes = {
         "GSPMDSharding": "sharding.gspmd",
-        "PmapSharding": "sharding.per_slice",
+        "PmapSharding": "runtime.pmap_sharding",
         "PositionalSharding": "sharding.positional",
         "auto_axes": "transforms.explicit",
         "explicit_axes": "transforms.explicit",

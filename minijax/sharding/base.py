@@ -7,31 +7,15 @@ Everything else, such as the indices each device holds, follows from these two f
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from minijax.core.aval import Shape
-from minijax.core.errors import message
+from minijax.core.errors import IndivisibleError, message
+from minijax.sharding import hlo
+from minijax.sharding.devices import DeviceList, device_list, is_local
+from minijax.sharding.tiling import Tiling
 
 Index = tuple[slice, ...]
-
-
-class Tiling(NamedTuple):
-    """How an array is cut.
-
-    Attributes:
-        factors: into how many parts each dimension is cut.
-        coordinates: for each device, in order, which part of each dimension it holds: [devices,
-            dimensions].
-    """
-
-    factors: tuple[int, ...]
-    coordinates: np.ndarray[Any, Any]
-
-    def same_as(self, other: Tiling) -> bool:
-        """Whether both give every device the same tile."""
-        return self.factors == other.factors and np.array_equal(self.coordinates, other.coordinates)
 
 
 class Sharding:
@@ -41,6 +25,11 @@ class Sharding:
     """
 
     __slots__ = ()
+
+    @property
+    def unstacked_dims(self) -> tuple[int, ...]:
+        """The dimensions that pieces do not have, as only those of `pmap` lack some."""
+        return ()
 
     @property
     def device_assignment(self) -> tuple[Any, ...]:
@@ -58,10 +47,24 @@ class Sharding:
     def check_rank(self, ndim: int) -> None:
         """Refuses arrays of too small a rank for this placement."""
 
+    def to_hlo(self, ndim: int) -> Any:
+        """XLA's description of how an array of rank `ndim` is cut."""
+        return hlo.of_tiling(self.tiling(ndim))
+
+    @property
+    def devices(self) -> DeviceList:
+        """The devices that hold a piece, as a list that knows more about them."""
+        return device_list(self.device_assignment)
+
+    @property
+    def special_memory_kind(self) -> str | None:
+        """The kind of memory, or None where it is the devices' default."""
+        return None
+
     @property
     def memory_kind(self) -> str | None:
-        """The kind of memory, or None for the devices' default."""
-        return None
+        """The kind of memory; None if the devices do not tell."""
+        return self.special_memory_kind or self.devices.default_memory_kind
 
     def with_memory_kind(self, kind: str | None) -> Sharding:
         """The same placement in another kind of memory."""
@@ -80,12 +83,12 @@ class Sharding:
     @property
     def addressable_devices(self) -> set[Any]:
         """The devices of this process among them."""
-        return {d for d in self.device_assignment if _is_local(d)}
+        return set(self.devices.addressable_device_list)
 
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process can reach every piece."""
-        return all(map(_is_local, self.device_assignment))
+        return self.devices.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -96,14 +99,15 @@ class Sharding:
         """The shape of each piece of an array of shape `global_shape`.
 
         Raises:
-            ValueError: a dimension cannot be cut into equal parts, or the rank is too small.
+            IndivisibleError: a dimension cannot be cut into equal parts.
+            ValueError: the rank is too small.
         """
         shape = tuple(global_shape)
         self.check_rank(len(shape))
         factors = self.factors(len(shape))
         for dim, (size, factor) in enumerate(zip(shape, factors, strict=True)):
             if size % factor:
-                raise ValueError(
+                raise IndivisibleError(
                     message(
                         "sharding",
                         f"dimension {dim} of size {size} cannot be cut into {factor} equal parts.",
@@ -122,7 +126,7 @@ class Sharding:
     def addressable_devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
         """Which part of the array each device of this process holds."""
         everywhere = self.devices_indices_map(global_shape)
-        return {d: index for d, index in everywhere.items() if _is_local(d)}
+        return {d: index for d, index in everywhere.items() if is_local(d)}
 
     def indices(self, global_shape: Shape) -> list[Index]:
         """Which part of the array each device holds, in order of the devices."""
@@ -135,14 +139,27 @@ class Sharding:
         return (
             isinstance(other, Sharding)
             and self.device_assignment == other.device_assignment
-            and self.memory_kind == other.memory_kind
+            and self.special_memory_kind == other.special_memory_kind
+            and self.unstacked_dims == other.unstacked_dims
             and self.tiling(ndim).same_as(other.tiling(ndim))
         )
 
+    # The names by which programs that reach into JAX know these.
 
-def _is_local(device: Any) -> bool:
-    client = getattr(device, "client", None)
-    return client is None or device.process_index == client.process_index()
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        return self.device_assignment
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Any, ...]:
+        return tuple(self.devices.addressable_device_list)
+
+    @property
+    def _internal_device_list(self) -> DeviceList:
+        return self.devices
+
+    def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+        return self.to_hlo(ndim)
 
 
 @functools.lru_cache(4096)

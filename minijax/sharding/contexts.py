@@ -69,6 +69,15 @@ def set_mesh(mesh: Mesh | None) -> _MeshSetting:
                 fix="sharding.use_abstract_mesh for an AbstractMesh",
             )
         )
+    if mesh.manual_axes:
+        raise ValueError(
+            message(
+                "set_mesh",
+                f"the mesh has axes of type Manual: {mesh.manual_axes}.",
+                got=str(mesh),
+                fix="set a mesh of Auto or Explicit axes; shard_map makes them Manual in its body",
+            )
+        )
     return _MeshSetting(mesh.abstract_mesh, mesh)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.sharding import hlo
-from minijax.sharding.base import Sharding, Tiling
-from minijax.sharding.named import check_memory_kind
+from minijax.sharding.base import Sharding
+from minijax.sharding.devices import device_list
+from minijax.sharding.tiling import Tiling
 
 
 class GSPMDSharding(Sharding):
@@ -26,9 +27,7 @@ class GSPMDSharding(Sharding):
     ) -> None:
         self._devices = tuple(devices)
         self._hlo_sharding = hlo_sharding
-        self._memory_kind = memory_kind
-        if memory_kind is not None:
-            check_memory_kind(self._devices, memory_kind)
+        self._memory_kind = device_list(self._devices).special_memory_kind(memory_kind)
 
     @classmethod
     def get_replicated(
@@ -49,8 +48,11 @@ class GSPMDSharding(Sharding):
     def tiling(self, ndim: int) -> Tiling:
         return hlo.tiling_of(self._hlo_sharding, ndim, len(self._devices))
 
+    def to_hlo(self, ndim: int) -> Any:
+        return self._hlo_sharding
+
     @property
-    def memory_kind(self) -> str | None:
+    def special_memory_kind(self) -> str | None:
         return self._memory_kind
 
     def with_memory_kind(self, kind: str | None) -> GSPMDSharding:
@@ -69,6 +71,13 @@ class GSPMDSharding(Sharding):
     def __hash__(self) -> int:
         return hash((self._devices, self._hlo_sharding, self._memory_kind))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self._devices, str(self._hlo_sharding), self._memory_kind)
+
     def __repr__(self) -> str:
-        kind = f", memory_kind={self._memory_kind}" if self._memory_kind else ""
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
         return f"GSPMDSharding({self._hlo_sharding!r}{kind})"
+
+
+def _unpickle(devices: Any, text: str, memory_kind: Any) -> GSPMDSharding:
+    return GSPMDSharding(devices, hlo.HloSharding.from_string(text), memory_kind=memory_kind)

@@ -14,22 +14,11 @@ from jaxlib import xla_client
 
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
-from minijax.sharding.base import Sharding, Tiling
-from minijax.sharding.named import NamedSharding
+from minijax.sharding.tiling import Tiling
 
 HloSharding = xla_client.HloSharding
 _Kind = xla_client.OpSharding.Type
 REPLICATED = HloSharding.replicate()
-
-
-def hlo_sharding(sharding: Sharding, ndim: int) -> Any:
-    """XLA's description of how `sharding` cuts an array of rank `ndim`."""
-    if isinstance(sharding, NamedSharding):
-        return of_spec(sharding.mesh, sharding.spec.dims(ndim), sharding.spec.unreduced)
-    own = getattr(sharding, "hlo_sharding", None)
-    if own is not None:
-        return own
-    return of_tiling(sharding.tiling(ndim))
 
 
 @functools.lru_cache(4096)
@@ -62,17 +51,17 @@ def of_spec(
 
 def of_tiling(tiling: Tiling) -> Any:
     """XLA's description of a tiling given device by device."""
-    count = len(tiling.coordinates)
-    copies = count // math.prod(tiling.factors)
-    if copies == count:
+    if math.prod(tiling.factors) == 1:
         return REPLICATED
-    tiles: dict[tuple[int, ...], list[int]] = {}
-    for device, place in enumerate(map(tuple, tiling.coordinates.tolist())):
-        tiles.setdefault(place, []).append(device)
-    order = np.array([tiles[place] for place in np.ndindex(*tiling.factors)], np.int64)
-    kinds = [_Kind.REPLICATED] if copies > 1 else []
-    shape = [*tiling.factors, *([copies] if copies > 1 else [])]
-    return HloSharding.subgroup_with_device_ordering(order.reshape(shape), subgroup_types=kinds)
+    order = tiling.devices_by_tile()
+    if order.shape[-1] == 1:
+        return HloSharding.subgroup_with_device_ordering(order[..., 0], subgroup_types=[])
+    return HloSharding.subgroup_with_device_ordering(order, subgroup_types=[_Kind.REPLICATED])
+
+
+def is_plain(hlo: Any) -> bool:
+    """Whether a description says nothing but which tile each device holds."""
+    return bool(hlo.is_tiled()) and set(hlo.subgroup_types()) <= {_Kind.REPLICATED}
 
 
 def tiling_of(hlo: Any, ndim: int, count: int) -> Tiling:
@@ -91,7 +80,9 @@ def spec_of(hlo: Any, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
     """The spec on `mesh` that gives this tiling, or None where no spec does."""
     if hlo.is_replicated():
         return PartitionSpec()
-    if not hlo.is_tiled() and not hlo.is_unreduced():
+    if hlo.is_unreduced():
+        return PartitionSpec(unreduced=mesh.axis_names)
+    if not hlo.is_tiled():
         return None
     shape = list(hlo.tile_assignment_dimensions())
     kinds = list(hlo.subgroup_types())

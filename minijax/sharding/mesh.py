@@ -12,6 +12,7 @@ from jaxlib import _jax
 from minijax.core import meshes
 from minijax.core.errors import message
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
+from minijax.sharding.devices import DeviceList, device_list
 
 _interned: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
 
@@ -44,25 +45,29 @@ class Mesh(MeshAxes):
         "axis_names",
         "axis_sizes",
         "axis_types",
+        "device_list",
         "devices",
         "flat_devices",
     )
 
     devices: np.ndarray[Any, Any]
     flat_devices: tuple[Any, ...]
+    device_list: DeviceList
     abstract_mesh: AbstractMesh
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         box = _object_array(devices)
         names = meshes.canonical_names(axis_names, box.ndim, "Mesh")
         types = meshes.canonical_types(axis_types, names, "Mesh")
-        flat = tuple(box.flat)
+        # An empty box of no dimensions still has an element, which is None.
+        flat = () if not names and box[()] is None else tuple(box.flat)
         key = flat, box.shape, names, types
         found = _interned.get(key)
         if found is None:
             made = super().__new__(cls)
             box.flags.writeable = False
             made.devices, made.flat_devices = box, flat
+            made.device_list = device_list(flat)
             made.axis_names, made.axis_sizes, made.axis_types = names, box.shape, types
             made.abstract_mesh = AbstractMesh(box.shape, names, types)
             found = _interned.setdefault(key, made)
@@ -70,13 +75,13 @@ class Mesh(MeshAxes):
 
     @property
     def is_scalar(self) -> bool:
-        """Whether there is one device."""
-        return self.devices.size == 1
+        """Whether the mesh is one device and no axes."""
+        return not self.axis_names and not self.empty
 
     @property
     def size(self) -> int:
         """How many devices there are."""
-        return self.devices.size if self.axis_names else 0
+        return len(self.flat_devices)
 
     @property
     def device_ids(self) -> np.ndarray[Any, Any]:
@@ -132,6 +137,12 @@ class Mesh(MeshAxes):
             self.devices if devices is None else devices,
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+            f"axis_types={self.axis_types})"
         )
 
     def __enter__(self) -> Mesh:

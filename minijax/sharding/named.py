@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.errors import message
+from minijax.core.errors import DuplicateSpecError, message
 from minijax.core.meshes import AbstractMesh, MeshAxes, names_text
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
-from minijax.sharding.base import Sharding, Tiling
+from minijax.sharding import hlo
+from minijax.sharding.base import Sharding
+from minijax.sharding.devices import MEMORY_KINDS, DeviceList, check_memory_kind
 from minijax.sharding.mesh import Mesh
+from minijax.sharding.tiling import Tiling
 
 
 class NamedSharding(Sharding):
@@ -40,14 +43,24 @@ class NamedSharding(Sharding):
         _check(mesh, spec)
         self.mesh = mesh
         self.spec = spec
-        self._memory_kind = memory_kind
-        self._hash = hash((mesh, spec, memory_kind))
-        if memory_kind is not None and isinstance(mesh, Mesh):
-            check_memory_kind(mesh.flat_devices, memory_kind)
+        kind = None if memory_kind is None else _special_memory_kind(mesh, memory_kind)
+        self._memory_kind = kind
+        self._hash = hash((mesh, spec, kind))
+
+    @property
+    def special_memory_kind(self) -> str | None:
+        return self._memory_kind
 
     @property
     def memory_kind(self) -> str | None:
+        if self._memory_kind is None and isinstance(self.mesh, Mesh):
+            return self.mesh.device_list.default_memory_kind
         return self._memory_kind
+
+    @property
+    def devices(self) -> DeviceList:
+        self._needs_devices("devices")
+        return self.mesh.device_list  # type: ignore[no-any-return]
 
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
@@ -101,6 +114,9 @@ class NamedSharding(Sharding):
     def tiling(self, ndim: int) -> Tiling:
         return _tiling(self.mesh, self.spec.dims(ndim))
 
+    def to_hlo(self, ndim: int) -> Any:
+        return hlo.of_spec(self.mesh, self.spec.dims(ndim), self.spec.unreduced)
+
     @property
     def is_fully_replicated(self) -> bool:
         return not self.spec.unreduced and all(
@@ -141,7 +157,7 @@ class NamedSharding(Sharding):
         return self._hash
 
     def __repr__(self) -> str:
-        kind = f", memory_kind={self._memory_kind}" if self._memory_kind else ""
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -190,7 +206,7 @@ def _check(mesh: Any, spec: Any) -> None:
                 )
             )
         if name in seen:
-            raise ValueError(
+            raise DuplicateSpecError(
                 message(
                     "NamedSharding",
                     f"the spec names {name!r} twice.",
@@ -206,7 +222,7 @@ def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
     places = dict(
         zip(
             mesh.axis_names,
-            np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), -1),
+            np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), mesh.size),
             strict=True,
         )
     )
@@ -219,25 +235,11 @@ def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
     return Tiling(tuple(factors), coordinates)
 
 
-def check_memory_kind(devices: Any, kind: str) -> None:
-    """Refuses a kind of memory that devices do not have.
-
-    Raises:
-        ValueError: the text lists the kinds they have.
-    """
-    device = devices[0]
-    if not hasattr(device, "addressable_memories"):
-        return
-    kinds = [memory.kind for memory in device.addressable_memories()]
-    if kind not in kinds:
-        raise ValueError(
-            message(
-                "sharding",
-                f"the devices have no memory of kind {kind!r}.",
-                got=f"{device.platform.upper()} devices",
-                expected="one of " + ", ".join(kinds),
-            )
-        )
+def _special_memory_kind(mesh: MeshAxes, kind: str) -> str | None:
+    if isinstance(mesh, Mesh):
+        return mesh.device_list.special_memory_kind(kind)
+    check_memory_kind(kind, MEMORY_KINDS, str(mesh))
+    return None if kind == MEMORY_KINDS[0] else kind
 
 
 def has_open_dims(spec: PartitionSpec) -> bool:

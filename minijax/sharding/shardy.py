@@ -7,6 +7,7 @@ from typing import Any
 
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
+from minijax.sharding.tiling import Tiling
 
 
 def mesh_text(mesh: MeshAxes) -> str:
@@ -32,6 +33,24 @@ def sharding_text(symbol: str, spec: PartitionSpec, ndim: int, *, is_open: bool 
         axes = ", ".join(sorted(map(axis_text, spec.unreduced)))
         unreduced = f", unreduced={{{axes}}}"
     return f"#sdy.sharding<@{symbol}, [{dims}]{unreduced}>"
+
+
+def of_tiling(tiling: Tiling) -> tuple[str, PartitionSpec]:
+    """A mesh, as an attribute, and a spec on it that cut arrays like this.
+
+    The mesh lists its devices where they do not go from the first to the last.
+    """
+    order = tiling.devices_by_tile()
+    axes = [(f"dim{d}", size) for d, size in enumerate(tiling.factors) if size > 1]
+    spec = PartitionSpec(
+        *(f"dim{d}" if size > 1 else None for d, size in enumerate(tiling.factors))
+    )
+    if order.shape[-1] > 1:
+        axes.append(("copies", order.shape[-1]))
+    text = ", ".join(f'"{name}"={size}' for name, size in axes)
+    ids = order.ravel().tolist()
+    listed = "" if ids == sorted(ids) else f", device_ids={ids}"
+    return f"#sdy.mesh<[{text}]{listed}>", spec
 
 
 def _dim_text(entry: Any, is_open: bool) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minijax.core.aval import Shape
-from minijax.sharding.base import Index, Sharding, Tiling
-from minijax.sharding.named import check_memory_kind
+from minijax.sharding import tiling
+from minijax.sharding.base import Index, Sharding
+from minijax.sharding.devices import device_list
+from minijax.sharding.tiling import Tiling
 
 
 class SingleDeviceSharding(Sharding):
@@ -22,9 +22,7 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
         self._device = device
-        self._memory_kind = memory_kind
-        if memory_kind is not None:
-            check_memory_kind((device,), memory_kind)
+        self._memory_kind = device_list((device,)).special_memory_kind(memory_kind)
 
     @property
     def device(self) -> Any:
@@ -36,10 +34,10 @@ class SingleDeviceSharding(Sharding):
         return (self._device,)
 
     def tiling(self, ndim: int) -> Tiling:
-        return Tiling((1,) * ndim, np.zeros((1, ndim), np.int64))
+        return tiling.whole(ndim, 1)
 
     @property
-    def memory_kind(self) -> str | None:
+    def special_memory_kind(self) -> str | None:
         return self._memory_kind
 
     def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
@@ -66,5 +64,5 @@ class SingleDeviceSharding(Sharding):
         return hash((self._device, self._memory_kind))
 
     def __repr__(self) -> str:
-        kind = f", memory_kind={self._memory_kind}" if self._memory_kind else ""
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
         return f"SingleDeviceSharding(device={self._device!r}{kind})"

@@ -1,0 +1,123 @@
+"""`PmapSharding`: slices of arrays on devices, one each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.aval import Shape
+from minijax.core.errors import message
+from minijax.runtime import client
+from minijax.sharding import sharding_spec
+from minijax.sharding.base import Sharding
+from minijax.sharding.devices import device_list
+from minijax.sharding.sharding_spec import ShardingSpec
+from minijax.sharding.tiling import Tiling
+
+
+class PmapSharding(Sharding):
+    """An array cut as a `ShardingSpec` says, over a box of devices.
+
+    Pieces lack the dimension along which the array is taken apart.
+
+    Args:
+        devices: the devices, of the shape that the spec's `mesh_shape` says, or in its order.
+        sharding_spec: how the array is cut.
+
+    Source: mirrors jax.sharding.PmapSharding, which JAX has since dropped.
+
+    Raises:
+        ValueError: there are not as many devices as the spec cuts for.
+    """
+
+    __slots__ = ("_devices", "_memory_kind", "sharding_spec")
+
+    sharding_spec: ShardingSpec
+
+    def __init__(
+        self, devices: Any, sharding_spec: ShardingSpec, *, memory_kind: str | None = None
+    ) -> None:
+        self._devices = tuple(np.asarray(devices, dtype=object).flat)
+        self.sharding_spec = sharding_spec
+        self._memory_kind = device_list(self._devices).special_memory_kind(memory_kind)
+        shape = sharding_spec.mesh_shape
+        if len(self._devices) != np.prod(shape, dtype=int):
+            raise ValueError(
+                message(
+                    "PmapSharding",
+                    "the numbers of devices and of pieces differ.",
+                    got=f"{len(self._devices)} devices, pieces in a box of shape {shape}",
+                )
+            )
+
+    @classmethod
+    def default(
+        cls, shape: Shape, sharded_dim: int | None = 0, devices: Sequence[Any] | None = None
+    ) -> PmapSharding:
+        """One slice along `sharded_dim` for each device; all of the array if it is None.
+
+        Args:
+            shape: the shape of the array.
+            sharded_dim: the dimension to take apart.
+            devices: the devices; the first ones of this process if absent.
+        """
+        found = client.local_devices() if devices is None else list(devices)
+        if sharded_dim is None:
+            spec = sharding_spec.create_pmap_sharding_spec(shape, None, len(found))
+        else:
+            spec = sharding_spec.create_pmap_sharding_spec(shape, sharded_dim)
+        if devices is None:
+            found = found[: np.prod(spec.mesh_shape, dtype=int)]
+        return cls(found, spec)
+
+    @property
+    def device_assignment(self) -> tuple[Any, ...]:
+        return self._devices
+
+    def tiling(self, ndim: int) -> Tiling:
+        return self.sharding_spec.tiling()
+
+    @property
+    def unstacked_dims(self) -> tuple[int, ...]:
+        return self.sharding_spec.unstacked_dims
+
+    def to_hlo(self, ndim: int) -> Any:
+        return self.sharding_spec.sharding_proto()
+
+    def shard_shape(self, global_shape: Shape) -> Shape:
+        sizes = self.sharding_spec.piece_sizes(tuple(global_shape))
+        gone = self.unstacked_dims
+        return tuple(size for d, size in enumerate(sizes) if d not in gone)
+
+    def indices(self, global_shape: Shape) -> list[Any]:
+        return list(sharding_spec.spec_to_indices(tuple(global_shape), self.sharding_spec))
+
+    @property
+    def special_memory_kind(self) -> str | None:
+        return self._memory_kind
+
+    def with_memory_kind(self, kind: str | None) -> PmapSharding:
+        return PmapSharding(self._devices, self.sharding_spec, memory_kind=kind)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        factors = self.sharding_spec.tiling().factors
+        return not self.unstacked_dims and max(factors, default=1) == 1
+
+    def _key(self) -> tuple[Any, ...]:
+        return self._devices, self.sharding_spec, self._memory_kind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PmapSharding) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
+        return f"PmapSharding({self.sharding_spec}, device_ids={self._ids()}{kind})"
+
+    def _ids(self) -> list[Any]:
+        return [getattr(device, "id", device) for device in self._devices]
