@@ -305,7 +305,7 @@ def _on_mesh(closed: ClosedJaxpr, args: Sequence[Any], options: Options) -> Exec
             closed.cache[key] = found
     else:
         statistics.compilation.hits += 1
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _executable(

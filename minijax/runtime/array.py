@@ -445,7 +445,7 @@ def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
                 "keep the function's result instead",
             )
         )
-    if buffer._sharding.device is None:
+    if len(buffer._sharding.devices) > 1:
         return _gathered(buffer)
     if buffer.aval.dtype.isbuiltin == 1:
         value = np.asarray(buffer)
@@ -509,6 +509,9 @@ def array_from_host(
 
 def pieces_of(buffer: Any) -> list[Any]:
     """The buffers of an array's pieces on this process's devices, in order of the devices."""
+    sharding = buffer._sharding
+    if len(sharding.devices) == 1:
+        return [placement.retyped(buffer, placement.native_sharding(*sharding.devices))]
     with _without_jax:
         pieces: list[Any] = buffer._arrays
     return pieces
