@@ -251,7 +251,8 @@ def _placed(x: Any, mesh: AbstractMesh) -> Any:
                 expected=f"a sharding on {mesh}",
             )
         )
-    return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract)
+    weak = getattr(x, "weak_type", False)
+    return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract, weak_type=weak)
 
 
 def of_module(name: str, module: Any, mesh: MeshAxes) -> Plan:
