@@ -198,6 +198,22 @@ def test_a_record_names_the_users_line(mesh):
     )
 
 
+def test_operations_that_are_lowered_as_several_keep_the_users_line(mesh):
+    def total(x):
+        return jnp.cumsum(x)
+
+    found = explain.collectives(total)(struct(mesh, (64,), "x"))
+    line = f"test_collectives.py:{total.__code__.co_firstlineno + 1} in {total.__qualname__}"
+    assert {str(x.line) for x in found} == {line}
+
+
+def test_axes_may_have_any_names(mesh):
+    # XLA would end the process over what it cannot unescape.
+    odd = Mesh(mesh.devices, ('a "b"', "é%\\"))
+    found = explain.collectives(jnp.sum)(struct(odd, (8, 8), 'a "b"', "é%\\"))
+    assert {axis for x in found for axis in x.axes} == {'a "b"', "é%\\"}
+
+
 def test_moving_the_split_to_another_dimension_is_all_to_all(mesh):
     f = jax.jit(lambda x: x * 2, out_shardings=NamedSharding(mesh, P(None, "x")))
     found = explain.collectives(f)(struct(mesh, (64, 32), "x"))

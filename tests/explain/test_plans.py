@@ -8,7 +8,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import explain
-from minijax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+from minijax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 P = PartitionSpec
 MESH = AbstractMesh((4, 2), ("x", "y"))
@@ -138,6 +138,24 @@ def test_the_plan_prints_as_tables():
         "result  type        sharding  bytes on each device",
         "result  f32[64,16]  P('x')    1 KiB",
     ]
+
+
+def test_axes_may_have_any_names():
+    odd = AbstractMesh((4, 2), ('a "b"', "é%\\"))
+    found = explain.plan(jnp.sum, odd)(struct((8, 8), 'a "b"', "é%\\", mesh=odd))
+    assert set(found.moved_by_axis) == {'a "b"', "é%\\"}
+
+
+def test_types_of_explicit_meshes_are_planned_with():
+    mesh = AbstractMesh((4, 2), ("x", "y"), AxisType.Explicit)
+    x, y = struct((64, 32), "x", mesh=mesh), struct((32, 16), None, "y", mesh=mesh)
+    found = explain.plan(matmul, mesh)(x, y)
+    assert ([*found], found.results[0].spec) == ([], P("x", "y"))
+
+
+def test_uneven_arguments_are_refused():
+    with pytest.raises(ValueError, match=r"dimension 0 of size 7 cannot be cut into 4"):
+        explain.plan(jnp.sum, MESH)(struct((7,), "x"))
 
 
 def test_an_argument_on_another_mesh_is_refused():
