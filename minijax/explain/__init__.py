@@ -1,6 +1,6 @@
 """What happened and why: repeated compilation, and collectives on many devices."""
 
-from minijax.explain.collectives import Collective, Collectives, collectives
+from minijax.explain.communication import Collective, Collectives, collectives
 from minijax.explain.differences import Cause, Change
 from minijax.explain.plans import Plan, PlannedCollective, PlannedValue, plan
 from minijax.explain.report import Report, Retrace, no_retrace, retraces

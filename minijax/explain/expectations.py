@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core.errors import message
-from minijax.explain.collectives import KINDS, Collectives, collectives
+from minijax.explain.communication import KINDS, Collectives, collectives
 
 
 def assert_collectives(

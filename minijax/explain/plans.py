@@ -205,7 +205,7 @@ def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..
 
     Raises:
         TypeError: `function` is not callable, or `mesh` is no mesh.
-        ValueError: an argument is placed on another mesh.
+        ValueError: an argument is placed on another mesh, or cannot be cut into equal parts.
     """
     if not callable(function):
         raise TypeError(
@@ -251,7 +251,9 @@ def _placed(x: Any, mesh: AbstractMesh) -> Any:
                 expected=f"a sharding on {mesh}",
             )
         )
-    return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract)
+    sharding.shard_shape(x.shape)  # refuses uneven parts, which Shardy would leave whole
+    weak = getattr(x, "weak_type", False)
+    return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract, weak_type=weak)
 
 
 def of_module(name: str, module: Any, mesh: MeshAxes) -> Plan:

@@ -238,8 +238,18 @@ def lower_jaxpr(
     consts: Sequence[Any],
     args: Sequence[Any],
     scope: tuple[str, ...] = (),
+    location: Any = None,
 ) -> list[Any]:
-    """Builds the equations of `jaxpr` where `ctx` points; the MLIR values of its results."""
+    """Builds the equations of `jaxpr` where `ctx` points; the MLIR values of its results.
+
+    Args:
+        ctx: a context that builds there.
+        jaxpr: the equations.
+        consts: values of its constants.
+        args: MLIR values of its arguments.
+        scope: names that the operations' locations begin with.
+        location: the location of all operations; that of each equation where absent.
+    """
     values: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         values[var] = ctx.constant(host_value(const), _physical_dtype(var.aval))
@@ -255,7 +265,7 @@ def lower_jaxpr(
         primitive = eqn.primitive
         invars, outvars = eqn.invars, eqn.outvars
         operands = [values[v] if type(v) is Var else read(v) for v in invars]
-        ctx.location = locate(eqn, scope)
+        ctx.location = location or locate(eqn, scope)
         ctx.avals_in = avals = [v.aval for v in invars]
         ctx.avals_out = [v.aval for v in outvars]
         for aval in avals:
@@ -332,7 +342,7 @@ def _lower_physically(
         ]
 
     jaxpr, consts = staging.stage(function, list(map(physical_aval, ctx.avals_in)))
-    return lower_jaxpr(ctx, jaxpr, consts, operands)
+    return lower_jaxpr(ctx, jaxpr, consts, operands, location=ctx.location)
 
 
 def _physical_dtype(aval: Any) -> Any:
@@ -345,7 +355,8 @@ def lower_function(ctx: LoweringContext, function: Callable[..., Any], *values: 
     `function` takes values of the equation's argument types and returns a sequence of results.
     """
     jaxpr, consts = staging.stage(function, ctx.avals_in)
-    return lower_jaxpr(ctx, jaxpr, consts, values)
+    # Staging has seen the line of the lowering, not that of the equation.
+    return lower_jaxpr(ctx, jaxpr, consts, values, location=ctx.location)
 
 
 def lower_physical_function(
@@ -353,7 +364,7 @@ def lower_physical_function(
 ) -> list[Any]:
     """As `lower_function`, for a function of what XLA computes with in place of extended dtypes."""
     jaxpr, consts = staging.stage(function, list(map(physical_aval, ctx.avals_in)))
-    return lower_jaxpr(ctx, jaxpr, consts, values)
+    return lower_jaxpr(ctx, jaxpr, consts, values, location=ctx.location)
 
 
 def lower_to_module(

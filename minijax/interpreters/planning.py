@@ -17,6 +17,7 @@ from jaxlib.mlir._mlir_libs import _sdy
 
 from minijax.core.source import Frame
 from minijax.interpreters import hlo_build
+from minijax.sharding import shardy
 
 _PASSES = (
     "builtin.module(sdy-propagation-pipeline,"
@@ -40,7 +41,8 @@ _WRITTEN_BY_USER = frozenset(
         "stablehlo.reduce_scatter",
     }
 )
-_AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"(?::\((\d+)\)(\d+))?')
+_AXIS = re.compile(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
+_ESCAPE = re.compile(rb"\\([0-9A-F]{2})")
 _FRAME = re.compile(r'"([^"]*)"\("([^"]*)":(\d+):')
 _BITS = re.compile(r"\d+")
 
@@ -152,7 +154,7 @@ def meshes(module: Any) -> list[ProgramMesh]:
             sizes = [axis.size for axis in axes]
             ids = list(mesh.device_ids) or range(math.prod(sizes))
             if sizes and len(ids) == math.prod(sizes):
-                names = tuple(axis.name for axis in axes)
+                names = tuple(shardy.axis_name(axis.name) for axis in axes)
                 found.append(ProgramMesh(names, np.array(ids, np.int64).reshape(sizes)))
     return found
 
@@ -179,7 +181,7 @@ class _Reader:
             attributes = operation.attributes
             if operation.operation.name == "sdy.mesh":
                 axes = [_sdy.MeshAxisAttr(axis) for axis in _sdy.MeshAttr(attributes["mesh"]).axes]
-                sizes = {axis.name: axis.size for axis in axes}
+                sizes = {shardy.axis_name(axis.name): axis.size for axis in axes}
                 self._meshes[ir.StringAttr(attributes["sym_name"]).value] = sizes
             elif operation.operation.name == "func.func":
                 name = ir.StringAttr(attributes["sym_name"]).value
@@ -228,7 +230,7 @@ class _Reader:
         if isinstance(mesh, ir.FlatSymbolRefAttr):
             return self._meshes[ir.FlatSymbolRefAttr(mesh).value]
         axes = [_sdy.MeshAxisAttr(axis) for axis in _sdy.MeshAttr(mesh).axes]
-        return {axis.name: axis.size for axis in axes}
+        return {shardy.axis_name(axis.name): axis.size for axis in axes}
 
     def _walk(self, parent: Any, place: _Place) -> Iterator[Movement]:
         for number, region in enumerate(parent.regions):
@@ -312,9 +314,16 @@ def _axes(attributes: Sequence[Any], sizes: dict[str, int]) -> tuple[Axis, ...]:
 def _axes_in_text(text: str, sizes: dict[str, int]) -> tuple[Axis, ...]:
     """The axes that an attribute names, in the order in which it prints them."""
     found = []
-    for name, before, size in _AXIS.findall(text):
+    for printed, before, size in _AXIS.findall(text):
+        name = shardy.axis_name(printed)
         found.append((f"{name}:({before}){size}", int(size)) if size else (name, sizes[name]))
     return tuple(found)
+
+
+def _unescaped(text: str) -> str:
+    """A string as it was before MLIR printed it: what is not ASCII is printed as bytes."""
+    raw = _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), text.encode())
+    return raw.replace(b"\\\\", b"\\").decode()
 
 
 def _dtype(text: str) -> tuple[str, int]:
@@ -356,12 +365,15 @@ def _frame_needing(operation: Any, kind: str) -> Frame | None:
 
 def _frame(location: Any) -> Frame | None:
     found = _FRAME.search(str(location))
-    return Frame(found.group(2), int(found.group(3)), found.group(1)) if found else None
+    if found is None:
+        return None
+    function, file = _unescaped(found.group(1)), _unescaped(found.group(2))
+    return Frame(file, int(found.group(3)), function)
 
 
 def _name_of(location: Any) -> str:
     found = _AXIS.search(str(location))
-    return found.group(1) if found else ""
+    return _unescaped(found.group(1)) if found else ""
 
 
 def trip_count(loop: Any) -> int | None:

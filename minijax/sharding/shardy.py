@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import string
 from typing import Any
+from urllib import parse
 
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.sharding.tiling import Tiling
+
+# MLIR prints other characters as escapes, and XLA ends the process over some of these.
+_PLAIN = "".join(set(string.punctuation + " ") - set('%"\\'))
 
 
 def mesh_text(mesh: MeshAxes) -> str:
@@ -18,7 +22,12 @@ def mesh_text(mesh: MeshAxes) -> str:
 
 def axis_text(name: Any) -> str:
     """The name of an axis as Shardy writes it."""
-    return json.dumps(str(name))
+    return f'"{parse.quote(str(name), safe=_PLAIN)}"'
+
+
+def axis_name(text: str) -> str:
+    """The name that `axis_text` has written, without the quotes."""
+    return parse.unquote(text)
 
 
 def sharding_text(symbol: str, spec: PartitionSpec, ndim: int, *, is_open: bool = False) -> str:

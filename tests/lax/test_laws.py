@@ -249,8 +249,9 @@ def test_every_primitive_of_lax_has_a_record() -> None:
     primitives = {name for name, p in PRIMITIVES.items() if p.declared_at.startswith(lax)}
     # Tokens hold no values for laws to compare; tests/core/test_effects.py tests them.
     tokens = {"create_token", "after_all"}
-    # What calls Python has no derivative and an effect; test_host_callbacks.py tests it.
-    callbacks = {"debug_callback", "io_callback", "pure_callback"}
+    # What calls Python has no derivative and an effect; test_host_callbacks.py tests it, and
+    # test_inspection.py what calls while it is compiled.
+    callbacks = {"debug_callback", "inspect_sharding", "io_callback", "pure_callback"}
     # A constraint moves values between devices and computes nothing; tests/sharding tests it.
     placements = {"sharding_constraint"}
     records = {record.name for record in RECORDS}

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
+import numpy as np
+
+from minijax.core import tree
 from minijax.core.errors import message
 from minijax.core.source import Frame
 from minijax.explain import groups, tables
 from minijax.explain.groups import Box
 from minijax.explain.hlo_text import HloModule, Instruction, Tensor
 from minijax.interpreters import planning
+from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit import jit
 from minijax.transforms.stages import Compiled, Lowered
 
@@ -201,9 +205,21 @@ def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
     def of(*args: Any, **kwargs: Any) -> Collectives:
         lowered: Lowered = jitted.lower(*args, **kwargs)
         meshes = [Box(*mesh) for mesh in planning.meshes(lowered.compiler_ir())]
+        meshes = meshes or _meshes_of(tree.leaves((args, kwargs)))
         return of_text(lowered.fun_name, lowered.compile().as_text(), meshes)
 
     return of
+
+
+def _meshes_of(arguments: Sequence[Any]) -> list[Box]:
+    """The meshes that arguments are placed on: programs that Shardy does not see name none."""
+    shardings = [getattr(x, "sharding", None) for x in arguments]
+    meshes = dict.fromkeys(s.mesh for s in shardings if isinstance(s, NamedSharding))
+    return [
+        Box(mesh.axis_names, np.arange(mesh.size).reshape(mesh.axis_sizes))
+        for mesh in meshes
+        if not mesh.empty
+    ]
 
 
 def of_text(name: str, text: str, meshes: Sequence[Box]) -> Collectives:

@@ -1,0 +1,122 @@
+"""`debug.inspect_array_sharding` tells how values are placed, also inside `jit`."""
+
+import numpy as np
+import pytest
+
+import minijax as jax
+from minijax import debug
+from minijax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+P = PartitionSpec
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    with jax.cpu_devices(8):
+        yield Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
+
+
+@pytest.fixture
+def x(mesh):
+    return jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh, P("x", "y")))
+
+
+def test_an_array_is_inspected_at_once(x):
+    seen = []
+    debug.inspect_array_sharding(x, callback=seen.append)
+    assert seen == [x.sharding]
+
+
+def test_every_leaf_of_a_tree_is_inspected(x):
+    seen = []
+    debug.inspect_array_sharding({"a": x, "b": [x]}, callback=seen.append)
+    assert len(seen) == 2
+
+
+def test_the_compiler_tells_how_it_places_a_value(mesh, x):
+    seen = []
+
+    @jax.jit
+    def f(x):
+        y = x.T
+        debug.inspect_array_sharding(y, callback=seen.append)
+        return y + 1
+
+    np.testing.assert_array_equal(f(x), np.full((8, 8), 2, np.float32))
+    assert seen == [NamedSharding(mesh, P("y", "x"))]
+
+
+def test_a_program_tells_once_for_each_compilation(x):
+    seen = []
+
+    @jax.jit
+    def f(x):
+        debug.inspect_array_sharding(x, callback=seen.append)
+        return x
+
+    f(x)
+    f(x)
+    assert len(seen) == 1
+
+
+def test_bodies_of_loops_are_inspected(mesh, x):
+    seen = []
+
+    def body(carry, _):
+        debug.inspect_array_sharding(carry, callback=seen.append)
+        return carry + 1, None
+
+    jax.jit(lambda x: jax.lax.scan(body, x, None, length=3))(x)
+    assert set(seen) == {NamedSharding(mesh, P("x", "y"))}
+
+
+def test_programs_of_one_device_have_whole_values(mesh):
+    seen = []
+
+    @jax.jit
+    def f(x):
+        debug.inspect_array_sharding(x + 1, callback=seen.append)
+        return x
+
+    f(jax.device_put(np.ones(3), mesh.flat_devices[2]))
+    assert seen == [SingleDeviceSharding(mesh.flat_devices[2])]
+
+
+def test_primal_values_are_inspected_under_differentiation(mesh, x):
+    seen = []
+
+    def f(x):
+        debug.inspect_array_sharding(x, callback=seen.append)
+        return (x**2).sum()
+
+    jax.jit(jax.grad(f))(x)
+    assert seen == [NamedSharding(mesh, P("x", "y"))]
+
+
+def test_batches_are_inspected_whole(mesh, x):
+    seen = []
+
+    def f(x):
+        debug.inspect_array_sharding(x, callback=seen.append)
+        return x
+
+    jax.jit(jax.vmap(f))(x)
+    assert seen == [NamedSharding(mesh, P("x", "y"))]
+
+
+def test_an_error_of_the_callback_reaches_the_caller(x):
+    def refuse(sharding):
+        raise LookupError(str(sharding.spec))
+
+    @jax.jit
+    def f(x):
+        debug.inspect_array_sharding(x, callback=refuse)
+        return x
+
+    with pytest.raises(LookupError, match="PartitionSpec"):
+        f(x)
+
+
+def test_a_callback_that_cannot_be_called_is_refused(x):
+    with pytest.raises(TypeError, match=r"debug.inspect_array_sharding: expected a function"):
+        debug.inspect_array_sharding(x, callback=3)
