@@ -106,7 +106,7 @@ class _Module:
     def _count(self, operation: Any) -> None:
         name = operation.name
         if name in ("func.call", "call"):
-            callee = str(operation.attributes["callee"]).lstrip("@")
+            callee = _text(operation.attributes["callee"])
             self._visit(self._functions[callee])
             return
         if name == "stablehlo.custom_call":
@@ -120,7 +120,7 @@ class _Module:
 
 
 def _text(attribute: Any) -> str:
-    return str(attribute).strip('"')
+    return str(attribute).strip('@"')
 
 
 def collectives(hlo: str) -> list[str]:

@@ -208,7 +208,7 @@ def _placements(jax: Any, place: Place) -> Programs:
         ),
         "donated": _program(lambda x, y: (x + y, jnp.sum(y)), f((8, 16), "x"), x, donate_argnums=0),
         "donated-placed": _program(
-            lambda x, y: x + y, x, x, donate_argnums=0, out_shardings=place.at("x")
+            lambda x, y: x + y, f((8, 16), "x"), x, donate_argnums=0, out_shardings=place.at("x")
         ),
         "identity": _program(lambda x, y: (x, y), x, f((4,), "y")),
         "unused": _program(lambda x, y: x * 2.0, x, f((4,), "y")),
