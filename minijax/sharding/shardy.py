@@ -8,6 +8,12 @@ from typing import Any
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 
+EMPTY_MESH = "#sdy.mesh<[]>"
+"""A mesh without axes, for values that are replicated on any mesh."""
+
+FIRST_DEVICE = "#sdy.mesh<[], device_ids=[0]>"
+"""The mesh of the first device alone."""
+
 
 def mesh_text(mesh: MeshAxes) -> str:
     """The attribute that holds a mesh's axes: `#sdy.mesh<["x"=4, "y"=2]>`."""
