@@ -33,7 +33,9 @@ _CALLS = ("pjit", "jit", "closed_call", "custom_jvp_call")
 def observe(jax: Any, names: list[str]) -> dict[str, Any]:
     """What each program gives, or the class of the error that it raises."""
     programs = parity_programs.build(jax)
-    return {name: _observe_one(jax, *programs[name]) for name in names or programs}
+    return {
+        name: _observe_one(jax, *programs[name]) for name in programs if name in (names or programs)
+    }
 
 
 def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, Any]:

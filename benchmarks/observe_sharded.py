@@ -19,14 +19,17 @@ _COLLECTIVE = re.compile(
 )
 _LAYOUT = re.compile(r"\{[\d,]*\}")
 _UNCOMPARED = frozenset({"jax.result_info", "mhlo.layout_mode"})
-_SILENT = frozenset({"func.return", "stablehlo.return", "sdy.return"})
+# How often a constant is written down depends on nothing but taste.
+_SILENT = frozenset({"func.return", "sdy.return", "stablehlo.constant", "stablehlo.return"})
 
 
 def observe_sharded(jax: Any, names: list[str]) -> dict[str, Any]:
     """What each program gives, or the class of the error that it raises."""
     jax.config.update("jax_num_cpu_devices", 8)
     programs = parity_sharded_programs.build(jax)
-    return {name: _observe_one(jax, programs[name]) for name in names or programs}
+    return {
+        name: _observe_one(jax, programs[name]) for name in programs if name in (names or programs)
+    }
 
 
 def _observe_one(jax: Any, program: parity_sharded_programs.Sharded) -> dict[str, Any]:
@@ -93,9 +96,7 @@ class _Module:
 
     def _spelled(self, attribute: Any) -> str:
         """An attribute, the symbols of meshes replaced by what they stand for."""
-        return re.sub(
-            r"@(\w+)", lambda match: self._meshes.get(match[1], match[0]), str(attribute)
-        )
+        return re.sub(r"@(\w+)", lambda match: self._meshes.get(match[1], match[0]), str(attribute))
 
     def _visit(self, operation: Any) -> None:
         for region in operation.regions:

@@ -170,9 +170,7 @@ def _indexing(jax: Any, place: Place) -> Programs:
             f((8, 2), "x"),
             np.int32(5),
         ),
-        "embedding": _program(
-            lambda t, i: t[i], f((16, 6), "y"), place.put(tokens, "x")
-        ),
+        "embedding": _program(lambda t, i: t[i], f((16, 6), "y"), place.put(tokens, "x")),
         "embedding-columns": _program(
             lambda t, i: t[i], f((16, 6), None, "y"), place.put(tokens, "x")
         ),
@@ -227,7 +225,9 @@ def _layers(jax: Any, place: Place) -> Programs:
 
     def layer_norm(x: Any, scale: Any) -> Any:
         centred = x - jnp.mean(x, axis=-1, keepdims=True)
-        return centred * jax.lax.rsqrt(jnp.mean(centred * centred, -1, keepdims=True) + 1e-5) * scale
+        return (
+            centred * jax.lax.rsqrt(jnp.mean(centred * centred, -1, keepdims=True) + 1e-5) * scale
+        )
 
     def attention(q: Any, k: Any, v: Any) -> Any:
         scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / 2.0

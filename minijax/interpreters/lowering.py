@@ -217,6 +217,9 @@ class Lowering:
         block = operation.regions[0].blocks.append(*in_types, arg_locs=locations)
         ctx = LoweringContext(self, self.platform, ir.InsertionPoint(block), self.unknown)
         outs = lower_region(ctx, ClosedJaxpr(jaxpr, consts), ordered, list(block.arguments), scope)
+        for i, own in enumerate(result_attributes, len(tokens)):
+            if "mhlo.memory_kind" in own:
+                outs[i] = _in_memory(ctx, outs[i], own["mhlo.memory_kind"])
         _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
 
     def call(
@@ -248,6 +251,16 @@ class Lowering:
         )
         ctx.tokens.update(zip(ordered, outs[: len(ordered)], strict=True))
         return outs[len(ordered) :]
+
+
+def _in_memory(ctx: LoweringContext, value: Any, kind: Any) -> Any:
+    """A value that is put into a kind of memory."""
+    attributes = {
+        "call_target_name": string("annotate_device_placement"),
+        "has_side_effect": hlo_build.boolean(True),
+        "mhlo.frontend_attributes": hlo_build.attribute(f"{{_xla_buffer_placement = {kind}}}"),
+    }
+    return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
 
 def _user_file(code: Any) -> str | None:
