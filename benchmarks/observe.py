@@ -33,7 +33,9 @@ _CALLS = ("pjit", "jit", "closed_call", "custom_jvp_call")
 def observe(jax: Any, names: list[str]) -> dict[str, Any]:
     """What each program gives, or the class of the error that it raises."""
     programs = parity_programs.build(jax)
-    return {name: _observe_one(jax, *programs[name]) for name in names or programs}
+    return {
+        name: _observe_one(jax, *programs[name]) for name in programs if name in (names or programs)
+    }
 
 
 def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, Any]:
@@ -44,8 +46,8 @@ def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, An
         return {"error": type(error).__name__, "message": str(error)[:300]}
     seen: dict[str, Any] = {
         "tree": str(tree),
-        "types": [_type(jax, each) for each in results],
-        "values": [_values(jax, each) for each in results],
+        "types": [type_text(jax, each) for each in results],
+        "values": [values(jax, each) for each in results],
     }
     try:
         jaxpr = jax.make_jaxpr(function)(*args)
@@ -58,7 +60,7 @@ def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, An
     return seen
 
 
-def _type(jax: Any, x: Any) -> str:
+def type_text(jax: Any, x: Any) -> str:
     if not hasattr(x, "dtype"):
         return type(x).__name__
     aval = jax.typeof(x)
@@ -66,14 +68,14 @@ def _type(jax: Any, x: Any) -> str:
     return f"{aval.dtype}[{','.join(map(str, aval.shape))}]{weak}"
 
 
-def _values(jax: Any, x: Any) -> Any:
+def values(jax: Any, x: Any) -> Any:
     if hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
     array = np.asarray(x)
     if array.dtype == jax.dtypes.float0:
         return []
     if np.iscomplexobj(array):
-        return [_values(jax, array.real), _values(jax, array.imag)]
+        return [values(jax, array.real), values(jax, array.imag)]
     return array.astype(float).ravel().tolist()
 
 

@@ -2,6 +2,8 @@
 
     python benchmarks/parity.py --jax-python .venv-jax/bin/python [--api]
 
+A second list of programs runs on eight host devices: shardings of arguments, results and
+constraints, the StableHLO's operations, and the collectives that are left once it is compiled.
 Differences that have a reason stand in `parity_differences.toml`; any other makes the exit
 status 1.
 With `--api` it reports instead which public names are missing and which signatures differ.
@@ -11,11 +13,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import operator
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from remote import FOLDER, RemoteWorker
 
@@ -54,22 +57,34 @@ def _main() -> int:
             modules = list(MODULES)
             _report_api(ours.ask("api", modules=modules), theirs.ask("api", modules=modules))
             return 0
-        names = options.only
-        return _report(ours.ask("compare", names=names), theirs.ask("compare", names=names), names)
+        return max([_compare(each, ours, theirs, options.only) for each in COMPARISONS])
     finally:
         ours.close()
         theirs.close()
 
 
-def _report(ours: dict[str, Any], theirs: dict[str, Any], names: list[str]) -> int:
+def _compare(
+    comparison: Comparison, ours: RemoteWorker, theirs: RemoteWorker, only: list[str]
+) -> int:
+    """Runs one list of programs on both libraries and reports; the exit status."""
+    # Host devices are made once in a process, and the lists want different numbers of them.
+    ours.close()
+    theirs.close()
+    sides = [side.ask(comparison.request, names=only) for side in (ours, theirs)]
+    return _report(comparison, *sides, only) if any(sides) else 0
+
+
+def _report(
+    comparison: Comparison, ours: dict[str, Any], theirs: dict[str, Any], names: list[str]
+) -> int:
     known = tomllib.loads((FOLDER / "parity_differences.toml").read_text(encoding="utf-8"))
     reasons = {
         name: {aspect: known["reasons"][reason] for aspect, reason in aspects.items()}
-        for name, aspects in known["programs"].items()
+        for name, aspects in known[comparison.table].items()
     }
     unexplained = agreeing = explained = 0
     for name, expected in theirs.items():
-        found = dict(_differences(ours[name], expected))
+        found = dict(comparison.differences(ours[name], expected))
         agreeing += not found
         for aspect, detail in found.items():
             reason = reasons.get(name, {}).get(aspect)
@@ -83,9 +98,10 @@ def _report(ours: dict[str, Any], theirs: dict[str, Any], names: list[str]) -> i
     for name in sorted(reasons.keys() - theirs.keys()) if not names else ():
         unexplained += 1
         print(f"OUTDATED   {name}: there is no such program")
-    verbatim = sum(ours[name].get("jaxpr") == seen.get("jaxpr") for name, seen in theirs.items())
+    key, meaning = comparison.verbatim
+    verbatim = sum(ours[name].get(key) == seen.get(key) for name, seen in theirs.items())
     print(
-        f"{len(theirs)} programs: {agreeing} agree in everything, {verbatim} print the same jaxpr; "
+        f"{len(theirs)} {comparison.what}: {agreeing} agree in everything, {verbatim} {meaning}; "
         f"{explained} differences with a reason, {unexplained} without"
     )
     return int(unexplained > 0)
@@ -107,6 +123,48 @@ def _differences(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple
         yield "equations", _sides(*lines)
     elif ours["jaxpr"] != theirs["jaxpr"] and ours["calls"] == theirs["calls"]:
         yield "text", _sides(ours["jaxpr"], theirs["jaxpr"])
+
+
+def _sharded_differences(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """As `_differences`, for programs over several devices."""
+    if "error" in ours or "error" in theirs:
+        if ours.get("error") != theirs.get("error"):
+            yield "error", _sides(_error(ours), _error(theirs))
+        return
+    for aspect, expected in theirs.items():
+        same = _close if aspect == "values" else operator.eq
+        if not same(ours[aspect], expected):
+            yield aspect, _sides(ours[aspect], expected)
+
+
+class Comparison(NamedTuple):
+    """A list of programs, and how they are compared.
+
+    Attributes:
+        what: what the programs are called.
+        request: what workers are asked.
+        table: where the differences that have a reason stand.
+        differences: the aspects in which two observations differ.
+        verbatim: an aspect, and how to say that it is the same for both.
+    """
+
+    what: str
+    request: str
+    table: str
+    differences: Callable[[dict[str, Any], dict[str, Any]], Iterator[tuple[str, str]]]
+    verbatim: tuple[str, str]
+
+
+COMPARISONS = (
+    Comparison("programs", "compare", "programs", _differences, ("jaxpr", "print the same jaxpr")),
+    Comparison(
+        "sharded programs",
+        "compare_sharded",
+        "sharded",
+        _sharded_differences,
+        ("collectives", "have the same collectives"),
+    ),
+)
 
 
 def _error(observed: dict[str, Any]) -> str:

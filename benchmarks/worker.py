@@ -80,6 +80,10 @@ class Worker:
         """What the programs of the comparison give."""
         return importlib.import_module("observe").observe(self.jax, names)
 
+    def compare_sharded(self, names: list[str]) -> dict[str, Any]:
+        """What the programs over several devices give."""
+        return importlib.import_module("observe_sharded").observe_sharded(self.jax, names)
+
     def api(self, modules: list[str]) -> dict[str, Any]:
         """Public names of modules, and their signatures."""
         return importlib.import_module("observe").public_names(self.library, modules)

@@ -77,12 +77,13 @@ def without_axis(effects: Iterable[Any], name: Any) -> frozenset[Any]:
     return frozenset(effects) - {NamedAxisEffect(name)}
 
 
-def check_lowerable(name: str, effects: Iterable[Any]) -> None:
+def check_lowerable(name: str, effects: Iterable[Any], devices: int = 1) -> None:
     """Refuses to lower a program whose effects nobody can lower.
 
     Raises:
         NameError: an axis is not bound by any mapping construct.
         NotImplementedError: an effect is not registered as lowerable.
+        ValueError: an effect is ordered, and there are several devices.
     """
     for effect in effects:
         if isinstance(effect, NamedAxisEffect):
@@ -99,6 +100,15 @@ def check_lowerable(name: str, effects: Iterable[Any]) -> None:
                     name,
                     f"the effect {effect!r} cannot be lowered.",
                     fix="register its class: effects.lowerable_effects.add_type(...)",
+                )
+            )
+        if devices > 1 and ordered_effects.contains(effect):
+            raise ValueError(
+                message(
+                    name,
+                    "ordered effects need one device: several have no common order.",
+                    got=f"{effect!r} in a program on {devices} devices",
+                    fix="leave ordered=True away, or run this part on one device",
                 )
             )
 

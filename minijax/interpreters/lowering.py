@@ -51,7 +51,8 @@ class Lowering:
         self._names: dict[str, int] = {}
         self._op_names: dict[Any, str] = {}
         self._functions: dict[Any, str] = {}
-        self._meshes: dict[Any, str] = {}
+        self._meshes: dict[str, str] = {}
+        self._last_mesh: Any = None
         self._kept_alive: list[Any] = []
         self._locations = _jax_mlir_ext.TracebackToLocationCache(
             code_to_filename=_user_file,
@@ -85,19 +86,56 @@ class Lowering:
             )
         return self._symbol_of_mesh(shardy.mesh_text(mesh))
 
-    def _symbol_of_mesh(self, text: str) -> str:
+    def _symbol_of_mesh(self, text: str, name: str = "mesh") -> str:
         symbol = self._meshes.get(text)
         if symbol is None:
-            symbol = self._meshes[text] = self.fresh_name("mesh")
-            _create(
+            symbol = self._meshes[text] = self.fresh_name(name)
+            begin = ir.InsertionPoint.at_block_begin(self.module.body)
+            last = self._last_mesh
+            self._last_mesh = _create(
                 "sdy.mesh",
                 [],
                 [],
                 {"sym_name": string(symbol), "mesh": hlo_build.attribute(text)},
                 loc=self.unknown,
-                ip=ir.InsertionPoint.at_block_begin(self.module.body),
+                ip=begin if last is None else ir.InsertionPoint.after(last),
             )
         return symbol
+
+    def replicated(self, ndim: int) -> dict[str, Any]:
+        """The attribute of a value that every device holds as a whole, whatever the meshes are."""
+        if not self.with_shardy:
+            return {"mhlo.sharding": string("{replicated}")}
+        mesh = self._symbol_of_mesh(shardy.EMPTY_MESH, "empty_mesh")
+        text = shardy.sharding_text(mesh, PartitionSpec(), ndim)
+        return {"sdy.sharding": hlo_build.attribute(text)}
+
+    def on_first_device(self, results: int) -> dict[str, Any]:
+        """The attribute of an operation that the first device runs alone: a call of Python.
+
+        Args:
+            results: how many results it has; only the first device holds them, see `broadcast`.
+        """
+        if self.partitions == 1:
+            return {}
+        if not self.with_shardy:
+            one = "{maximal device=0}"
+            text = one if results == 1 else f"{{{', '.join([one] * results)}}}"
+            return {"mhlo.sharding": string(text if results else one)}
+        mesh = self._symbol_of_mesh(shardy.FIRST_DEVICE, "maximal_mesh_0")
+        places = ", ".join([f"<@{mesh}, []>"] * max(results, 1))
+        return {"sdy.sharding": hlo_build.attribute(f"#sdy.sharding_per_value<[{places}]>")}
+
+    def broadcast(self, ctx: LoweringContext, value: Any, ndim: int) -> Any:
+        """A value that the first device holds, on all devices."""
+        if self.partitions == 1:
+            return value
+        ((name, attribute),) = self.replicated(ndim).items()
+        if name == "sdy.sharding":
+            attributes = {"sharding": attribute}
+            return ctx.op("sdy.sharding_constraint", [value], attributes, value.type)
+        attributes = {"call_target_name": string("Sharding"), name: attribute}
+        return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
     def placement_attribute(
         self, sharding: Any, ndim: int, *, is_open: bool = False
@@ -183,6 +221,9 @@ class Lowering:
         block = operation.regions[0].blocks.append(*in_types, arg_locs=locations)
         ctx = LoweringContext(self, self.platform, ir.InsertionPoint(block), self.unknown)
         outs = lower_region(ctx, ClosedJaxpr(jaxpr, consts), ordered, list(block.arguments), scope)
+        for i, own in enumerate(result_attributes, len(tokens)):
+            if "mhlo.memory_kind" in own:
+                outs[i] = _in_memory(ctx, outs[i], own["mhlo.memory_kind"])
         _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
 
     def call(
@@ -214,6 +255,16 @@ class Lowering:
         )
         ctx.tokens.update(zip(ordered, outs[: len(ordered)], strict=True))
         return outs[len(ordered) :]
+
+
+def _in_memory(ctx: LoweringContext, value: Any, kind: Any) -> Any:
+    """A value that is put into a kind of memory."""
+    attributes = {
+        "call_target_name": string("annotate_device_placement"),
+        "has_side_effect": hlo_build.boolean(True),
+        "mhlo.frontend_attributes": hlo_build.attribute(f"{{_xla_buffer_placement = {kind}}}"),
+    }
+    return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
 
 def _user_file(code: Any) -> str | None:
@@ -398,6 +449,7 @@ def lower_to_module(
         attributes["jax.result_info"] = string(path)
     if layout is not None:
         _place(lowering, arg_attributes, jaxpr.invars, layout.ins)
+        _replicate_scalars(lowering, arg_attributes, jaxpr.invars, layout.ins)
         _place(lowering, result_attributes, jaxpr.outvars, layout.outs)
     with hlo_build.context(), lowering.unknown:
         lowering.function(
@@ -447,6 +499,18 @@ def _place(
             own[name] = value
             if sharding.special_memory_kind is not None:
                 own["mhlo.memory_kind"] = string(sharding.special_memory_kind)
+
+
+def _replicate_scalars(
+    lowering: Lowering,
+    attributes: Sequence[dict[str, Any]],
+    variables: Sequence[Any],
+    shardings: Sequence[Any],
+) -> None:
+    """Says of scalars, keys among them, that all devices hold them: there is nothing to choose."""
+    for own, var, sharding in zip(attributes, variables, shardings, strict=True):
+        if sharding is None and var.aval.shape == ():
+            own.update(lowering.replicated(physical_aval(var.aval).ndim))
 
 
 def _donation_attributes(

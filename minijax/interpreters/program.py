@@ -105,7 +105,8 @@ def lower(
         return found  # type: ignore[no-any-return]
     statistics.lowering.misses += 1
     if closed.effects:
-        effects.check_lowerable(options.name, closed.effects)
+        devices = 1 if layout is None else layout.partitions
+        effects.check_lowerable(options.name, closed.effects, devices)
     with statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name):
         pure = discharge.without_references(closed)
         clean, kept_flags = passes.clean(pure, keep_inputs=options.keep_unused)
@@ -219,7 +220,7 @@ def compile_lowered(
         donated=[i for i, given in enumerate(lowered.options.donated) if given],
         ordered=effects.ordered_among(lowered.jaxpr.effects),
         has_effects=bool(lowered.jaxpr.effects),
-        calls_python=bool(lowered.host_callbacks),
+        callbacks=lowered.host_callbacks,
         diagnose=_diagnosis(name, lowered.origin),
     )
 

@@ -101,7 +101,14 @@ def lower_call(
     if target is None:
         raise ValueError(message(name, f"programs on {ctx.platform} cannot call Python functions."))
     is_ordered = effects.ordered_effects.contains(effect)
-    called = callbacks.HostCallback(name, function, in_avals, ctx.avals_out, takes_token=is_ordered)
+    called = callbacks.HostCallback(
+        name,
+        function,
+        in_avals,
+        ctx.avals_out,
+        takes_token=is_ordered,
+        goes_on=ctx.module.partitions > 1,
+    )
     index = len(ctx.module.host_callbacks)
     ctx.module.host_callbacks.append(called)
     taken = [ctx.tokens[effect]] if is_ordered else []
@@ -114,12 +121,16 @@ def lower_call(
         "has_side_effect": ctx.boolean(effect is not None),
         "operand_layouts": _row_major(ctx, ranks_in),
         "result_layouts": _row_major(ctx, ranks_out),
+        **ctx.module.on_first_device(len(ranks_out)),
     }
     types = [t.type for t in taken] + [ctx.type_of(aval) for aval in ctx.avals_out]
     outs: list[Any] = ctx.ops("stablehlo.custom_call", [*taken, *values], attributes, types)
     if is_ordered:
         ctx.tokens[effect] = outs.pop(0)
-    return outs
+    return [
+        ctx.module.broadcast(ctx, out, aval.ndim)
+        for out, aval in zip(outs, ctx.avals_out, strict=True)
+    ]
 
 
 def _row_major(ctx: Any, ranks: Sequence[int]) -> Any:

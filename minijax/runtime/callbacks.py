@@ -6,6 +6,7 @@ it is told, so types of results are checked here.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,9 +35,19 @@ class HostCallback:
         in_avals: types of the arguments, which may be logical types of extended dtypes.
         out_avals: types of the results.
         takes_token: whether a token comes before the arguments and before the results.
+        goes_on: whether a call that fails gives zeros, and `raise_failure` says so.  On several
+            devices the others wait for its results, for ever if there are none.
     """
 
-    __slots__ = ("function", "in_avals", "name", "out_avals", "takes_token")
+    __slots__ = (
+        "_failed",
+        "function",
+        "goes_on",
+        "in_avals",
+        "name",
+        "out_avals",
+        "takes_token",
+    )
 
     def __init__(
         self,
@@ -46,16 +57,19 @@ class HostCallback:
         out_avals: Sequence[Any],
         *,
         takes_token: bool,
+        goes_on: bool = False,
     ) -> None:
         self.name = name
         self.function = function
         self.in_avals = in_avals
         self.out_avals = out_avals
         self.takes_token = takes_token
+        self.goes_on = goes_on
+        self._failed: deque[RuntimeError] = deque()
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
+        token, operands = values[: self.takes_token], values[self.takes_token :]
         try:
-            token, operands = values[: self.takes_token], values[self.takes_token :]
             host = placement.native_sharding(client.cpu_client().local_devices()[0])
             # XLA frees its memory after the call, so the arrays are copies.
             arrays = [
@@ -65,7 +79,23 @@ class HostCallback:
             return *token, *host_results(self.name, self.function, arrays, self.out_avals)
         except BaseException as error:
             stand_in = failures.keep(error)
-        raise stand_in
+        if not self.goes_on:
+            raise stand_in
+        self._failed.append(stand_in)
+        zeros = [np.zeros(physical_aval(a).shape, physical_aval(a).dtype) for a in self.out_avals]
+        return *token, *zeros
+
+    def raise_failure(self) -> None:
+        """Raises what the first call that failed has raised, and forgets all that failed.
+
+        Raises:
+            Exception: a call has failed since this was asked last.
+        """
+        if self._failed:
+            first = failures.behind(self._failed.popleft())
+            self._failed.clear()
+            if first is not None:
+                raise first.surface()
 
 
 def host_results(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from minijax.core import config
 from minijax.runtime import compile, failures, finiteness, placement, tokens, versions, window
 from minijax.runtime.array import Array, Token, physical_aval, to_numpy, wrap
+from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.transfer import buffer_on
 
 
@@ -46,14 +47,14 @@ class Executable:
         donated: indices of arguments whose memory it takes.
         ordered: its ordered effects, whose tokens come before arguments and results.
         has_effects: whether it has any effect.
-        calls_python: whether it calls Python functions, which may fail.
+        callbacks: the Python functions that it calls, which may fail.
         waits: whether host devices wait for one another in it, see `window`.
         diagnose: of what is bad in which result, and the arguments: raises an error that says why.
     """
 
     __slots__ = (
         "buffer_avals",
-        "calls_python",
+        "callbacks",
         "committed",
         "consts",
         "devices",
@@ -87,7 +88,7 @@ class Executable:
         donated: Sequence[int] = (),
         ordered: Sequence[Any] = (),
         has_effects: bool = False,
-        calls_python: bool = False,
+        callbacks: Sequence[HostCallback] = (),
         diagnose: Callable[..., None] | None = None,
     ) -> None:
         self.loaded = loaded
@@ -102,7 +103,7 @@ class Executable:
         self.donated = tuple(donated)
         self.ordered = tuple(ordered)
         self.has_effects = has_effects
-        self.calls_python = calls_python
+        self.callbacks = tuple(callbacks)
         self.waits = len(devices) > 1 and compile.may_starve(loaded, devices)
         self.diagnose = diagnose
         one = placement.native_sharding(devices[0])
@@ -166,7 +167,11 @@ class Executable:
                 results, running = self._start(buffers)
                 window.started(running)
         else:
-            results, _ = self._start(buffers)
+            results, running = self._start(buffers)
+        if self.callbacks:
+            running.block_until_ready()
+            for callback in self.callbacks:
+                callback.raise_failure()
         for i in self.donated:
             if type.__instancecheck__(Array, args[i]):
                 args[i].delete()
@@ -202,7 +207,7 @@ class Executable:
     @property
     def may_be_called_by_cpp(self) -> bool:
         """Whether jaxlib's call path may run the program: nothing is to be done before or after."""
-        if self.has_effects or self.calls_python or self.waits:
+        if self.has_effects or self.callbacks or self.waits:
             return False
         return len(self.devices) == 1 or not self.donated
 

@@ -13,6 +13,12 @@ from minijax.sharding.tiling import Tiling
 # MLIR prints other characters as escapes, and XLA ends the process over some of these.
 _PLAIN = "".join(set(string.punctuation + " ") - set('%"\\'))
 
+EMPTY_MESH = "#sdy.mesh<[]>"
+"""A mesh without axes, for values that are replicated on any mesh."""
+
+FIRST_DEVICE = "#sdy.mesh<[], device_ids=[0]>"
+"""The mesh of the first device alone."""
+
 
 def mesh_text(mesh: MeshAxes) -> str:
     """The attribute that holds a mesh's axes: `#sdy.mesh<["x"=4, "y"=2]>`."""
