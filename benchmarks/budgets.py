@@ -19,7 +19,8 @@ class Row(NamedTuple):
         ratio: the most it may cost, as a multiple of JAX; None where it is shown for information.
         limit: the most it may cost in itself, in the unit of the row.
         floors: the most it may cost, as a multiple of the raw floor.
-        unit: `s`, `s/eqn` (seconds per equation of JAX's jaxpr) or `B`.
+        unit: `s`, `s/eqn` (seconds per equation of JAX's jaxpr), `step` (seconds per step, shown
+            as steps per second), `B` or `x` (a ratio).
     """
 
     name: str
@@ -115,6 +116,32 @@ CONTROL_FLOW = (
     Row("memory_remat_16", "with checkpoint, 16 layers", 1.00, unit="B"),
 )
 
+MESHES = (
+    Row("mesh_call_1", "call of jit over 8 devices, 1 leaf", 1.00, floors=1.25),
+    Row("mesh_call_20", "call of jit over 8 devices, dict of 20 leaves", 1.00, floors=1.25),
+    Row("mesh_sum_1", "the same with a collective, 1 leaf", 1.00),
+    Row("mesh_sum_20", "the same with a collective, dict of 20 leaves", 1.00),
+    Row("mesh_number", "call over 8 devices with a NumPy scalar", 1.00),
+    Row("mesh_put", "device_put, 100 MB of NumPy to 8 devices", 1.00),
+    Row("mesh_get", "and back to NumPy", 1.00),
+    Row("mesh_reshard", "device_put, 100 MB from rows to columns", 1.00),
+    Row("mesh_stage_1", "stage a transformer for 1 device", 0.30),
+    Row("mesh_stage_8", "for 8 devices", 0.30),
+    Row("mesh_stage_65536", "for an abstract mesh of 65,536", 0.30),
+    Row("mesh_stage_growth", "65,536 over 1", None, 1.25, unit="x"),
+    Row("mesh_lower_1", "lower it for 1 device", 0.30),
+    Row("mesh_lower_8", "for 8 devices", 0.30),
+    Row("mesh_lower_65536", "for an abstract mesh of 65,536", 0.30),
+    Row("mesh_lower_growth", "65,536 over 1", None, 1.25, unit="x"),
+    Row("mesh_train_data", "training, CNN, data parallel", 1.00, unit="step"),
+    Row("mesh_train_sharded", "training, CNN, sharded parameters", 1.00, unit="step"),
+    Row("mesh_train_tensor", "training, transformer, tensor parallel", 1.00, unit="step"),
+    Row("mesh_train_square", "training, CNN, mesh of 4 x 2", 1.00, unit="step"),
+)
+"""Rows measured in living processes with `DEVICES` host devices."""
+
+DEVICES = 8
+
 LIVE = STAGING + LOWERING + CALLS + EAGER + TRAINING + CONTROL_FLOW
 """Rows measured in living processes, one per library, that take turns."""
 
@@ -126,5 +153,6 @@ GROUPS = {
     "eager": EAGER,
     "train": TRAINING,
     "control flow": CONTROL_FLOW,
+    "many devices": MESHES,
 }
 """Every row, under the heading that the table gives it."""

@@ -25,21 +25,43 @@ class Type:
         self.shape, self.dtype, self.weak_type = shape, dtype, False
 
 
-def executor(stablehlo: str) -> Callable[[], Any]:
+def executor(stablehlo: str, num_devices: int = 1) -> Callable[[], Any]:
     """A function that runs the program on ones, and returns its results."""
-    client = xla_client.make_cpu_client(num_devices=1)
+    client = xla_client.make_cpu_client(num_devices=num_devices)
     devices = client.devices()
     list_of_devices = xla_client.DeviceList(tuple(devices))
     with _context():
         module = ir.Module.parse(stablehlo)
         main = next(op for op in module.body if op.operation.attributes["sym_name"].value == "main")
         inputs, results = _types(main.type.inputs), _types(main.type.results)
-        options = xla_client.CompileOptions()
-        executable = client.compile_and_load(module, list_of_devices, options)
-    sharding = _jax.GSPMDSharding(list_of_devices, xla_client.HloSharding.replicate())
-    buffers = [_put(each, sharding, devices) for each in inputs]
-    handlers = [_jax.array_result_handler(each, sharding, True, True) for each in results]
+        executable = client.compile_and_load(module, list_of_devices, _options(num_devices))
+
+    ins = _tilings(executable.get_parameter_shardings(), len(inputs))
+    outs = _tilings(executable.get_output_shardings(), len(results))
+    buffers = [
+        _put(each, tiling, list_of_devices) for each, tiling in zip(inputs, ins, strict=True)
+    ]
+    handlers = [
+        _jax.array_result_handler(each, _jax.GSPMDSharding(list_of_devices, tiling), True, True)
+        for each, tiling in zip(results, outs, strict=True)
+    ]
     return lambda: executable.execute_sharded(buffers).consume_with_handlers(handlers)
+
+
+def _tilings(protos: Any, count: int) -> list[Any]:
+    """How `count` values are cut; XLA says it once where all are alike, never on one device."""
+    tilings = list(map(xla_client.HloSharding.from_proto, protos or ()))
+    tilings = tilings or [xla_client.HloSharding.replicate()]
+    return tilings if len(tilings) == count else tilings * count
+
+
+def _options(num_devices: int) -> Any:
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    options.num_partitions = build.num_partitions = num_devices
+    build.device_assignment = xla_client.DeviceAssignment.create(np.arange(num_devices)[None])
+    build.use_spmd_partitioning = build.use_shardy_partitioner = num_devices > 1
+    return options
 
 
 def _context() -> ir.Context:
@@ -65,12 +87,14 @@ def _dtype(name: str) -> np.dtype[Any]:
     return np.dtype(kind[prefix] + name.removeprefix(prefix))
 
 
-def _put(each: Type, sharding: Any, devices: list[Any]) -> Any:
+def _put(each: Type, tiling: Any, list_of_devices: Any) -> Any:
+    cuts = () if tiling.is_replicated() else tiling.tile_assignment_dimensions()
+    shape = [size // cut for size, cut in zip(each.shape, cuts, strict=False)] or each.shape
     return _jax.batched_device_put(
         each,
-        sharding,
-        [np.ones(each.shape, each.dtype)],
-        devices,
+        _jax.GSPMDSharding(list_of_devices, tiling),
+        [np.ones(shape, each.dtype) for _ in list_of_devices],
+        list(list_of_devices),
         committed=True,
         force_copy=True,
         enable_x64=True,

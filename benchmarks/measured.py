@@ -84,6 +84,12 @@ def training(jax: Any, loss: Callable[..., Any], params: Any, *batch: Any) -> Pr
     """Steps of Adam, one after the other."""
     step = jax.jit(functools.partial(models.adam_step, jax, functools.partial(loss, jax)))
     start, batch = jax.device_put(((params, models.adam_state(params)), batch))
+    program = steps(step, start, batch)
+    return program._replace(stablehlo=lambda: step.lower(*start, *batch).as_text())
+
+
+def steps(step: Callable[..., Any], start: Any, batch: Any) -> Program:
+    """Steps from `start` on, each of which gives a value and what the next one takes."""
     current = start
 
     def advance() -> Any:
@@ -96,11 +102,7 @@ def training(jax: Any, loss: Callable[..., Any], params: Any, *batch: Any) -> Pr
         current = start
         return [advance() for _ in range(4)]
 
-    return Program(
-        result=losses,
-        action=advance,
-        stablehlo=lambda: step.lower(*start, *batch).as_text(),
-    )
+    return Program(result=losses, action=advance)
 
 
 def repeated(action: Callable[[], Any], stablehlo: Callable[[], str] | None = None) -> Program:

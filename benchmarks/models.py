@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,20 +66,27 @@ def tokens(*shape: int) -> np.ndarray:
     return np.random.default_rng(2).integers(0, VOCABULARY, shape).astype(np.int32)
 
 
-def transformer_loss(jax: Any, params: Any, text: Any) -> Any:
-    """Mean cross-entropy of predicting each token of int32[..., n] from those before it."""
+def _as_is(x: Any) -> Any:
+    return x
+
+
+def transformer_loss(jax: Any, params: Any, text: Any, place: Callable[[Any], Any] = _as_is) -> Any:
+    """Mean cross-entropy of predicting each token of int32[..., n] from those before it.
+
+    `place` says where what goes from layer to layer shall live.
+    """
     jnp = jax.numpy
-    scores = _transformer_scores(jax, params, text[..., :-1])
+    scores = _transformer_scores(jax, params, text[..., :-1], place)
     log_probabilities = jax.nn.log_softmax(scores, axis=-1)
     chosen = jnp.take_along_axis(log_probabilities, text[..., 1:, None], axis=-1)
     return -jnp.mean(chosen)
 
 
-def _transformer_scores(jax: Any, params: Any, text: Any) -> Any:
+def _transformer_scores(jax: Any, params: Any, text: Any, place: Callable[[Any], Any]) -> Any:
     jnp = jax.numpy
-    x = params["tokens"][text] + params["positions"][: text.shape[-1]]
+    x = place(params["tokens"][text] + params["positions"][: text.shape[-1]])
     for layer in params["layers"]:
-        x = _transformer_layer(jax, layer, x)
+        x = place(_transformer_layer(jax, layer, x))
     return _layer_norm(jax, params["norm"], x) @ jnp.transpose(params["tokens"])
 
 

@@ -27,9 +27,10 @@ class WorkerError(RuntimeError):
 class RemoteWorker:
     """One library in a process of its own; started when first asked, and again after it died."""
 
-    def __init__(self, python: str, library: str) -> None:
+    def __init__(self, python: str, library: str, devices: int = 1) -> None:
         self.python = python
         self.library = library
+        self.devices = devices
         self._process: subprocess.Popen[str] | None = None
         # Open as long as the worker lives, which no `with` could span.
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
@@ -65,7 +66,7 @@ class RemoteWorker:
         if self._process is None or self._process.poll() is not None:
             self._log.truncate(0)
             self._process = subprocess.Popen(
-                [self.python, str(FOLDER / "worker.py"), self.library],
+                [self.python, str(FOLDER / "worker.py"), self.library, str(self.devices)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,

@@ -59,7 +59,9 @@ def _main() -> int:
     start = time.perf_counter()
     pythons = {MINIJAX: options.python, JAX: options.jax_python, RAW: options.python}
     figures = _measure_processes(chosen, pythons, options.subject, effort)
-    figures |= _measure_live(chosen, pythons, options.subject, effort)
+    for rows, devices in ((budgets.LIVE, 1), (budgets.MESHES, budgets.DEVICES)):
+        living = [row for row in rows if row in chosen]
+        figures |= _measure_live(living, devices, pythons, options.subject, effort)
     print(f"\n{table.render(figures)}")
     print(f"\n{table.summary(figures)}, {time.perf_counter() - start:.0f} s")
     if options.json:
@@ -146,22 +148,21 @@ def _run_cold(python: str, library: str, program: str) -> tuple[Any, Any]:
 
 
 def _measure_live(
-    chosen: Sequence[Row], pythons: dict[str, str], subject: str, effort: Effort
+    rows: Sequence[Row], devices: int, pythons: dict[str, str], subject: str, effort: Effort
 ) -> dict[str, Figures]:
-    """The rows measured in living processes."""
+    """The rows measured in living processes with `devices` host devices."""
     workers = {
-        side: RemoteWorker(pythons[side], subject if side == MINIJAX else side)
+        side: RemoteWorker(pythons[side], subject if side == MINIJAX else side, devices)
         for side in (MINIJAX, JAX, RAW)
     }
     figures = {}
     try:
-        for row in budgets.LIVE:
-            if row in chosen:
-                _progress(row.title)
-                try:
-                    figures[row.name] = _measure_row(row, workers, effort)
-                except WorkerError as error:
-                    figures[row.name] = Figures(row, error=str(error))
+        for row in rows:
+            _progress(row.title)
+            try:
+                figures[row.name] = _measure_row(row, workers, effort)
+            except WorkerError as error:
+                figures[row.name] = Figures(row, error=str(error))
     finally:
         for worker in workers.values():
             worker.close()

@@ -130,6 +130,10 @@ def _limit(figures: Figures) -> str:
 def _quantity(value: float, unit: str) -> str:
     if unit == "B":
         return f"{value / 2**20:.1f} MiB"
+    if unit == "x":
+        return f"{value:.2f}"
+    if unit == "step":
+        return f"{1 / value:.1f}/s"
     units = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"))
     scale, name = next((each for each in units if value >= each[0]), units[-1])
     return f"{value / scale:.{1 if value >= 10 * scale else 2}f} {name}"

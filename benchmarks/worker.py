@@ -1,7 +1,7 @@
-"""A process that runs programs on one library and measures them; `python worker.py LIBRARY`.
+"""A process that runs programs on one library and measures them: `worker.py LIBRARY DEVICES`.
 
 It reads requests, one JSON object a line, and answers each with one line. LIBRARY is the module to
-import: `jax`, `minijax`, or `raw` for jaxlib alone.
+import: `jax`, `minijax`, or `raw` for jaxlib alone; it sees the host as DEVICES devices.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ SAMPLE_SECONDS = 0.004
 class Worker:
     """The programs under measurement, and the answers to requests."""
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, devices: int) -> None:
         self.library = library
+        self.devices = devices
         self.jax: Any = None if library == "raw" else importlib.import_module(library)
         if self.jax is not None:
             for name in ("numpy", "lax", "random", "nn"):
                 importlib.import_module(f"{library}.{name}")
+            self.jax.config.update("jax_num_cpu_devices", devices)
         self.programs: dict[str, Any] = {}
         self.actions: dict[str, Callable[[], Any]] = {}
         self.loops: dict[str, int] = {}
@@ -38,7 +40,7 @@ class Worker:
     def prepare(self, row: str, stablehlo: str | None = None) -> dict[str, Any]:
         """Builds and runs a program once: what it computes, and how large it is."""
         if self.jax is None:
-            action = importlib.import_module("floor").executor(stablehlo)
+            action = importlib.import_module("floor").executor(stablehlo, self.devices)
             self.actions[row] = self._sampled(row, action, lambda x: x and x[0].block_until_ready())
             return {}
         program = importlib.import_module("programs").build(row, self.jax)
@@ -124,11 +126,11 @@ def checksum(leaves: list[Any]) -> Iterator[list[Any]]:
         yield [list(leaf.shape), str(leaf.dtype), value]
 
 
-def _serve(library: str) -> None:
+def _serve(library: str, devices: int) -> None:
     # Requests and answers keep the pipe to themselves: what a program prints goes to stderr.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    worker = Worker(library)
+    worker = Worker(library, devices)
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -140,4 +142,4 @@ def _serve(library: str) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(sys.argv[1], int(sys.argv[2]))

@@ -25,6 +25,8 @@ _CALLS = re.compile(
     r"\b(calls|to_apply|body|condition|branch_computations|called_computations|true_computation|"
     r"false_computation)=(\{[^}]*\}|%?[\w.\-]+)"
 )
+# XLA counts along in long lists.
+_COUNT = re.compile(r"/\*index=\d+\*/")
 _TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"?(\d+)"?\}')
 _BITS_OF_NAMED = {"pred": 8}
 _NAMES_IN_JAXPRS = {"pred": "bool", "s": "i"}
@@ -84,7 +86,8 @@ class Instruction:
     @property
     def operands(self) -> list[str]:
         """The names of the operands."""
-        return [part.split()[-1].lstrip("%") for part in split(self._parts[0])]
+        parts = split(_COUNT.sub("", self._parts[0]))
+        return [part.split()[-1].lstrip("%") for part in parts]
 
     @property
     def attributes(self) -> str:

@@ -94,6 +94,8 @@ def native_function(
 
 def _placed(x: Any, target: Any, *_: Any) -> Any:
     """The buffer for an argument that C++ cannot place itself, such as a number on many devices."""
+    if isinstance(x, _jax.ArrayImpl):
+        return transfer.moved(x, target)
     return transfer.buffer_on(x, aval_of(x), target)
 
 
