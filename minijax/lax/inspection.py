@@ -37,6 +37,9 @@ class InspectSharding(Primitive):
     def abstract_eval(self, *avals: Any, **_: Any) -> list[Any]:
         return []
 
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **_: Any) -> list[Any]:
+        return []
+
     def effects(self, *avals: Any, **_: Any) -> frozenset[Any]:
         return frozenset({inspection.effect})
 
