@@ -137,6 +137,25 @@ class Lowering:
         attributes = {"call_target_name": string("Sharding"), name: attribute}
         return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
+    def whole_along(self, ctx: LoweringContext, value: Any, dims: Sequence[int], ndim: int) -> Any:
+        """A value that each device holds whole along some dimensions; others are left open.
+
+        For what devices cannot compute together, such as reductions XLA knows no sum for.
+        """
+        if self.partitions == 1:
+            return value
+        if not self.with_shardy:
+            return self.broadcast(ctx, value, ndim)
+        special = (shardy.EMPTY_MESH, shardy.FIRST_DEVICE)
+        symbols = [name for mesh, name in self._meshes.items() if mesh not in special]
+        if not symbols:
+            return value
+        symbol_name = symbols[0]
+        entries = [None if d in dims else UNCONSTRAINED for d in range(ndim)]
+        text = shardy.sharding_text(symbol_name, PartitionSpec(*entries), ndim)
+        attributes = {"sharding": hlo_build.attribute(text)}
+        return ctx.op("sdy.sharding_constraint", [value], attributes, value.type)
+
     def placement_attribute(
         self, sharding: Any, ndim: int, *, is_open: bool = False
     ) -> tuple[str, Any]:

@@ -76,9 +76,14 @@ class Reduce(Primitive):
         jaxpr: ClosedJaxpr,
         dimensions: Shape,
     ) -> list[Any]:
+        count = len(values) // 2
+        operands = [
+            ctx.module.whole_along(ctx, x, dimensions, aval.ndim)
+            for x, aval in zip(values[:count], ctx.avals_in, strict=False)
+        ]
         return ctx.ops(  # type: ignore[no-any-return]
             "stablehlo.reduce",
-            values,
+            [*operands, *values[count:]],
             {"dimensions": ctx.i64_array(dimensions)},
             regions=[region_of_jaxpr(ctx, jaxpr)],
         )

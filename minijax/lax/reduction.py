@@ -62,6 +62,10 @@ def _all_bits(dtype: Any) -> Any:
     return np.True_ if dtype == np.bool_ else np.asarray(-1).astype(dtype)[()]
 
 
+# Operations by which devices can combine what each of them has reduced.
+_BETWEEN_DEVICES = frozenset({"add", "multiply", "maximum", "minimum"})
+
+
 class Reduction(Primitive):
     """Combines the elements along `axes` by an associative, commutative operation.
 
@@ -106,7 +110,10 @@ class Reduction(Primitive):
         return rules.dropped(rules.spec_of(avals[0]), axes)
 
     def lower(self, ctx: Any, x: Any, *, axes: Shape) -> Any:
-        dtype = ctx.avals_in[0].dtype
+        (aval,) = ctx.avals_in
+        dtype = aval.dtype
+        if self.combine is not None or (self.op not in _BETWEEN_DEVICES and dtype != np.bool_):
+            x = ctx.module.whole_along(ctx, x, axes, aval.ndim)
         return ctx.ops(
             "stablehlo.reduce",
             [x, ctx.constant(self.identity(dtype), dtype)],

@@ -136,3 +136,26 @@ def test_every_device_holds_its_part_of_the_array(data: Any) -> None:
     for array in (placed, moved):
         for shard in array.addressable_shards:
             np.testing.assert_array_equal(shard.data, x[shard.index])
+
+
+REDUCTIONS_WITHOUT_A_SUM = {
+    "complex max": (lambda x: jnp.max(x), np.complex64, np.max),
+    "bitwise and": (lambda x: jnp.bitwise_and.reduce(x), np.int32, np.bitwise_and.reduce),
+    "bitwise or": (lambda x: jnp.bitwise_or.reduce(x), np.int32, np.bitwise_or.reduce),
+    "bitwise xor": (lambda x: jnp.bitwise_xor.reduce(x), np.int32, np.bitwise_xor.reduce),
+    "any function": (
+        lambda x: lax.reduce(x, np.float32(1), lambda a, b: a * b + a + b, (0,)),
+        np.float32,
+        lambda x: np.prod(x + 1) * 2 - 1,
+    ),
+}
+
+
+@pytest.mark.feature("SD-01")
+@pytest.mark.parametrize("name", REDUCTIONS_WITHOUT_A_SUM)
+def test_reductions_that_devices_cannot_share_are_done_by_each(name: str) -> None:
+    function, dtype, expected = REDUCTIONS_WITHOUT_A_SUM[name]
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    x = np.arange(1, 9).astype(dtype)
+    found = jax.jit(function)(jax.device_put(x, NamedSharding(mesh, PartitionSpec("x"))))
+    np.testing.assert_allclose(found, expected(x), rtol=1e-6)
