@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import minijax as jax
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.sharding import AxisType, NamedSharding, set_mesh
+from minijax.sharding import AxisType, NamedSharding, PartitionSpec, set_mesh
 from minijax.testing.strategies import meshes, specs
 from tests.sharding.programs import Program, programs
 
