@@ -5,6 +5,7 @@ import pytest
 
 import minijax as jax
 from minijax import debug
+from minijax.core import config
 from minijax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 P = PartitionSpec
@@ -57,6 +58,19 @@ def test_a_program_tells_once_for_each_compilation(x):
     f(x)
     f(x)
     assert len(seen) == 1
+
+
+def test_the_partitioner_before_shardy_tells_as_well(mesh, x):
+    seen = []
+
+    @jax.jit
+    def f(x):
+        debug.inspect_array_sharding(x.T, callback=seen.append)
+        return x
+
+    with config.use_shardy_partitioner(False):
+        f(x)
+    assert seen == [NamedSharding(mesh, P("y", "x"))]
 
 
 def test_bodies_of_loops_are_inspected(mesh, x):
