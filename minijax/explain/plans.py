@@ -100,13 +100,11 @@ class PlannedValue(NamedTuple):
     @property
     def cells(self) -> tuple[str, ...]:
         """The row of a table."""
-        entries = ", ".join(map(repr, self.spec))
-        entries += f", unreduced={sorted(self.spec.unreduced)}" if self.spec.unreduced else ""
         shape = ",".join(map(str, self.shape))
         return (
             self.name,
             f"{self.dtype}[{shape}]",
-            f"P({entries})",
+            repr(self.spec),
             tables.bytes_text(self.local_bytes),
         )
 
