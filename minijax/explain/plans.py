@@ -249,7 +249,6 @@ def _placed(x: Any, mesh: AbstractMesh) -> Any:
                 expected=f"a sharding on {mesh}",
             )
         )
-    sharding.shard_shape(x.shape)  # refuses uneven parts, which Shardy would leave whole
     weak = getattr(x, "weak_type", False)
     return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract, weak_type=weak)
 
