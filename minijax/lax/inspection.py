@@ -11,7 +11,6 @@ from minijax.interpreters import eager, inspection
 from minijax.interpreters.inspection import Inspection
 from minijax.runtime import client
 from minijax.runtime.array import Array, physical_aval
-from minijax.sharding import rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.single_device import SingleDeviceSharding
 
@@ -26,7 +25,6 @@ class InspectSharding(Primitive):
     multiple_results = True
     has_effects = True
     knows_extended = True
-    shard = rules.from_types
 
     def impl(self, x: Any, *, callback: Inspection) -> list[Any]:
         eager.check_no_tracers([x])
