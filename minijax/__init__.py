@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         nn,
         random,
         ref,
+        testing,
     )
     from minijax.explain import no_retrace
     from minijax.lax.host_callbacks import pure_callback
@@ -180,6 +181,7 @@ __all__ = [
     "set_mesh",
     "sharding",
     "stages",
+    "testing",
     "tree",
     "tree_util",
     "typeof",
@@ -195,7 +197,7 @@ def __getattr__(name: str) -> Any:
     """Loads rooms and functions that many programs do without when they are first named."""
     rooms = (
         *("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug"),
-        *("experimental", "explain", "extend", "nn", "random", "ref"),
+        *("experimental", "explain", "extend", "nn", "random", "ref", "testing"),
     )
     homes = {
         "checked": "transforms.checked",

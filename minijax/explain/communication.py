@@ -190,7 +190,8 @@ def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
     """
     if isinstance(function, Compiled):
         compiled = function
-        return lambda: of_text(compiled.fun_name, compiled.as_text(), ())
+        shardings = tree.leaves((compiled.input_shardings, compiled.output_shardings))
+        return lambda: of_text(compiled.fun_name, compiled.as_text(), _meshes_of(shardings))
     if not callable(function):
         raise TypeError(
             message(
@@ -205,15 +206,15 @@ def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
     def of(*args: Any, **kwargs: Any) -> Collectives:
         lowered: Lowered = jitted.lower(*args, **kwargs)
         meshes = [Box(*mesh) for mesh in planning.meshes(lowered.compiler_ir())]
-        meshes = meshes or _meshes_of(tree.leaves((args, kwargs)))
+        leaves = tree.leaves((args, kwargs))
+        meshes = meshes or _meshes_of([getattr(x, "sharding", None) for x in leaves])
         return of_text(lowered.fun_name, lowered.compile().as_text(), meshes)
 
     return of
 
 
-def _meshes_of(arguments: Sequence[Any]) -> list[Box]:
-    """The meshes that arguments are placed on: programs that Shardy does not see name none."""
-    shardings = [getattr(x, "sharding", None) for x in arguments]
+def _meshes_of(shardings: Sequence[Any]) -> list[Box]:
+    """The meshes that values are placed on: programs that Shardy does not see name none."""
     meshes = dict.fromkeys(s.mesh for s in shardings if isinstance(s, NamedSharding))
     return [
         Box(mesh.axis_names, np.arange(mesh.size).reshape(mesh.axis_sizes))

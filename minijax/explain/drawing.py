@@ -130,13 +130,18 @@ def _tiles(shape: tuple[int, ...], sharding: Sharding) -> list[_Tile]:
     sharding.shard_shape(shape)  # refuses uneven parts
     holders: dict[tuple[tuple[float, float], ...], list[Any]] = {}
     for device, index in sharding.devices_indices_map(shape).items():
-        spans = [(*cut.indices(size)[:2], size) for cut, size in zip(index, shape, strict=True)]
-        key = tuple((start / max(size, 1), stop / max(size, 1)) for start, stop, size in spans)
+        key = tuple(_span(cut, size) for cut, size in zip(index, shape, strict=True))
         holders.setdefault(((0.0, 1.0), *key)[-2:], []).append(device)
     return [
         _Tile(len(shape), top, bottom, left, right, _label(devices))
         for ((top, bottom), (left, right)), devices in sorted(holders.items(), key=lambda x: x[0])
     ]
+
+
+def _span(cut: slice | int, size: int) -> tuple[float, float]:
+    """From where to where an index reaches in a dimension, from 0 to 1."""
+    start, stop = (cut, cut + 1) if isinstance(cut, int) else cut.indices(size)[:2]
+    return (start / size, stop / size) if size else (0.0, 1.0)
 
 
 def _label(devices: Sequence[Any]) -> str:

@@ -46,6 +46,7 @@ def assert_collectives(
     find = collectives(function)
 
     def check(*args: Any, **kwargs: Any) -> Collectives:
+        __tracebackhide__ = True  # pytest shows the line of the test
         found = find(*args, **kwargs)
         kinds = KINDS if exactly else tuple(counts)
         wrong = [k for k in kinds if found.counts.get(k, 0) != counts.get(k, 0)]

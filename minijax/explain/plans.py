@@ -100,13 +100,11 @@ class PlannedValue(NamedTuple):
     @property
     def cells(self) -> tuple[str, ...]:
         """The row of a table."""
-        entries = ", ".join(map(repr, self.spec))
-        entries += f", unreduced={sorted(self.spec.unreduced)}" if self.spec.unreduced else ""
         shape = ",".join(map(str, self.shape))
         return (
             self.name,
             f"{self.dtype}[{shape}]",
-            f"P({entries})",
+            repr(self.spec),
             tables.bytes_text(self.local_bytes),
         )
 
@@ -251,7 +249,6 @@ def _placed(x: Any, mesh: AbstractMesh) -> Any:
                 expected=f"a sharding on {mesh}",
             )
         )
-    sharding.shard_shape(x.shape)  # refuses uneven parts, which Shardy would leave whole
     weak = getattr(x, "weak_type", False)
     return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract, weak_type=weak)
 

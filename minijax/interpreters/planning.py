@@ -15,6 +15,7 @@ import numpy as np
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _sdy
 
+from minijax.core.errors import InternalError, message
 from minijax.core.source import Frame
 from minijax.interpreters import hlo_build
 from minijax.sharding import shardy
@@ -163,11 +164,17 @@ def plan(module: Any) -> Planned:
     """Runs Shardy's propagation and partitioning on a copy of a module.
 
     Raises:
-        ir.MLIRError: the module has shardings that Shardy refuses.
+        InternalError: Shardy refuses the module.
     """
     with hlo_build.context():
         copy = module.operation.clone()
-        passmanager.PassManager.parse(_PASSES).run(copy)
+        try:
+            passmanager.PassManager.parse(_PASSES).run(copy)
+        except ir.MLIRError as error:
+            problem = "Shardy refuses the module."
+            raise InternalError(
+                message("explain.plan", problem, got=f"{error}\n{module}")
+            ) from None
         return _Reader(copy).read()
 
 

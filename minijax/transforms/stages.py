@@ -20,6 +20,7 @@ from minijax.interpreters.assignment import Assignment, Placeholder
 from minijax.runtime import analysis, client
 from minijax.runtime.array import Array
 from minijax.runtime.execute import Executable
+from minijax.transforms import placements
 
 
 class ShapeDtypeStruct:
@@ -172,7 +173,10 @@ class Traced(_Stage):
     ) -> None:
         super().__init__(closed, outer, in_tree, out_tree, options)
         self._device = device
-        self._args = [*outer, *map(_placeholder, args)]
+        given = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in args]
+        names = closed.jaxpr.debug_info.arg_names
+        placements.check(self.fun_name, "the sharding", given, self._in_avals, names)
+        self._args = [*outer, *map(_placeholder, args, given)]
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -205,8 +209,7 @@ class Traced(_Stage):
         return Lowered(self, lowered, where, written)
 
 
-def _placeholder(x: Any) -> Any:
-    sharding = x.sharding if isinstance(x, ShapeDtypeStruct) else None
+def _placeholder(x: Any, sharding: Any) -> Any:
     return x if sharding is None else Placeholder(sharding)
 
 

@@ -271,7 +271,7 @@ def test_programs_partitioned_without_shardy_have_axes_too(mesh):
 
 def test_a_compiled_program_is_read_without_arguments(mesh):
     compiled = jax.jit(jnp.sum).lower(struct(mesh, (8, 4), "x")).compile()
-    assert explain.collectives(compiled)().counts == {"all_reduce": 1}
+    assert [(x.kind, x.axes) for x in explain.collectives(compiled)()] == [("all_reduce", ("x",))]
 
 
 def test_what_is_no_function_is_refused():

@@ -106,6 +106,22 @@ def test_notebooks_get_a_picture(mesh, capsys, monkeypatch):
     assert ">CPU 7</text>" in svg
 
 
+def test_an_empty_array_is_drawn_whole(mesh, capsys):
+    assert "CPU 0,1,2,3,4,5,6,7" in drawn(capsys, (0,), NamedSharding(mesh, P()))[2]
+
+
+def test_dimensions_that_are_unstacked_are_drawn(mesh, capsys):
+    class Unstacked(NamedSharding):
+        """As `pmap` places values: each device holds one element of the first dimension."""
+
+        def devices_indices_map(self, shape):
+            cuts = super().devices_indices_map(shape)
+            return {d: (first.start or 0, *rest) for d, (first, *rest) in cuts.items()}
+
+    found = drawn(capsys, (4, 2), Unstacked(mesh, P("x", "y")))
+    assert found == drawn(capsys, (4, 2), NamedSharding(mesh, P("x", "y")))
+
+
 def test_other_ranks_are_refused(mesh):
     with pytest.raises(ValueError, match=r"draws arrays of rank 1 and 2 only"):
         debug.visualize_sharding((8, 8, 8), NamedSharding(mesh, P("x")))

@@ -132,11 +132,11 @@ def test_the_plan_prints_as_tables():
         "x     1.5 KiB",
         "",
         "argument  type        sharding  bytes on each device",
-        "x         f32[64,32]  P('x')    2 KiB",
-        "y         f32[32,16]  P('x')    512 B",
+        "x         f32[64,32]  P('x',)   2 KiB",
+        "y         f32[32,16]  P('x',)   512 B",
         "",
         "result  type        sharding  bytes on each device",
-        "result  f32[64,16]  P('x')    1 KiB",
+        "result  f32[64,16]  P('x',)   1 KiB",
     ]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from jaxlib.mlir import ir
 
+from minijax.core.errors import InternalError
 from minijax.interpreters import hlo_build, planning
 
 MESH = 'sdy.mesh @mesh = <["x"=4, "y"=2]>\n'
@@ -54,6 +55,16 @@ def test_the_module_that_was_given_stays_as_it_was():
     before = str(module)
     planning.plan(module)
     assert str(module) == before
+
+
+def test_a_module_that_shardy_refuses_is_an_internal_error():
+    module = reshard(("x", ""), ("", ""))
+    with hlo_build.context():
+        module.body.operations[1].attributes["arg_attrs"] = ir.Attribute.parse(
+            '[{sdy.sharding = #sdy.sharding<@nowhere, [{"x"}, {}]>}]'
+        )
+    with pytest.raises(InternalError, match=r"explain.plan: Shardy refuses the module"):
+        planning.plan(module)
 
 
 def test_values_tell_how_much_each_device_holds():

@@ -5,7 +5,8 @@ import pytest
 
 import minijax as jax
 from minijax import debug
-from minijax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from minijax.core import config
+from minijax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 P = PartitionSpec
 
@@ -57,6 +58,33 @@ def test_a_program_tells_once_for_each_compilation(x):
     f(x)
     f(x)
     assert len(seen) == 1
+
+
+def test_the_partitioner_before_shardy_tells_as_well(mesh, x):
+    seen = []
+
+    @jax.jit
+    def f(x):
+        debug.inspect_array_sharding(x.T, callback=seen.append)
+        return x
+
+    with config.use_shardy_partitioner(False):
+        f(x)
+    assert seen == [NamedSharding(mesh, P("y", "x"))]
+
+
+def test_values_that_types_split_are_inspected(mesh):
+    seen = []
+    explicit = mesh.update(axis_types=AxisType.Explicit)
+    x = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(explicit, P("x")))
+
+    @jax.jit
+    def f(x):
+        debug.inspect_array_sharding(x * 2, callback=seen.append)
+        return x
+
+    f(x)
+    assert [s.spec for s in seen] == [P("x")]
 
 
 def test_bodies_of_loops_are_inspected(mesh, x):
@@ -113,7 +141,7 @@ def test_an_error_of_the_callback_reaches_the_caller(x):
         debug.inspect_array_sharding(x, callback=refuse)
         return x
 
-    with pytest.raises(LookupError, match="PartitionSpec"):
+    with pytest.raises(LookupError, match=r"P\('x', 'y'\)"):
         f(x)
 
 

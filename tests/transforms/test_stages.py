@@ -5,6 +5,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax import sharding
 
 
 @jax.jit
@@ -175,3 +176,13 @@ def test_named_scopes_reach_the_compiled_program():
     assert "jit(f)/layer/sin" in text
     with pytest.raises(TypeError, match="must be a string"):
         jax.named_scope(3)
+
+
+@pytest.mark.feature("AO-01")
+def test_a_described_argument_that_cannot_be_cut_evenly_is_refused():
+    with jax.cpu_devices(4):
+        mesh = sharding.Mesh(np.array(jax.devices()), ("x",))
+        split = sharding.NamedSharding(mesh, sharding.PartitionSpec("x"))
+        described = jax.ShapeDtypeStruct((7,), jnp.float32, sharding=split)
+        with pytest.raises(ValueError, match=r"the sharding of a: .*7 cannot be cut into 4"):
+            jax.jit(lambda a: a).lower(described)
