@@ -115,7 +115,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Raises:
         ValueError: a dimension cannot be cut into equal parts, or a spec is longer than the rank.
         RuntimeError: a `PartitionSpec` was given and there is no mesh.
-        TypeError: a sharding is none.
+        TypeError: what stands in place of a sharding is none.
     """
     leaves, treedef = tree.flatten(x)
     prefix = tree.broadcast_prefix(shardings, x, is_leaf=_is_leaf)
