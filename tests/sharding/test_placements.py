@@ -100,6 +100,8 @@ def test_trailing_entries_make_no_difference_to_placement() -> None:
     ("use", "error", "text"),
     [
         (lambda m: NamedSharding(m, P("q")), ValueError, "'q', which is no axis"),
+        (lambda m: NamedSharding(m, P(unreduced={"x"})), ValueError, r"Explicit .*\['x'\]"),
+        (lambda m: NamedSharding(m, P(reduced={"y"})), ValueError, "can be reduced"),
         (lambda m: NamedSharding(m, P("x", "x")), DuplicateSpecError, "names 'x' twice"),
         (lambda m: NamedSharding(m, ("x",)), TypeError, "must be a PartitionSpec"),
         (lambda m: NamedSharding(3, P()), TypeError, "must be a mesh"),
@@ -146,6 +148,14 @@ def test_abstract_sharding_knows_shapes() -> None:
     assert sharding.shard_shape((4, 3)) == (2, 3)
     assert (sharding.num_devices, sharding.is_fully_replicated) == (2, False)
     assert sharding.memory_kind is None
+
+
+@pytest.mark.feature("MS-10")
+def test_named_sharding_tells_the_axes_of_copies(mesh: Mesh) -> None:
+    sharding = NamedSharding(mesh, P("x"))
+    assert sharding.replicated_axes == {"y"}
+    assert sharding.update(spec=("x", "y")).replicated_axes == frozenset()
+    assert sharding.has_addressable_devices
 
 
 @pytest.mark.feature("MS-17")
