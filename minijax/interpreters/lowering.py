@@ -177,13 +177,14 @@ class Lowering:
         self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int, *, is_open: bool = False
     ) -> Any:
         """A value that is placed as `sharding` says; see `placement_attribute`."""
-        if self.partitions == 1 and sharding.mesh.size == 1:
+        if self.partitions == 1 and sharding.num_devices == 1:
             return value
         name, attribute = self.placement_attribute(sharding, ndim, is_open=is_open)
         if name == "sdy.sharding":
             return ctx.op("sdy.sharding_constraint", [value], {"sharding": attribute}, value.type)
         attributes = {"call_target_name": string("Sharding"), "mhlo.sharding": attribute}
-        open_dims = [d for d, entry in enumerate(sharding.spec) if entry is UNCONSTRAINED]
+        entries = sharding.spec if isinstance(sharding, NamedSharding) else ()
+        open_dims = [d for d, entry in enumerate(entries) if entry is UNCONSTRAINED]
         if open_dims:
             listed = ",".join(map(str, open_dims))
             attributes["backend_config"] = string(f"unspecified_dims=[{listed}]")

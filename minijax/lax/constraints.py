@@ -1,7 +1,7 @@
 """`with_sharding_constraint`: where a value inside a program lives.
 
-The primitive holds a named sharding.  On an abstract mesh it names no devices: the program runs
-on any that its arguments bring.
+The primitive holds a sharding.  On an abstract mesh it names no devices: the program runs on any
+that its arguments bring.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import resharding
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.runtime.array import Array, array_from_host, physical_aval
-from minijax.sharding import contexts, rules
+from minijax.sharding import contexts, hlo, rules
 from minijax.sharding.base import Sharding
+from minijax.sharding.gspmd import GSPMDSharding
 from minijax.sharding.named import NamedSharding
 
 
@@ -39,34 +40,42 @@ class ShardingConstraint(Primitive):
     constrains_results: ClassVar[bool] = False
 
     def names_placement(self, *, sharding: Any) -> Any:
-        return None if isinstance(sharding.mesh, AbstractMesh) else sharding
+        return None if _is_abstract(sharding) else sharding
 
-    def impl(self, x: Any, *, sharding: NamedSharding) -> Array:
+    def impl(self, x: Any, *, sharding: Sharding) -> Array:
         return resharding.placed(x, _with_devices_of(x, sharding))
 
-    def abstract_eval(self, x: ShapedArray, *, sharding: NamedSharding) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any, *, sharding: NamedSharding) -> Any:
+    def lower(self, ctx: Any, x: Any, *, sharding: Sharding) -> Any:
         return ctx.module.constrained(ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim)
 
-    def transpose(self, ct: Any, x: Any, *, sharding: NamedSharding) -> tuple[Any]:
+    def transpose(self, ct: Any, x: Any, *, sharding: Sharding) -> tuple[Any]:
         return (self.bind(ct, sharding=sharding),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: NamedSharding
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: Sharding
     ) -> tuple[Any, Any]:
-        spec = sharding.spec.inserted(dims[0], UNCONSTRAINED)
-        return self.bind(args[0], sharding=sharding.with_spec(spec)), dims[0]
+        if isinstance(sharding, NamedSharding):
+            spec = sharding.spec.inserted(dims[0], UNCONSTRAINED)
+            return self.bind(args[0], sharding=sharding.with_spec(spec)), dims[0]
+        tiling = sharding.tiling(aval_of(args[0]).ndim - 1).with_whole_dim(dims[0])
+        wider = GSPMDSharding(sharding.device_assignment, hlo.of_tiling(tiling))
+        return self.bind(args[0], sharding=wider), dims[0]
 
 
 sharding_constraint_p = ShardingConstraint()
 
 
-def _with_devices_of(x: Array, sharding: NamedSharding) -> NamedSharding:
+def _is_abstract(sharding: Any) -> bool:
+    return isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
+
+
+def _with_devices_of(x: Array, sharding: Any) -> Sharding:
     """The placement outside of programs: on the array's own devices, if it names none."""
-    if not isinstance(sharding.mesh, AbstractMesh):
-        return sharding
+    if not _is_abstract(sharding):
+        return sharding  # type: ignore[no-any-return]
     own = x.sharding
     context = contexts.current_devices_mesh()
     if context is not None and not x.committed:
@@ -100,13 +109,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Args:
         x: a tree of arrays.
-        shardings: a `NamedSharding`, a `PartitionSpec` for the mesh in force, or a tree prefix of
+        shardings: a sharding, a `PartitionSpec` for the mesh in force, or a tree prefix of
             such; None leaves a part of the tree as it is.
 
     Raises:
         ValueError: a dimension cannot be cut into equal parts, or a spec is longer than the rank.
         RuntimeError: a `PartitionSpec` was given and there is no mesh.
-        TypeError: a sharding is no `NamedSharding`.
+        TypeError: what stands in place of a sharding is none.
     """
     leaves, treedef = tree.flatten(x)
     prefix = tree.broadcast_prefix(shardings, x, is_leaf=_is_leaf)
@@ -138,27 +147,22 @@ def _constrain(x: Any, target: Any) -> Any:
     aval = aval_of(x)
     eager = not isinstance(x, Tracer)
     if isinstance(target, PartitionSpec):
-        named = (contexts.resolve if eager else contexts.resolve_for_tracing)(
-            target, "with_sharding_constraint"
-        )
-    elif isinstance(target, NamedSharding):
-        named = target
-    elif isinstance(target, Sharding) and len(target.device_assignment) == 1:
-        return x
-    else:
+        resolve = contexts.resolve if eager else contexts.resolve_for_tracing
+        target = resolve(target, "with_sharding_constraint")
+    elif not isinstance(target, Sharding):
         raise TypeError(
             message(
                 "with_sharding_constraint",
-                "not a placement that a program can name.",
+                "not a placement.",
                 got=f"{target!r} of type {type(target).__name__}",
                 expected="a NamedSharding, or a PartitionSpec under a mesh",
             )
         )
-    named.shard_shape(aval.shape)
-    if named.mesh.are_all_axes_explicit:
-        _check_type(aval, named)
+    target.shard_shape(aval.shape)
+    if isinstance(target, NamedSharding) and target.mesh.are_all_axes_explicit:
+        _check_type(aval, target)
         return x
-    if eager and isinstance(named.mesh, AbstractMesh) and not type.__instancecheck__(Array, x):
+    if eager and _is_abstract(target) and not type.__instancecheck__(Array, x):
         raise ValueError(
             message(
                 "with_sharding_constraint",
@@ -169,4 +173,4 @@ def _constrain(x: Any, target: Any) -> Any:
         )
     if eager and not type.__instancecheck__(Array, x):
         x = array_from_host(x, aval)
-    return sharding_constraint_p.bind(x, sharding=named)
+    return sharding_constraint_p.bind(x, sharding=target)

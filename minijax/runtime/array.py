@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import dtypes, operators, tree
+from minijax.core import dtypes, meshes, operators, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.errors import message
 from minijax.core.refs import AbstractRef
+from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.runtime import client, failures, placement
+from minijax.sharding.named import named
 
 
 class _ArrayType(type):
@@ -497,13 +499,20 @@ _without_jax = _WithoutJax()
 def array_from_host(
     value: Any, aval: Any = None, *, target: Any = None, committed: bool = False
 ) -> Array:
-    """A NumPy array or scalar, or a Python scalar, as an array placed as `target` says."""
+    """A NumPy array or scalar, or a Python scalar, as an array placed as `target` says.
+
+    Without a target it lives on every device of the mesh in force, or on the default device.
+    """
     aval = aval_of(value) if aval is None else aval
     host = value if isinstance(value, np.ndarray) else np.asarray(value)
     if host.dtype != aval.dtype:
         host = host.astype(aval.dtype)
     if target is None:
-        target = placement.native_sharding(client.default_device())
+        mesh = meshes.device_context.value
+        if mesh is None:
+            target = placement.native_sharding(client.default_device())
+        else:
+            target, committed = placement.native(named(mesh, PartitionSpec()), aval.ndim), True
     return Array(placement.put_host_value(host, aval, target, committed=committed))
 
 

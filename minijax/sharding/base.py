@@ -91,6 +91,11 @@ class Sharding:
         return self.devices.is_fully_addressable
 
     @property
+    def has_addressable_devices(self) -> bool:
+        """Whether this process can reach some piece."""
+        return len(self.devices.addressable_device_list) > 0
+
+    @property
     def is_fully_replicated(self) -> bool:
         """Whether every device holds the whole array."""
         raise NotImplementedError
@@ -157,6 +162,10 @@ class Sharding:
     @property
     def _internal_device_list(self) -> DeviceList:
         return self.devices
+
+    def check_compatible_aval(self, shape: Shape) -> None:
+        """Refuses shapes of too small a rank for this placement."""
+        self.check_rank(len(shape))
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
         return self.to_hlo(ndim)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.errors import DuplicateSpecError, message
-from minijax.core.meshes import AbstractMesh, MeshAxes, names_text
+from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes, names_text
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
@@ -39,7 +39,7 @@ class NamedSharding(Sharding):
     mesh: Any
     spec: PartitionSpec
 
-    def __init__(self, mesh: Any, spec: PartitionSpec, *, memory_kind: str | None = None) -> None:
+    def __init__(self, mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> None:
         _check(mesh, spec)
         self.mesh = mesh
         self.spec = spec
@@ -74,7 +74,10 @@ class NamedSharding(Sharding):
     def update(self, **changes: Any) -> NamedSharding:
         """This placement with some of `mesh`, `spec` and `memory_kind` replaced."""
         facts = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self._memory_kind}
-        return NamedSharding(**{**facts, **changes})
+        facts |= changes
+        if not isinstance(facts["spec"], PartitionSpec):
+            facts["spec"] = PartitionSpec(*facts["spec"])
+        return NamedSharding(**facts)
 
     @property
     def abstract(self) -> NamedSharding:
@@ -122,6 +125,12 @@ class NamedSharding(Sharding):
         return not self.spec.unreduced and all(
             self.mesh.axis_size(name) == 1 for name in self.spec.names()
         )
+
+    @property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The mesh axes along which devices hold the same."""
+        spec = self.spec
+        return frozenset(self.mesh.axis_names) - {*spec.names(), *spec.unreduced, *spec.reduced}
 
     def check_rank(self, ndim: int) -> None:
         if len(self.spec) > ndim:
@@ -215,6 +224,17 @@ def _check(mesh: Any, spec: Any) -> None:
                 )
             )
         seen.add(name)
+    for axes, what in ((spec.unreduced, "unreduced"), (spec.reduced, "reduced")):
+        hidden = [name for name in axes if mesh.axis_type(name) is not AxisType.Explicit]
+        if hidden:
+            raise ValueError(
+                message(
+                    "NamedSharding",
+                    f"only axes of type Explicit can be {what}, and these are not: {hidden}.",
+                    got=f"{spec} on {mesh}",
+                    fix="make the mesh with axis_types=AxisType.Explicit",
+                )
+            )
 
 
 @functools.lru_cache(4096)

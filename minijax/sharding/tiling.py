@@ -31,6 +31,11 @@ class Tiling(NamedTuple):
         order = [tiles[place] for place in np.ndindex(*self.factors)]
         return np.array(order, np.int64).reshape(*self.factors, -1)
 
+    def with_whole_dim(self, dim: int) -> Tiling:
+        """The same for arrays with one more dimension, at `dim`, which is not cut."""
+        factors = (*self.factors[:dim], 1, *self.factors[dim:])
+        return Tiling(factors, np.insert(self.coordinates, dim, 0, axis=1))
+
     def key(self) -> tuple[Any, ...]:
         """A hashable value that is equal for the same tilings."""
         return self.factors, self.coordinates.shape, self.coordinates.tobytes()

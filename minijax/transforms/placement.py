@@ -15,6 +15,7 @@ from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import assignment, resharding
 from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray, array_from_host, physical_aval
 from minijax.runtime.placement import native
 from minijax.sharding import contexts, rules
@@ -115,7 +116,7 @@ def put(x: Any, sharding: Any, *, force_copy: bool = False) -> Array:
     aval = aval_of(x)
     if aval.dtype == dtypes.float0:
         x, aval = np.zeros(aval.shape, np.bool_), aval.update(dtype=dtypes.bool_)
-    target = None if sharding is None else native(sharding, aval.ndim)
+    target = native(sharding or SingleDeviceSharding(client.default_device()), aval.ndim)
     return array_from_host(x, aval, target=target, committed=sharding is not None)
 
 

@@ -200,3 +200,42 @@ def test_entered_mesh_may_be_entered_again(entered: Mesh) -> None:
 def test_spec_without_a_mesh_is_refused(resolve: object) -> None:
     with pytest.raises(RuntimeError, match=r"(?s)the_function: .*none is set.*set_mesh"):
         resolve(P("x"), "the_function")
+
+
+@pytest.mark.feature("CF-07")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: minijax.numpy.ones(3),
+        lambda: minijax.numpy.array([1.0, 2.0]),
+        lambda: minijax.numpy.arange(3),
+        lambda: minijax.random.key(0),
+        lambda: minijax.jit(lambda x: x)(np.arange(3)),
+    ],
+)
+def test_arrays_are_made_on_every_device_of_the_mesh(mesh: Mesh, make: object) -> None:
+    with set_mesh(mesh):
+        x = make()
+    assert x.sharding == minijax.NamedSharding(mesh, P())
+    assert x.committed
+
+
+@pytest.mark.feature("CF-07")
+def test_device_put_of_no_place_takes_one_device(mesh: Mesh) -> None:
+    with set_mesh(mesh):
+        assert minijax.device_put(1.0).sharding.num_devices == 1
+
+
+@pytest.mark.feature("CF-07")
+def test_meshes_of_one_shape_share_a_trace(devices: np.ndarray) -> None:
+    traces = []
+
+    @minijax.jit
+    def f(x: object) -> object:
+        traces.append(1)
+        return minijax.lax.with_sharding_constraint(x * 2, P("x"))
+
+    for half in (devices[:4], devices[4:]):
+        with set_mesh(Mesh(half, "x")):
+            assert f(np.arange(8.0)).devices() == set(half)
+    assert len(traces) == 1

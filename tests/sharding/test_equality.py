@@ -9,7 +9,7 @@ from hypothesis import given, strategies
 from jaxlib import xla_client
 
 from minijax import P
-from minijax.sharding import AbstractMesh, GSPMDSharding, NamedSharding, hlo
+from minijax.sharding import AbstractMesh, AxisType, GSPMDSharding, NamedSharding, hlo
 from minijax.sharding.equality import SemanticallyEqualShardings, are_hlo_shardings_equal
 from tests.sharding.mocks import mocks
 
@@ -34,7 +34,7 @@ def meshes_and_specs(draw: Any) -> tuple[AbstractMesh, P, int]:
     order = draw(strategies.permutations(names))
     entries = [tuple(n for n in order if where[n] == dim) for dim in range(ndim)]
     spec = P(*entries, unreduced={n for n in names if where[n] == ndim})
-    return AbstractMesh(tuple(sizes), names), spec, ndim
+    return AbstractMesh(tuple(sizes), names, AxisType.Explicit), spec, ndim
 
 
 @given(meshes_and_specs())

@@ -100,6 +100,8 @@ def test_trailing_entries_make_no_difference_to_placement() -> None:
     ("use", "error", "text"),
     [
         (lambda m: NamedSharding(m, P("q")), ValueError, "'q', which is no axis"),
+        (lambda m: NamedSharding(m, P(unreduced={"x"})), ValueError, r"Explicit .*\['x'\]"),
+        (lambda m: NamedSharding(m, P(reduced={"y"})), ValueError, "can be reduced"),
         (lambda m: NamedSharding(m, P("x", "x")), DuplicateSpecError, "names 'x' twice"),
         (lambda m: NamedSharding(m, ("x",)), TypeError, "must be a PartitionSpec"),
         (lambda m: NamedSharding(3, P()), TypeError, "must be a mesh"),
@@ -146,6 +148,14 @@ def test_abstract_sharding_knows_shapes() -> None:
     assert sharding.shard_shape((4, 3)) == (2, 3)
     assert (sharding.num_devices, sharding.is_fully_replicated) == (2, False)
     assert sharding.memory_kind is None
+
+
+@pytest.mark.feature("MS-10")
+def test_named_sharding_tells_the_axes_of_copies(mesh: Mesh) -> None:
+    sharding = NamedSharding(mesh, P("x"))
+    assert sharding.replicated_axes == {"y"}
+    assert sharding.update(spec=("x", "y")).replicated_axes == frozenset()
+    assert sharding.has_addressable_devices
 
 
 @pytest.mark.feature("MS-17")
@@ -374,3 +384,31 @@ def test_shardings_survive_pickling(mesh: Mesh) -> None:
         PmapSharding.default((8, 2), devices=mesh.flat_devices),
     ):
         assert pickle.loads(pickle.dumps(sharding)) == sharding
+
+
+@pytest.mark.feature("MS-12")
+@pytest.mark.parametrize("run", [minijax.jit, lambda f: f])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d: PositionalSharding(d).reshape(4, 2).replicate(0),
+        lambda d: GSPMDSharding(d, PositionalSharding(d).reshape(2, 4).T.to_hlo(2)),
+        lambda d: SingleDeviceSharding(d[0]),
+    ],
+)
+def test_constraints_take_every_kind(devices: np.ndarray, run: Any, make: Any) -> None:
+    sharding = make(devices)
+    x = np.arange(64.0).reshape(8, 8)
+    found = run(lambda x: minijax.lax.with_sharding_constraint(x, sharding))(x)
+    assert found.sharding.is_equivalent_to(sharding, 2)
+    assert np.array_equal(found, x)
+
+
+@pytest.mark.feature("MS-12")
+def test_batches_of_constrained_values_are_whole(devices: np.ndarray) -> None:
+    sharding = PositionalSharding(devices)
+    constrain = minijax.vmap(
+        lambda x: minijax.lax.with_sharding_constraint(x, sharding), in_axes=1, out_axes=1
+    )
+    found = minijax.jit(constrain)(np.arange(24.0).reshape(8, 3))
+    assert found.sharding.shard_shape((8, 3)) == (1, 3)
