@@ -18,7 +18,7 @@ from minijax.core import config, history, refs, source, statistics, tree
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager, evaluation, flattening, program, staging
+from minijax.interpreters import eager, evaluation, flattening, program, staging, trivial
 from minijax.runtime import client
 from minijax.runtime.array import Array, to_numpy
 from minijax.sharding.markers import UNSPECIFIED
@@ -96,6 +96,9 @@ class JitFunction:
         if trace is eager.EAGER and not staged.outer and not refs.any_cell(leaves):
             eager.check_no_tracers(values)
             options = placements.resolved(staged.options)
+            answer = trivial.results(staged.closed, values, options, staged.device)
+            if answer is not None:
+                return tree.unflatten(staged.out_tree, answer), None, True
             executable = program.executable_for(staged.closed, values, options, staged.device)
             result = tree.unflatten(staged.out_tree, executable(values))
             return result, eager.fast_path(executable, len(values), result, leaves), False
