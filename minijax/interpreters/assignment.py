@@ -7,8 +7,11 @@ inside the program, and from the mesh in force.  All must agree on the devices a
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from minijax.core import meshes, source
 from minijax.core.errors import message
@@ -20,13 +23,30 @@ from minijax.runtime.array import Array, physical_aval
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
+from minijax.sharding.markers import is_auto
 from minijax.sharding.mesh import Mesh
 from minijax.sharding.named import NamedSharding, named
 from minijax.sharding.positional import PositionalSharding
 
 
+class MismatchType(enum.Enum):
+    """Who may say on which devices a program runs."""
+
+    ARG_SHARDING = "an argument, by where it lives"
+    IN_SHARDING = "in_shardings"
+    OUT_SHARDING = "out_shardings"
+    SHARDING_INSIDE_COMPUTATION = "an operation of the program"
+    CONTEXT_DEVICES = "set_mesh"
+
+
 class DeviceAssignmentMismatchError(ValueError):
-    """A program was asked to run on different devices at once."""
+    """A program was asked to run on different devices at once.
+
+    Attributes:
+        kinds: who has asked: two `MismatchType`s.
+    """
+
+    kinds: tuple[MismatchType, MismatchType]
 
 
 class Layout(NamedTuple):
@@ -48,10 +68,12 @@ class Assignment(NamedTuple):
 
     Attributes:
         devices: the devices, in order.
-        ins: for each argument its placement, or None for the compiler's choice.
-        outs: the same for each result.
+        ins: for each argument its placement in canonical notation, or None for the compiler's
+            choice.
+        outs: the placement that is demanded of each result, as it was written.
         mesh: the mesh in whose terms results are described, if there is one.
         committed: whether results stay where they are.
+        layout: the part of it that lowering depends on; None for one device.
     """
 
     devices: tuple[Any, ...]
@@ -59,15 +81,7 @@ class Assignment(NamedTuple):
     outs: tuple[Sharding | None, ...]
     mesh: Mesh | None
     committed: bool
-
-    @property
-    def layout(self) -> Layout | None:
-        """The part of it that lowering depends on; None for one device."""
-        if len(self.devices) == 1:
-            return None
-        return Layout(
-            len(self.devices), tuple(map(_abstract, self.ins)), tuple(map(_abstract, self.outs))
-        )
+    layout: Layout | None
 
 
 def _abstract(sharding: Sharding | None) -> Any:
@@ -83,6 +97,7 @@ class Placeholder(NamedTuple):
 class Claim(NamedTuple):
     """Somebody who says on which devices a program runs."""
 
+    kind: MismatchType
     devices: tuple[Any, ...]
     who: str
 
@@ -91,7 +106,8 @@ class Inside(NamedTuple):
     """A placement that an equation of a program names."""
 
     sharding: Sharding
-    who: str
+    primitive: str
+    line: str
 
 
 def shardings_inside(closed: ClosedJaxpr) -> list[Inside]:
@@ -107,8 +123,7 @@ def _inside(jaxpr: Jaxpr) -> Iterator[Inside]:
         if eqn.primitive.names_placement is not None:
             sharding = eqn.primitive.names_placement(**eqn.params)
             if sharding is not None:
-                line = source.summarize(eqn.source)
-                yield Inside(sharding, f"{eqn.primitive} inside the function, at {line}")
+                yield Inside(sharding, eqn.primitive.name, source.summarize(eqn.source))
         for value in eqn.params.values():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 if isinstance(inner, ClosedJaxpr):
@@ -117,87 +132,204 @@ def _inside(jaxpr: Jaxpr) -> Iterator[Inside]:
                     yield from _inside(inner)
 
 
-def gather(closed: ClosedJaxpr, args: Sequence[Any], options: Any) -> Assignment:
+def gather(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Any, kept: Sequence[int] | None = None
+) -> Assignment:
     """The assignment of one call.
+
+    Args:
+        closed: the program.
+        args: its arguments.
+        options: how it is compiled.
+        kept: which arguments it uses, if not all: nobody asks where the others are.
 
     Raises:
         DeviceAssignmentMismatchError: two of those who name devices name different ones.
-        ValueError: an argument is placed otherwise than the user says it is.
+        ValueError: an argument is placed otherwise than the user says it is, or nobody says on
+            which devices an abstract mesh stands.
     """
     jaxpr = closed.jaxpr
     in_avals = [physical_aval(v.aval) for v in jaxpr.invars]
     out_avals = [physical_aval(v.aval) for v in jaxpr.outvars]
-    names = jaxpr.debug_info.arg_names
-    claims = []
-    context = meshes.device_context.value
-    if context is not None:
-        claims.append(Claim(context.flat_devices, f"the mesh in force around {options.name}"))
-    ins = _given(options.in_shardings, in_avals)
-    for i, (x, aval) in enumerate(zip(args, in_avals, strict=True)):
-        own, given = _own(x, aval), ins[i]
-        who = f"{_name(i, names)} of {options.name}, {aval.str_short()}"
-        if given is not None:
-            if own is not None:
-                _check_given(who, own, given, aval, options.name)
-            claims.append(Claim(given.device_assignment, f"explicit placement of {who}"))
-        elif own is not None:
-            ins[i] = own
-            claims.append(Claim(own.device_assignment, who))
-    outs = _given(options.out_shardings, out_avals)
-    result = f"explicit placement of a result of {options.name}"
-    claims += [Claim(out.device_assignment, result) for out in outs if out is not None]
+    own = _own_placements(args, in_avals, kept)
+    given = _only(kept, options.in_shardings or [None] * len(args))
+    wanted = [g or o for g, o in zip(given, own, strict=True)]
+    outs = list(options.out_shardings or [None] * len(out_avals))
     inside = shardings_inside(closed)
-    claims += [Claim(found.sharding.device_assignment, found.who) for found in inside]
+    claims = [
+        *_of_context(options.name),
+        *_of_arguments(own, given, closed, options.name),
+        *_of_results(outs, closed, options.name),
+        *_of_equations(inside, options.name),
+    ]
     devices = _agreed(claims, options.name) or (client.default_device(),)
-    mesh = context or _first_mesh([*ins, *outs, *(found.sharding for found in inside)])
+    mesh = meshes.device_context.value or _first_mesh(
+        [*wanted, *outs, *(found.sharding for found in inside)]
+    )
+    ins = [_bound(sharding, devices, options.name) for sharding in wanted]
+    outs = [_bound(sharding, devices, options.name) for sharding in outs]
+    for i, (there, demanded) in enumerate(zip(own, ins, strict=True)):
+        if given[i] is not None and there is not None and demanded is not None:
+            _check_given(_argument(i, closed, options.name), there, demanded, in_avals[i])
     if mesh is not None and mesh.explicit_axes:
         outs = [
             out or _placement_of_type(var.aval, aval, mesh)
             for out, var, aval in zip(outs, jaxpr.outvars, out_avals, strict=True)
         ]
-    return Assignment(devices, tuple(ins), tuple(outs), mesh, bool(claims))
+    ins = _canonical(ins, in_avals)
+    layout = None
+    if len(devices) > 1:
+        layout = _layout(len(devices), ins, _canonical(outs, out_avals))
+    return Assignment(devices, tuple(ins), tuple(outs), mesh, bool(claims), layout)
+
+
+def _only(kept: Sequence[int] | None, items: Sequence[Any]) -> list[Any]:
+    """The items at the places `kept`, and None at others."""
+    chosen = range(len(items)) if kept is None else set(kept)
+    return [x if i in chosen else None for i, x in enumerate(items)]
+
+
+def _of_context(function: str) -> Iterator[Claim]:
+    context = meshes.device_context.value
+    if context is not None:
+        who = f"jit's context mesh, which set_mesh has put in force around {function}"
+        yield Claim(MismatchType.CONTEXT_DEVICES, context.flat_devices, who)
+
+
+def _of_arguments(
+    own: Sequence[Any], given: Sequence[Any], closed: ClosedJaxpr, function: str
+) -> Iterator[Claim]:
+    for i, (there, wanted) in enumerate(zip(own, given, strict=True)):
+        devices = _devices_of(wanted)
+        who = _argument(i, closed, function)
+        if devices is not None:
+            yield Claim(MismatchType.IN_SHARDING, devices, f"explicit input sharding of {who}")
+        elif there is not None and not is_abstract(there):
+            yield Claim(MismatchType.ARG_SHARDING, there.device_assignment, who)
+
+
+def _of_results(given: Sequence[Any], closed: ClosedJaxpr, function: str) -> Iterator[Claim]:
+    paths = closed.jaxpr.debug_info.result_paths or ()
+    for i, wanted in enumerate(given):
+        devices = _devices_of(wanted)
+        if devices is not None:
+            path = paths[i] if i < len(paths) else f"result {i}"
+            aval = closed.jaxpr.outvars[i].aval.str_short()
+            who = f"explicit output sharding of {path} of {function}, {aval}"
+            yield Claim(MismatchType.OUT_SHARDING, devices, who)
+
+
+def _of_equations(inside: Sequence[Inside], function: str) -> Iterator[Claim]:
+    kind = MismatchType.SHARDING_INSIDE_COMPUTATION
+    for found in inside:
+        who = f"{found.primitive} inside jit of {function}, at {found.line}"
+        yield Claim(kind, found.sharding.device_assignment, who)
+
+
+def _devices_of(given: Any) -> tuple[Any, ...] | None:
+    """The devices that a placement given by the user names, if it names some."""
+    if given is None or is_abstract(given):
+        return None
+    if is_auto(given):
+        return given.mesh.flat_devices  # type: ignore[no-any-return]
+    return given.device_assignment  # type: ignore[no-any-return]
+
+
+def _bound(given: Any, devices: tuple[Any, ...], function: str) -> Sharding | None:
+    """A placement given by the user, on the devices of the program if it names none itself.
+
+    Raises:
+        ValueError: its mesh has another number of devices.
+    """
+    if is_auto(given):
+        return None
+    if not is_abstract(given):
+        return given  # type: ignore[no-any-return]
+    mesh = given.mesh
+    if mesh.size != len(devices):
+        raise ValueError(
+            message(
+                function,
+                "the program runs on another number of devices than an abstract mesh has.",
+                got=f"{given}, on {_devices_text(devices)}",
+                fix="call it on arguments that are placed on a mesh of this size, under set_mesh, "
+                "or give a sharding on a Mesh with devices",
+            )
+        )
+    box = np.array(devices, object).reshape(mesh.axis_sizes)
+    there = Mesh(box, mesh.axis_names, mesh.axis_types)
+    return given.update(mesh=there)  # type: ignore[no-any-return]
 
 
 def _first_mesh(shardings: Sequence[Any]) -> Mesh | None:
     for sharding in shardings:
-        if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, Mesh):
-            return sharding.mesh
+        if is_auto(sharding) or (isinstance(sharding, NamedSharding) and not is_abstract(sharding)):
+            return sharding.mesh  # type: ignore[no-any-return]
     return None
 
 
 def on_one_device(device: Any, *, committed: bool) -> Assignment:
     """The assignment of programs that run on one device, whose values are whole."""
-    return Assignment((device,), (), (), None, committed)
+    return Assignment((device,), (), (), None, committed, None)
 
 
-def layout_without_devices(closed: ClosedJaxpr, args: Sequence[Any], options: Any) -> Layout | None:
-    """The layout of a program whose arguments are placed on an abstract mesh; None if none is.
+def layout_without_devices(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Any, kept: Sequence[int] | None = None
+) -> Layout | None:
+    """The layout of a program of which nothing but abstract meshes is known.
+
+    None where some device is named, or no abstract mesh is.
 
     Raises:
         ValueError: the placements' meshes differ in size.
     """
     given = options.in_shardings or (None,) * len(args)
-    places = [x.sharding if type(x) is Placeholder else s for x, s in zip(args, given, strict=True)]
-    if not any(map(is_abstract, places)):
+    in_avals = [physical_aval(v.aval) for v in closed.jaxpr.invars]
+    own = _own_placements(args, in_avals, kept)
+    ins = _only(kept, [g or o for g, o in zip(given, own, strict=True)])
+    outs = list(options.out_shardings or (None,) * len(closed.jaxpr.outvars))
+    named_ones = [s for s in [*ins, *outs] if s is not None]
+    if (
+        not named_ones
+        or not all(map(is_abstract, named_ones))
+        or meshes.device_context.value is not None
+        or shardings_inside(closed)
+    ):
         return None
-    sizes = {s.num_devices for s in places if s is not None}
+    sizes = {s.num_devices for s in named_ones}
     if len(sizes) > 1:
         raise ValueError(
             message(
                 options.name,
-                "arguments are placed on meshes of different sizes.",
+                "arguments and results are placed on meshes of different sizes.",
                 got=", ".join(map(str, sorted(sizes))),
             )
         )
-    ins = _given(places, [physical_aval(v.aval) for v in closed.jaxpr.invars])
-    outs = _given(options.out_shardings, [physical_aval(v.aval) for v in closed.jaxpr.outvars])
-    return Layout(sizes.pop(), tuple(map(_abstract, ins)), tuple(map(_abstract, outs)))
+    return _layout(
+        sizes.pop(),
+        _canonical(ins, in_avals),
+        _canonical(outs, [physical_aval(v.aval) for v in closed.jaxpr.outvars]),
+    )
 
 
-def _given(shardings: Sequence[Any], avals: Sequence[Any]) -> list[Sharding | None]:
+def _layout(partitions: int, ins: Sequence[Any], outs: Sequence[Any]) -> Layout:
+    return Layout(partitions, tuple(map(_abstract, ins)), tuple(map(_abstract, outs)))
+
+
+def _canonical(shardings: Sequence[Any], avals: Sequence[Any]) -> list[Sharding | None]:
     return [
         None if sharding is None else placement.canonical(sharding, aval.ndim)
-        for sharding, aval in zip(shardings or (None,) * len(avals), avals, strict=True)
+        for sharding, aval in zip(shardings, avals, strict=True)
+    ]
+
+
+def _own_placements(
+    args: Sequence[Any], avals: Sequence[Any], kept: Sequence[int] | None
+) -> list[Sharding | None]:
+    """What committed arguments demand, where they are used."""
+    return [
+        None if x is None else _own(x, aval)
+        for x, aval in zip(_only(kept, args), avals, strict=True)
     ]
 
 
@@ -221,18 +353,20 @@ def _placement_of_type(aval: Any, physical: Any, mesh: Mesh) -> Sharding | None:
     return placement.canonical(named(mesh, spec), physical.ndim)
 
 
-def _check_given(who: str, own: Sharding, given: Any, aval: Any, function: str) -> None:
+def _check_given(who: str, own: Any, given: Any, aval: Any) -> None:
     """Refuses an argument on several devices that is placed otherwise than the user says.
 
     Raises:
         ValueError: it is.
     """
+    if is_abstract(own):
+        own = own.update(mesh=given.mesh)
     if own.num_devices == 1 or own.device_assignment != given.device_assignment:
         return
     if not own.is_equivalent_to(given, aval.ndim):
         raise ValueError(
             message(
-                function,
+                "jit",
                 f"{who} is placed otherwise than in_shardings says.",
                 got=str(own),
                 expected=str(given),
@@ -241,8 +375,10 @@ def _check_given(who: str, own: Sharding, given: Any, aval: Any, function: str) 
         )
 
 
-def _name(i: int, names: Sequence[str] | None) -> str:
-    return f"argument {names[i]}" if names is not None and i < len(names) else f"argument {i}"
+def _argument(i: int, closed: ClosedJaxpr, function: str) -> str:
+    names = closed.jaxpr.debug_info.arg_names
+    name = names[i] if names is not None and i < len(names) else str(i)
+    return f"argument {name} of {function}, {closed.jaxpr.invars[i].aval.str_short()}"
 
 
 def _agreed(claims: Sequence[Claim], function: str) -> tuple[Any, ...] | None:
@@ -256,17 +392,32 @@ def _agreed(claims: Sequence[Claim], function: str) -> tuple[Any, ...] | None:
     first = claims[0]
     for claim in claims[1:]:
         if claim.devices != first.devices:
-            raise DeviceAssignmentMismatchError(
-                message(
-                    function,
-                    "one program cannot run on different devices.",
-                    got=f"{first.who}, on {_devices_text(first.devices)}\n"
-                    f"{claim.who}, on {_devices_text(claim.devices)}",
-                    expected="the same devices in the same order",
-                    fix="move one of them with minijax.device_put(x, sharding)",
-                )
-            )
+            raise _mismatch(first, claim, function)
     return first.devices
+
+
+def _mismatch(first: Claim, second: Claim, function: str) -> DeviceAssignmentMismatchError:
+    if set(first.devices) == set(second.devices):
+        problem = "one program cannot run on the same devices in different orders."
+    else:
+        problem = "one program cannot run on different devices."
+    fix = "place all of it on one mesh"
+    if MismatchType.ARG_SHARDING in (first.kind, second.kind):
+        fix = "move one of them with minijax.device_put(x, sharding)"
+    elif MismatchType.CONTEXT_DEVICES in (first.kind, second.kind):
+        fix = "call it outside of set_mesh, or place all of it on that mesh"
+    error = DeviceAssignmentMismatchError(
+        message(
+            function,
+            problem,
+            got=f"{first.who}, on {_devices_text(first.devices)}\n"
+            f"{second.who}, on {_devices_text(second.devices)}",
+            expected="the same devices in the same order",
+            fix=fix,
+        )
+    )
+    error.kinds = (first.kind, second.kind)
+    return error
 
 
 def _devices_text(devices: Sequence[Any]) -> str:

@@ -83,8 +83,10 @@ def debug_info(
 
     def arg_names() -> tuple[str, ...]:
         chosen = names
-        if names is not None and positions is not None:
-            chosen = tuple(argument_name(names, i) for i in positions)
+        if names is not None:
+            given = len(in_tree.children()[0].children())
+            places = range(given) if positions is None else positions
+            chosen = tuple(argument_name(names, i) for i in places)
         return tuple(tree.argument_paths(in_tree, chosen))
 
     name = function_name(function)

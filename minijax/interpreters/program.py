@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import config, effects, history, meshes, statistics
 from minijax.core.aval import aval_of
+from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.interpreters import (
     assignment,
@@ -31,7 +32,8 @@ from minijax.runtime import client, compile, placement
 from minijax.runtime.array import Array, physical_aval
 from minijax.runtime.execute import Executable
 from minijax.runtime.transfer import buffer_on
-from minijax.sharding import hlo
+from minijax.sharding import equality
+from minijax.sharding.markers import is_auto
 
 _LARGE_CONSTANT_BYTES = 4096
 
@@ -63,15 +65,42 @@ class Lowered(NamedTuple):
     origin: Any
 
 
-def one_device(args: Sequence[Any], options: Options, closed: ClosedJaxpr) -> Any:
+def cleaned(
+    closed: ClosedJaxpr, *, keep_unused: bool
+) -> tuple[ClosedJaxpr, tuple[int, ...] | None]:
+    """A program without dead code, and which arguments it still has; None for all of them."""
+    key = ("cleaned", keep_unused)
+    found = closed.cache.get(key)
+    if found is None:
+        pure = discharge.without_references(closed)
+        clean, flags = passes.clean(pure, keep_inputs=keep_unused)
+        kept = None if all(flags) else tuple(i for i, keep in enumerate(flags) if keep)
+        found = closed.cache[key] = clean, kept
+    return found  # type: ignore[no-any-return]
+
+
+def kept_arguments(closed: ClosedJaxpr, options: Options) -> tuple[int, ...] | None:
+    """The arguments that a program uses, or None for all of them."""
+    return None if options.keep_unused else cleaned(closed, keep_unused=False)[1]
+
+
+def one_device(
+    args: Sequence[Any], options: Options, closed: ClosedJaxpr, kept: Sequence[int] | None = None
+) -> Any:
     """The device that committed arguments demand, None if none do, SEVERAL if it is not so simple.
 
     Most programs run on one device, and find out about it here.
+
+    Args:
+        args: the arguments.
+        options: how the program is compiled.
+        closed: the program.
+        kept: which arguments it uses, if not all.
     """
     if options.in_shardings or options.out_shardings or meshes.device_context.value is not None:
         return SEVERAL
     device = None
-    for x in args:
+    for x in args if kept is None else [args[i] for i in kept]:
         if type(x) is Placeholder:
             return SEVERAL
         if not type.__instancecheck__(Array, x) or not x.buffer._committed:
@@ -108,12 +137,8 @@ def lower(
         devices = 1 if layout is None else layout.partitions
         effects.check_lowerable(options.name, closed.effects, devices)
     with statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name):
-        pure = discharge.without_references(closed)
-        clean, kept_flags = passes.clean(pure, keep_inputs=options.keep_unused)
+        clean, kept = cleaned(closed, keep_unused=options.keep_unused)
         jaxpr = clean.jaxpr
-        kept = None
-        if not all(kept_flags):
-            kept = tuple(i for i, keep in enumerate(kept_flags) if keep)
         clean, large = _lift_large_constants(clean)
         names = closed.jaxpr.debug_info
         if layout is not None:
@@ -228,7 +253,11 @@ def compile_lowered(
 def natives(
     loaded: Any, lowered: Lowered, where: Assignment, originals: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Native shardings of a compiled program's parameters, constants among them, and results."""
+    """Native shardings of a compiled program's parameters, constants among them, and results.
+
+    Raises:
+        AssertionError: XLA places a result otherwise than the user demands.
+    """
     jaxpr = lowered.jaxpr
     in_avals = [physical_aval(aval_of(c)) for c in lowered.large_consts]
     in_avals += [physical_aval(v.aval) for v in jaxpr.invars]
@@ -236,33 +265,60 @@ def natives(
     if where.mesh is None and len(where.devices) == 1:
         one = placement.native_sharding(where.devices[0])
         return [one] * len(in_avals), [one] * len(out_avals)
-    wanted = [None] * len(lowered.large_consts) + list(_select(where.ins, lowered.kept))
-    tilings = compile.parameter_tilings(loaded) or [hlo.REPLICATED] * len(in_avals)
     ordered = len(effects.ordered_among(jaxpr.effects))
-    ins = [
-        placement.native(
-            own or assignment.public_sharding(tiling, aval, where, originals), aval.ndim
-        )
-        for own, tiling, aval in zip(wanted, tilings[ordered:], in_avals, strict=True)
-    ]
-    tilings = compile.result_tilings(loaded, ordered + len(out_avals))
-    tilings = tilings or [hlo.REPLICATED] * (ordered + len(out_avals))
-    outs = [
-        placement.native(
-            own or assignment.public_sharding(tiling, aval, where, originals), aval.ndim
-        )
-        for own, tiling, aval in zip(where.outs, tilings[ordered:], out_avals, strict=True)
-    ]
+    unplaced = [None] * len(lowered.large_consts)
+    wanted = unplaced + list(_select(where.ins, lowered.kept))
+    written = unplaced + list(_select(originals, lowered.kept))
+    ins = []
+    for own, given, tiling, aval in zip(
+        wanted,
+        written,
+        compile.parameter_tilings(loaded, ordered + len(in_avals))[ordered:],
+        in_avals,
+        strict=True,
+    ):
+        if own is None:
+            own = assignment.public_sharding(tiling, aval, where, originals)
+        elif given is not None and placement.canonical(given, aval.ndim) == own:
+            own = given
+        ins.append(placement.native(own, aval.ndim))
+    outs = []
+    tilings = compile.result_tilings(loaded, ordered + len(out_avals))[ordered:]
+    for i, (own, tiling, aval) in enumerate(zip(where.outs, tilings, out_avals, strict=True)):
+        if own is None:
+            own = assignment.public_sharding(tiling, aval, where, originals)
+        elif len(where.devices) > 1:
+            _check_kept_to(lowered, i, own, tiling, aval.ndim)
+        outs.append(placement.native(own, aval.ndim))
     return ins, outs
+
+
+def _check_kept_to(lowered: Lowered, i: int, given: Any, tiling: Any, ndim: int) -> None:
+    """Checks that XLA has placed a result as the user demands.
+
+    Raises:
+        AssertionError: it has not.
+    """
+    if not equality.are_hlo_shardings_equal(placement.native(given, ndim).hlo, tiling, ndim):
+        raise AssertionError(
+            message(
+                lowered.options.name,
+                f"XLA has placed result {i} otherwise than out_shardings demands.",
+                got=str(tiling),
+                expected=str(given),
+                fix="this is a fault of the compiler or of minijax: please report it",
+            )
+        )
 
 
 def place(
     closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any = None
 ) -> Assignment:
     """Where a program runs for `args`: arrays, host values or `Placeholder`s."""
-    demanded = one_device(args, options, closed) if device is None else device
+    kept = kept_arguments(closed, options)
+    demanded = one_device(args, options, closed, kept) if device is None else device
     if demanded is SEVERAL:
-        return assignment.gather(closed, args, options)
+        return assignment.gather(closed, args, options, kept)
     target = client.default_device() if demanded is None else demanded
     return assignment.on_one_device(target, committed=demanded is not None)
 
@@ -280,14 +336,17 @@ def executable_for(
     """
     if config.debug_key_reuse.value:
         key_reuse.use_arguments(closed, args)
-    demanded = one_device(args, options, closed) if device is None else device
+    kept = kept_arguments(closed, options)
+    demanded = one_device(args, options, closed, kept) if device is None else device
     if demanded is SEVERAL:
-        return _on_mesh(closed, args, options)
+        return _on_mesh(closed, args, options, kept)
     where = client.default_device() if demanded is None else demanded
     return _executable(closed, args, options, where, demanded is not None)
 
 
-def _on_mesh(closed: ClosedJaxpr, args: Sequence[Any], options: Options) -> Executable:
+def _on_mesh(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, kept: Sequence[int] | None
+) -> Executable:
     """The executable for a call whose placements must be looked at one by one.
 
     Where the same placements were there before, the answer is known.
@@ -300,7 +359,7 @@ def _on_mesh(closed: ClosedJaxpr, args: Sequence[Any], options: Options) -> Exec
     key = ("placed", options, states, *places)
     found = closed.cache.get(key)
     if found is None:
-        where = assignment.gather(closed, args, options)
+        where = assignment.gather(closed, args, options, kept)
         found = _executable(closed, args, options, where, where.committed)
         if where.committed:
             closed.cache[key] = found
@@ -360,10 +419,19 @@ def _demands(x: Any) -> bool:
 
 
 def originals_of(args: Sequence[Any], options: Options) -> list[Any]:
-    """The placements of arguments as users have written them, where there are several devices."""
-    given = [s for s in options.in_shardings if s is not None]
-    given += [x.sharding for x in args if type(x) is Placeholder]
-    return given + [x.buffer._sharding.public for x in args if _demands(x)]
+    """For each argument its placement on devices as the user has written it, or None."""
+    given = options.in_shardings or (None,) * len(args)
+    return [_original(x) if _is_open(g) else g for g, x in zip(given, args, strict=True)]
+
+
+def _original(x: Any) -> Any:
+    if type(x) is Placeholder:
+        return None if _is_open(x.sharding) else x.sharding
+    return x.buffer._sharding.public if _demands(x) else None
+
+
+def _is_open(given: Any) -> bool:
+    return given is None or is_auto(given) or assignment.is_abstract(given)
 
 
 def _diagnosis(name: str, origin: Any) -> Callable[..., None]:

@@ -10,7 +10,7 @@ import logging
 import string
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class DebugCallback(Primitive):
     has_effects = True
     knows_extended = True
     shard = rules.from_types
+    hidden_params: ClassVar[frozenset[str]] = frozenset({"partitioned"})
 
     def impl(self, *args: Any, callback: Any, effect: Any, **_: Any) -> list[Any]:
         eager.check_no_tracers(args)
@@ -75,9 +76,18 @@ class DebugCallback(Primitive):
     def effects(self, *avals: Any, effect: Any, **_: Any) -> frozenset[Any]:
         return frozenset({effect})
 
-    def lower(self, ctx: Any, *values: Any, callback: Any, effect: Any, **_: Any) -> list[Any]:
-        function = _without_results(callback)
-        return lower_call(ctx, "debug.callback", function, values, ctx.avals_in, effect)
+    def lower(
+        self, ctx: Any, *values: Any, callback: Any, effect: Any, partitioned: bool
+    ) -> list[Any]:
+        return lower_call(
+            ctx,
+            "debug.callback",
+            _without_results(callback),
+            values,
+            ctx.avals_in,
+            effect,
+            partitioned=partitioned,
+        )
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -114,7 +124,11 @@ def _is_array(x: Any) -> bool:
 
 
 def _bind(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], ordered: bool
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    ordered: bool,
+    partitioned: bool,
 ) -> None:
     leaves, in_tree = tree.flatten((tuple(args), dict(kwargs)))
     fixed = {i: x for i, x in enumerate(leaves) if not _is_array(x)}
@@ -122,6 +136,7 @@ def _bind(
         *(x for i, x in enumerate(leaves) if i not in fixed),
         callback=FlatCallback(function, in_tree, fixed),
         effect=ordered_debug_effect if ordered else debug_effect,
+        partitioned=bool(partitioned),
     )
 
 
@@ -153,7 +168,7 @@ def debug_callback(
     if callback is None:
         return functools.partial(debug_callback, ordered=ordered, partitioned=partitioned)
     eager.check_callable("debug.callback", callback)
-    _bind(callback, args, kwargs, ordered)
+    _bind(callback, args, kwargs, ordered, partitioned)
     return None
 
 
@@ -276,7 +291,7 @@ def debug_print(
             partitioned=partitioned,
             skip_format_check=skip_format_check,
         )
-    _show("debug.print", fmt, _print, args, kwargs, ordered, skip_format_check)
+    _show("debug.print", fmt, _print, args, kwargs, ordered, partitioned, skip_format_check)
     return None
 
 
@@ -295,7 +310,7 @@ def debug_log(
     Raises:
         IndexError, KeyError, ValueError, TypeError: as of `debug.print`.
     """
-    _show("debug.log", fmt, logger.info, args, kwargs, ordered, skip_format_check)
+    _show("debug.log", fmt, logger.info, args, kwargs, ordered, partitioned, skip_format_check)
 
 
 logger = logging.getLogger("minijax.debug")
@@ -308,10 +323,11 @@ def _show(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     ordered: bool,
+    partitioned: bool,
     skip_format_check: bool,
 ) -> None:
     if not isinstance(fmt, str):
         raise TypeError(message(name, "the format must be a string.", got=repr(fmt)))
     if not skip_format_check:
         _check_format(name, fmt, args, kwargs)
-    _bind(Printer(fmt, emit), args, kwargs, ordered)
+    _bind(Printer(fmt, emit), args, kwargs, ordered, partitioned)

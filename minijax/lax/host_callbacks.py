@@ -86,8 +86,12 @@ def lower_call(
     values: Sequence[Any],
     in_avals: Sequence[Any],
     effect: Any = None,
+    *,
+    partitioned: bool = False,
 ) -> list[Any]:
     """Builds a call of a Python function; the values of its results.
+
+    In a program on several devices the first one calls it, once and with whole values.
 
     Args:
         ctx: the context, whose equation has the results' types.
@@ -96,8 +100,12 @@ def lower_call(
         values: the operands.
         in_avals: types of the arrays that the function gets for them.
         effect: the effect of calling it; an ordered one takes and leaves a token.
+        partitioned: whether each device calls it instead, with the pieces that it holds.
     """
-    target = callbacks.CUSTOM_CALL_TARGETS.get(ctx.platform)
+    several = ctx.module.partitions > 1
+    by_all = partitioned and several
+    targets = callbacks.PARTITIONED_TARGETS if by_all else callbacks.CUSTOM_CALL_TARGETS
+    target = targets.get(ctx.platform)
     if target is None:
         raise ValueError(message(name, f"programs on {ctx.platform} cannot call Python functions."))
     is_ordered = effects.ordered_effects.contains(effect)
@@ -107,7 +115,7 @@ def lower_call(
         in_avals,
         ctx.avals_out,
         takes_token=is_ordered,
-        goes_on=ctx.module.partitions > 1,
+        goes_on=several,
     )
     index = len(ctx.module.host_callbacks)
     ctx.module.host_callbacks.append(called)

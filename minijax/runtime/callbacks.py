@@ -25,6 +25,14 @@ CUSTOM_CALL_TARGETS = {
 }
 """What XLA calls Python by, on the platforms where it can."""
 
+PARTITIONED_TARGETS = {
+    "cpu": "xla_ffi_partitioned_python_cpu_callback",
+    "cuda": "xla_ffi_partitioned_python_gpu_callback",
+    "gpu": "xla_ffi_partitioned_python_gpu_callback",
+    "rocm": "xla_ffi_partitioned_python_gpu_callback",
+}
+"""The same for calls by each device of several, with its own pieces of the arguments."""
+
 
 class HostCallback:
     """A Python function as XLA calls it.
@@ -73,7 +81,7 @@ class HostCallback:
             host = placement.native_sharding(client.cpu_client().local_devices()[0])
             # XLA frees its memory after the call, so the arrays are copies.
             arrays = [
-                wrap(array_from_host(x, physical_aval(aval), target=host).buffer, aval)
+                wrap(array_from_host(x, _type_of_piece(x, aval), target=host).buffer, aval)
                 for x, aval in zip(operands, self.in_avals, strict=True)
             ]
             return *token, *host_results(self.name, self.function, arrays, self.out_avals)
@@ -96,6 +104,12 @@ class HostCallback:
             self._failed.clear()
             if first is not None:
                 raise first.surface()
+
+
+def _type_of_piece(x: Any, aval: Any) -> Any:
+    """The physical type of an operand, which may be a piece of a value of type `aval`."""
+    physical = physical_aval(aval)
+    return physical if x.shape == physical.shape else physical.with_shape(x.shape)
 
 
 def host_results(

@@ -79,14 +79,19 @@ def may_starve(loaded: Any, devices: tuple[Any, ...]) -> bool:
 _COLLECTIVE = re.compile(r"(?:all-|reduce-scatter|collective-|ragged-)[a-z-]*\(")
 
 
-def parameter_tilings(loaded: Any) -> list[Any]:
-    """How a compiled program cuts each of its parameters."""
-    return list(map(xla_client.HloSharding.from_proto, loaded.get_parameter_shardings() or ()))
+def parameter_tilings(loaded: Any, count: int) -> list[Any]:
+    """How a compiled program cuts each of its `count` parameters."""
+    return _tilings(loaded.get_parameter_shardings(), count)
 
 
 def result_tilings(loaded: Any, count: int) -> list[Any]:
     """How a compiled program cuts each of its `count` results."""
-    protos = loaded.get_output_shardings() or ()
+    return _tilings(loaded.get_output_shardings(), count)
+
+
+def _tilings(protos: Any, count: int) -> list[Any]:
+    if not protos:
+        return [xla_client.HloSharding.replicate()] * count
     tilings = list(map(xla_client.HloSharding.from_proto, protos))
-    # XLA tells a tiling that all results share once only.
+    # XLA tells a tiling that all values share once only.
     return tilings * count if len(tilings) == 1 else tilings

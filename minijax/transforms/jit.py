@@ -18,7 +18,7 @@ from minijax.core import config, history, refs, source, statistics, tree
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager, evaluation, flattening, program, staging
+from minijax.interpreters import eager, evaluation, flattening, program, staging, trivial
 from minijax.runtime import client
 from minijax.runtime.array import Array, to_numpy
 from minijax.sharding.markers import UNSPECIFIED
@@ -96,22 +96,24 @@ class JitFunction:
         if trace is eager.EAGER and not staged.outer and not refs.any_cell(leaves):
             eager.check_no_tracers(values)
             options = placements.resolved(staged.options)
+            answer = trivial.results(staged.closed, values, options, staged.device)
+            if answer is not None:
+                return tree.unflatten(staged.out_tree, answer), None, True
             executable = program.executable_for(staged.closed, values, options, staged.device)
             result = tree.unflatten(staged.out_tree, executable(values))
             return result, eager.fast_path(executable, len(values), result, leaves), False
-        values = list(placements.constrained(values, staged.options.in_shardings))
+        closed = placements.constrained(staged.closed, staged.options)
         if staged.inline:
-            outs: Sequence[Any] = evaluation.eval_closed_jaxpr(staged.closed, *values)
+            outs: Sequence[Any] = evaluation.eval_closed_jaxpr(closed, *values)
         else:
             outs = jit_p.bind_all(
                 *values,
-                jaxpr=staged.closed,
+                jaxpr=closed,
                 name=self.name,
                 donated_invars=staged.options.donated,
                 keep_unused=staged.options.keep_unused,
                 device=staged.device,
             )
-        outs = placements.constrained(outs, staged.options.out_shardings)
         return tree.unflatten(staged.out_tree, outs), None, True
 
     def python(self, *args: Any, **kwargs: Any) -> Any:
@@ -495,6 +497,15 @@ def jit(
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         raise TypeError(message("jit", "cannot compile a generator or a coroutine.", got=repr(fun)))
+    if in_shardings not in (None, UNSPECIFIED) and not (device is None and backend is None):
+        raise ValueError(
+            message(
+                "jit",
+                "takes in_shardings, or device or backend, not both.",
+                got=f"in_shardings, device={device!r}, backend={backend!r}",
+                fix="say with in_shardings alone where to run",
+            )
+        )
     if backend is not None:
         device = client.get_backend(backend).local_devices()[0]
     static_nums, static_names = resolve_names(fun, static_argnums, static_argnames, "static")

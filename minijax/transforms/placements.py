@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core import tree
-from minijax.core.errors import message
+from minijax.core import tree, tree_errors
+from minijax.core.errors import NoMeshError, message
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import assignment, program
+from minijax.interpreters import evaluation, program, staging
 from minijax.lax.constraints import sharding_constraint_p
 from minijax.sharding import contexts
 from minijax.sharding.base import Sharding
-from minijax.sharding.markers import UNSPECIFIED
-from minijax.sharding.named import NamedSharding
+from minijax.sharding.markers import UNSPECIFIED, is_auto
+from minijax.sharding.named import NamedSharding, has_open_dims
 from minijax.sharding.single_device import SingleDeviceSharding
 
 
@@ -55,7 +56,7 @@ class PlacementTree:
                     fix="pass them by position",
                 )
             )
-        return self._spread(function, args, "the positional arguments, as a tuple")
+        return self._spread(function, args, "args", "of the positional arguments that are traced")
 
     def for_results(self, function: str, out_tree: Any) -> tuple[Any, ...]:
         """One placement for each flat result.
@@ -65,24 +66,26 @@ class PlacementTree:
         """
         if self is NOTHING:
             return ()
-        return self._spread(
-            function, tree.unflatten(out_tree, [0] * out_tree.num_leaves), "the results"
-        )
+        results = tree.unflatten(out_tree, [0] * out_tree.num_leaves)
+        return self._spread(function, results, "result", "of the results")
 
-    def _spread(self, function: str, whole: Any, what: str) -> tuple[Any, ...]:
+    def _spread(self, function: str, whole: Any, name: str, what: str) -> tuple[Any, ...]:
         prefix = tree.unflatten(self.structure, list(self.leaves))
+        if isinstance(whole, tuple) and isinstance(prefix, list):
+            prefix = tuple(prefix)
         try:
             return tuple(tree.broadcast_prefix(prefix, whole, is_leaf=_is_leaf))
-        except ValueError as error:
-            raise ValueError(
-                message(
-                    function,
-                    f"{self.name} must be a tree prefix of {what}.",
-                    got=f"{self.given}\nfor {tree.structure(whole)}",
-                    expected="one placement for all, or a tree of the same form",
-                    fix=str(error).splitlines()[0],
-                )
-            ) from None
+        except ValueError:
+            pass
+        leaves, full = tree.flatten(whole)
+        structure = tree.structure(prefix, is_leaf=_is_leaf)
+        raise tree_errors.mismatch_error(
+            function,
+            f"{self.name} is no tree prefix {what}.",
+            tree_errors.differences(structure, full, leaves, prefix=True),
+            first=self.name,
+            second=name,
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -106,6 +109,19 @@ def _as_sharding(name: str, given: Any) -> Any:
     if given is None or given is UNSPECIFIED:
         return None
     if isinstance(given, (Sharding, PartitionSpec)):
+        spec = given if isinstance(given, PartitionSpec) else getattr(given, "spec", ())
+        if has_open_dims(spec):
+            raise ValueError(
+                message(
+                    "jit",
+                    f"{name} must not leave dimensions UNCONSTRAINED.",
+                    got=str(given),
+                    fix="None in place of the placement leaves all of it to the compiler; "
+                    "with_sharding_constraint inside the function leaves single dimensions",
+                )
+            )
+        return given
+    if is_auto(given):
         return given
     if hasattr(given, "device_kind"):
         return SingleDeviceSharding(given)
@@ -135,18 +151,19 @@ def check(
         ValueError: a spec is longer than the rank, or a dimension cannot be cut into equal parts.
     """
     for i, (given, aval) in enumerate(zip(shardings, avals, strict=False)):
-        sharding = _resolved(given, name)
-        if sharding is None or not hasattr(aval, "shape"):
+        if given is None or is_auto(given) or not hasattr(aval, "shape"):
             continue
         try:
-            sharding.shard_shape(aval.shape)
+            _resolved(given, name).shard_shape(aval.shape)
+        except NoMeshError:
+            raise
         except ValueError as error:
             what = names[i] if names is not None and i < len(names) else f"value {i}"
             raise ValueError(f"{function}: {name} of {what}: {error}") from None
 
 
 def resolved(options: program.Options) -> program.Options:
-    """The options with bare specs, and abstract meshes, resolved on the mesh in force."""
+    """The options with bare specs resolved on the mesh in force."""
     if not (options.in_shardings or options.out_shardings):
         return options
     return options._replace(
@@ -158,23 +175,41 @@ def resolved(options: program.Options) -> program.Options:
 def _resolved(sharding: Any, name: str) -> Any:
     if isinstance(sharding, PartitionSpec):
         return contexts.resolve(sharding, f"jit's {name}")
-    if assignment.is_abstract(sharding):
-        mesh = contexts.current_devices_mesh()
-        if mesh is not None and mesh.abstract_mesh is sharding.mesh:
-            return sharding.update(mesh=mesh)
     return sharding
 
 
-def constrained(values: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
-    """Values inside a program that is being traced, placed as a call of `jit` in it says."""
+def constrained(closed: ClosedJaxpr, options: program.Options) -> ClosedJaxpr:
+    """A program whose equations say how its arguments and results are placed.
+
+    So it can be called from other programs, and transformed, as any.
+    """
+    ins = tuple(_inside(s, "in_shardings") for s in options.in_shardings)
+    outs = tuple(_inside(s, "out_shardings") for s in options.out_shardings)
+    if not any([*ins, *outs]):
+        return closed
+
+    def function(*args: Any) -> list[Any]:
+        results = evaluation.eval_closed_jaxpr(closed, *_placed(args, ins))
+        return _placed(results, outs)
+
+    def make() -> ClosedJaxpr:
+        return staging.stage_closed(function, closed.in_avals, closed.jaxpr.debug_info)
+
+    made: ClosedJaxpr = closed.remember(("constrained", ins, outs), make)
+    return made
+
+
+def _placed(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
     if not shardings:
-        return values
-    return [x if s is None else _constrain(x, s) for x, s in zip(values, shardings, strict=True)]
+        return list(values)
+    return [
+        x if s is None else sharding_constraint_p.bind(x, sharding=s)
+        for x, s in zip(values, shardings, strict=True)
+    ]
 
 
-def _constrain(x: Any, sharding: Any) -> Any:
+def _inside(sharding: Any, name: str) -> Any:
+    """A placement as equations hold it; None where they need not say it."""
     if isinstance(sharding, PartitionSpec):
-        sharding = contexts.resolve_for_tracing(sharding, "jit")
-    if not isinstance(sharding, NamedSharding):
-        return x
-    return sharding_constraint_p.bind(x, sharding=sharding)
+        return contexts.resolve_for_tracing(sharding, f"jit's {name}")
+    return sharding if isinstance(sharding, NamedSharding) else None

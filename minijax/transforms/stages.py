@@ -199,7 +199,8 @@ class Traced(_Stage):
             )
         pure, written = discharge.discharge_jaxpr(self._closed)
         where = None
-        layout = assignment.layout_without_devices(pure, self._args, self._options)
+        kept = program.kept_arguments(pure, self._options)
+        layout = assignment.layout_without_devices(pure, self._args, self._options, kept)
         if layout is None:
             where = program.place(pure, self._args, self._options, self._device)
             layout = where.layout
