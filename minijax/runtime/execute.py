@@ -10,7 +10,10 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from jaxlib import xla_client
+
 from minijax.core import config
+from minijax.core.errors import message
 from minijax.runtime import compile, failures, finiteness, placement, tokens, versions, window
 from minijax.runtime.array import Array, Token, physical_aval, to_numpy, wrap
 from minijax.runtime.callbacks import HostCallback
@@ -161,6 +164,8 @@ class Executable:
         for buffer in buffers:
             if buffer.is_deleted():
                 to_numpy(buffer)  # raises, and says why
+        if self.donated:
+            self._check_donations(args)
         if self.waits:
             with window.lock:
                 window.admit()
@@ -176,6 +181,24 @@ class Executable:
             if type.__instancecheck__(Array, args[i]):
                 args[i].delete()
         return results
+
+    def _check_donations(self, args: Sequence[Any]) -> None:
+        """Refuses to take the memory of an array that the program is given once more."""
+        used = [id(x.buffer) for x in args if type.__instancecheck__(Array, x)]
+        if len(set(used)) == len(used):
+            return
+        for i in self.donated:
+            x = args[i]
+            if type.__instancecheck__(Array, x) and used.count(id(x.buffer)) > 1:
+                raise xla_client.XlaRuntimeError(
+                    message(
+                        "jit",
+                        f"the donated argument {i} is given more than once.",
+                        got=f"an array {x.aval.str_short()}, for several arguments",
+                        expected="an array of its own: its memory will hold a result",
+                        fix="pass a copy, such as x + 0, or do not donate it",
+                    )
+                )
 
     def _start(self, buffers: Sequence[Any]) -> tuple[Sequence[Any], Any]:
         running = failures.surfacing(self.loaded.execute_sharded, buffers, with_tokens=True)

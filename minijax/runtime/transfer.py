@@ -67,11 +67,10 @@ def _matching_pieces(buffer: Any, source: Any, target: Any) -> list[Any] | None:
     found = []
     for device, index in zip(target.devices, wanted, strict=True):
         own = places.get(device)
-        if own in held[index]:
-            found.append(pieces[own])
-        else:
-            there = placement.native_sharding(device, target.memory_kind)
-            found.append(placement.copy_buffer(pieces[held[index][0]], there))
+        piece = pieces[own if own in held[index] else held[index][0]]
+        # A device's own piece is copied too: two arrays with one memory cannot both be donated.
+        there = placement.native_sharding(device, target.memory_kind)
+        found.append(placement.copy_buffer(piece, there))
     return found
 
 

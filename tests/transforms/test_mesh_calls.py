@@ -38,3 +38,21 @@ def test_program_with_collectives_is_not_left_to_cpp(split: Any) -> None:
     total(split)
 
     assert jax.cache_stats()["trace"].hits == hits + 1
+
+
+def test_donating_an_array_given_twice_is_refused(split: Any) -> None:
+    both = jax.jit(lambda x, y: (x + 1, y + 2), donate_argnums=(0, 1))
+
+    with pytest.raises(RuntimeError, match="donated argument 0 is given more than once"):
+        both(split, split)
+
+
+def test_copies_of_one_array_on_a_mesh_can_both_be_donated(split: Any) -> None:
+    both = jax.jit(lambda x, y: (x + 1, y + 2), donate_argnums=(0, 1))
+    one = jax.device_put(np.float32(3))
+    everywhere = NamedSharding(split.sharding.mesh, P())
+
+    found = both(jax.device_put(one, everywhere), jax.device_put(one, everywhere))
+
+    assert list(map(float, found)) == [4, 5]
+    assert float(one) == 3
