@@ -333,7 +333,12 @@ class DynamicUpdateSlice(Primitive):
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
         rules.check_unsharded(self, avals[2:])
-        return rules.join(self, avals[:2], avals[0].ndim)
+        x, update = avals[:2]
+        pairs = zip(rules.spec_of(x), rules.spec_of(update), strict=True)
+        unlike = [d for d, (a, b) in enumerate(pairs) if a != b and x.shape[d] != update.shape[d]]
+        # A part that lies on one device only: XLA loses updates whose start it has to clamp.
+        rules.check_unsharded(self, avals[:2], unlike)
+        return rules.join(self, avals[:2], x.ndim)
 
     def lower(self, ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
         if not starts:

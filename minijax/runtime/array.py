@@ -544,6 +544,9 @@ def _gathered(buffer: Any) -> np.ndarray[Any, Any]:
         return to_numpy(pieces[0])
     shape = buffer.aval.shape
     whole = np.empty(shape, buffer.aval.dtype)
+    if not whole.size:
+        # XLA does not cut the results that hold nothing.
+        return whole
     filled: set[Any] = set()
     for piece, index in zip(pieces, public.indices(shape), strict=True):
         key = tuple((s.start, s.stop) for s in index)
