@@ -48,7 +48,9 @@ class ShardingConstraint(Primitive):
         return x
 
     def lower(self, ctx: Any, x: Any, *, sharding: NamedSharding) -> Any:
-        return ctx.module.constrained(ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim)
+        return ctx.module.partitioning.constrained(
+            ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
+        )
 
     def transpose(self, ct: Any, x: Any, *, sharding: NamedSharding) -> tuple[Any]:
         return (self.bind(ct, sharding=sharding),)

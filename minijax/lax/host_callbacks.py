@@ -107,7 +107,7 @@ def lower_call(
         in_avals,
         ctx.avals_out,
         takes_token=is_ordered,
-        goes_on=ctx.module.partitions > 1,
+        goes_on=ctx.module.partitioning.partitions > 1,
     )
     index = len(ctx.module.host_callbacks)
     ctx.module.host_callbacks.append(called)
@@ -121,14 +121,14 @@ def lower_call(
         "has_side_effect": ctx.boolean(effect is not None),
         "operand_layouts": _row_major(ctx, ranks_in),
         "result_layouts": _row_major(ctx, ranks_out),
-        **ctx.module.on_first_device(len(ranks_out)),
+        **ctx.module.partitioning.on_first_device(len(ranks_out)),
     }
     types = [t.type for t in taken] + [ctx.type_of(aval) for aval in ctx.avals_out]
     outs: list[Any] = ctx.ops("stablehlo.custom_call", [*taken, *values], attributes, types)
     if is_ordered:
         ctx.tokens[effect] = outs.pop(0)
     return [
-        ctx.module.broadcast(ctx, out, aval.ndim)
+        ctx.module.partitioning.broadcast(ctx, out, aval.ndim)
         for out, aval in zip(outs, ctx.avals_out, strict=True)
     ]
 
