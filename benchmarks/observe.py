@@ -61,6 +61,7 @@ def _observe_one(jax: Any, function: Any, args: tuple[Any, ...]) -> dict[str, An
 
 
 def type_text(jax: Any, x: Any) -> str:
+    """The type of a result: dtype, shape, and whether it is weak."""
     if not hasattr(x, "dtype"):
         return type(x).__name__
     aval = jax.typeof(x)
@@ -69,6 +70,7 @@ def type_text(jax: Any, x: Any) -> str:
 
 
 def values(jax: Any, x: Any) -> Any:
+    """The elements of a result, as a flat list of numbers; those of keys are their words."""
     if hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
     array = np.asarray(x)

@@ -149,7 +149,7 @@ def _shapes(jax: Any, place: Place) -> Programs:
     jnp, lax, f = jax.numpy, jax.lax, place.floats
     x = f((8, 16), "x", "y")
     return {
-        "transpose": _program(lambda x: jnp.transpose(x), x),
+        "transpose": _program(jnp.transpose, x),
         "reshape-merged": _program(lambda x: jnp.reshape(x, (128,)), f((8, 16), "x")),
         "reshape-split": _program(lambda x: jnp.reshape(x, (4, 2, 16)), f((8, 16), "x")),
         "concatenate": _program(lambda x, y: lax.concatenate([x, y], 1), x, f((8, 4), "x", "y")),
@@ -365,7 +365,8 @@ def _calls(jax: Any, place: Place) -> Programs:
     return {
         "call-twice": _program(lambda x: inner(inner(x) + 1.0), f((8, 4), "x")),
         "call-placed": _program(
-            lambda x: jax.jit(lambda x: x * 2.0, out_shardings=place.at("y"))(x), f((8, 4), "x")
+            lambda x: jax.jit(lambda x: x * 2.0, out_shardings=place.at("y"))(x) + 1.0,
+            f((8, 4), "x"),
         ),
         "large-constant": _program(lambda x: x * table, f((8, 512), "x")),
         "callback": _program(

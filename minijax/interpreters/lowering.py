@@ -18,12 +18,12 @@ from minijax.core import config, effects, source
 from minijax.core.aval import AbstractToken, abstract_token
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from minijax.core.specs import UNCONSTRAINED, PartitionSpec
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import batching, hlo_build, staging
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
+from minijax.interpreters.partitioning import Partitioning
 from minijax.interpreters.structural import to_batch_dim
 from minijax.runtime.array import Array, physical_aval, to_numpy
-from minijax.sharding import shardy
 from minijax.sharding.named import NamedSharding, named
 
 _create = ir.Operation.create
@@ -37,8 +37,6 @@ class Lowering:
     def __init__(self, name: str, platform: str, partitions: int = 1) -> None:
         context = hlo_build.context()
         self.platform = platform
-        self.partitions = partitions
-        self.with_shardy = config.use_shardy_partitioner.value
         self.unknown = ir.Location.unknown(context)
         self.module = ir.Module.create(loc=self.unknown)
         operation = self.module.operation
@@ -47,12 +45,11 @@ class Lowering:
         operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)
         self.host_callbacks: list[Any] = []
+        self.partitioning = Partitioning(self.module, partitions, self.fresh_name)
         self._context = context
         self._names: dict[str, int] = {}
         self._op_names: dict[Any, str] = {}
         self._functions: dict[Any, str] = {}
-        self._meshes: dict[str, str] = {}
-        self._last_mesh: Any = None
         self._kept_alive: list[Any] = []
         self._locations = _jax_mlir_ext.TracebackToLocationCache(
             code_to_filename=_user_file,
@@ -68,127 +65,6 @@ class Lowering:
             name = self._op_names[key] = "/".join((*scope, *eqn.scope, eqn.primitive.name))
         child = self.unknown if eqn.source is None else self._locations.get(eqn.source)
         return _name_location(name, child, self._context)
-
-    def mesh_symbol(self, mesh: Any) -> str:
-        """The symbol of a mesh in this module; added at its beginning, once for each shape.
-
-        Raises:
-            ValueError: the mesh has another number of devices than the program runs on.
-        """
-        if mesh.size != self.partitions:
-            raise ValueError(
-                message(
-                    "sharding",
-                    f"the mesh has {mesh.size} devices, the program runs on {self.partitions}.",
-                    got=str(mesh),
-                    fix="place the arguments on all devices of the mesh, or call under set_mesh",
-                )
-            )
-        return self._symbol_of_mesh(shardy.mesh_text(mesh))
-
-    def _symbol_of_mesh(self, text: str, name: str = "mesh") -> str:
-        symbol = self._meshes.get(text)
-        if symbol is None:
-            symbol = self._meshes[text] = self.fresh_name(name)
-            begin = ir.InsertionPoint.at_block_begin(self.module.body)
-            last = self._last_mesh
-            self._last_mesh = _create(
-                "sdy.mesh",
-                [],
-                [],
-                {"sym_name": string(symbol), "mesh": hlo_build.attribute(text)},
-                loc=self.unknown,
-                ip=begin if last is None else ir.InsertionPoint.after(last),
-            )
-        return symbol
-
-    def replicated(self, ndim: int) -> dict[str, Any]:
-        """The attribute of a value that every device holds as a whole, whatever the meshes are."""
-        if not self.with_shardy:
-            return {"mhlo.sharding": string("{replicated}")}
-        mesh = self._symbol_of_mesh(shardy.EMPTY_MESH, "empty_mesh")
-        text = shardy.sharding_text(mesh, PartitionSpec(), ndim)
-        return {"sdy.sharding": hlo_build.attribute(text)}
-
-    def on_first_device(self, results: int) -> dict[str, Any]:
-        """The attribute of an operation that the first device runs alone: a call of Python.
-
-        Args:
-            results: how many results it has; only the first device holds them, see `broadcast`.
-        """
-        if self.partitions == 1:
-            return {}
-        if not self.with_shardy:
-            one = "{maximal device=0}"
-            text = one if results == 1 else f"{{{', '.join([one] * results)}}}"
-            return {"mhlo.sharding": string(text if results else one)}
-        mesh = self._symbol_of_mesh(shardy.FIRST_DEVICE, "maximal_mesh_0")
-        places = ", ".join([f"<@{mesh}, []>"] * max(results, 1))
-        return {"sdy.sharding": hlo_build.attribute(f"#sdy.sharding_per_value<[{places}]>")}
-
-    def broadcast(self, ctx: LoweringContext, value: Any, ndim: int) -> Any:
-        """A value that the first device holds, on all devices."""
-        if self.partitions == 1:
-            return value
-        ((name, attribute),) = self.replicated(ndim).items()
-        if name == "sdy.sharding":
-            attributes = {"sharding": attribute}
-            return ctx.op("sdy.sharding_constraint", [value], attributes, value.type)
-        attributes = {"call_target_name": string("Sharding"), name: attribute}
-        return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
-
-    def whole_along(self, ctx: LoweringContext, value: Any, dims: Sequence[int], ndim: int) -> Any:
-        """A value that each device holds whole along some dimensions; others are left open.
-
-        For what devices cannot compute together, such as reductions XLA knows no sum for.
-        """
-        if self.partitions == 1:
-            return value
-        if not self.with_shardy:
-            return self.broadcast(ctx, value, ndim)
-        special = (shardy.EMPTY_MESH, shardy.FIRST_DEVICE)
-        symbols = [name for mesh, name in self._meshes.items() if mesh not in special]
-        if not symbols:
-            return value
-        symbol_name = symbols[0]
-        entries = [None if d in dims else UNCONSTRAINED for d in range(ndim)]
-        text = shardy.sharding_text(symbol_name, PartitionSpec(*entries), ndim)
-        attributes = {"sharding": hlo_build.attribute(text)}
-        return ctx.op("sdy.sharding_constraint", [value], attributes, value.type)
-
-    def placement_attribute(
-        self, sharding: Any, ndim: int, *, is_open: bool = False
-    ) -> tuple[str, Any]:
-        """Name and value of the attribute that places a value of rank `ndim`.
-
-        Where it `is_open`, the partitioner may split dimensions over further axes.
-        """
-        if not self.with_shardy:
-            return "mhlo.sharding", string(str(sharding.to_hlo(ndim)))
-        if isinstance(sharding, NamedSharding):
-            symbol_name, spec = self.mesh_symbol(sharding.mesh), sharding.spec
-        else:
-            mesh_text, spec = shardy.of_tiling(sharding.tiling(ndim))
-            symbol_name = self._symbol_of_mesh(mesh_text)
-        text = shardy.sharding_text(symbol_name, spec, ndim, is_open=is_open)
-        return "sdy.sharding", hlo_build.attribute(text)
-
-    def constrained(
-        self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int, *, is_open: bool = False
-    ) -> Any:
-        """A value that is placed as `sharding` says; see `placement_attribute`."""
-        if self.partitions == 1 and sharding.num_devices == 1:
-            return value
-        name, attribute = self.placement_attribute(sharding, ndim, is_open=is_open)
-        if name == "sdy.sharding":
-            return ctx.op("sdy.sharding_constraint", [value], {"sharding": attribute}, value.type)
-        attributes = {"call_target_name": string("Sharding"), "mhlo.sharding": attribute}
-        entries = sharding.spec if isinstance(sharding, NamedSharding) else ()
-        open_dims = [d for d, entry in enumerate(entries) if entry is UNCONSTRAINED]
-        if open_dims:
-            listed = ",".join(map(str, open_dims))
-            attributes["backend_config"] = string(f"unspecified_dims=[{listed}]")
-        return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
     def fresh_name(self, name: str) -> str:
         """A symbol of the module not taken yet."""
@@ -331,7 +207,7 @@ def lower_jaxpr(
         return values[atom]
 
     locate = ctx.module.location
-    on_several = ctx.module.partitions > 1
+    on_several = ctx.module.partitioning.partitions > 1
     for eqn in jaxpr.eqns:
         primitive = eqn.primitive
         invars, outvars = eqn.invars, eqn.outvars
@@ -371,7 +247,9 @@ def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Any, Any]) -
         is_open = bool(mesh.auto_axes) and not names.intersection(mesh.auto_axes)
         if names or not is_open:
             value = values[var]
-            values[var] = ctx.module.constrained(ctx, value, sharding, ndim, is_open=is_open)
+            values[var] = ctx.module.partitioning.constrained(
+                ctx, value, sharding, ndim, is_open=is_open
+            )
 
 
 def lower_region(
@@ -515,8 +393,8 @@ def _place(
     """Adds to the attributes of arguments or results where they are placed, if that is said."""
     for own, var, sharding in zip(attributes, variables, shardings, strict=True):
         if sharding is not None:
-            name, value = lowering.placement_attribute(sharding, physical_aval(var.aval).ndim)
-            own[name] = value
+            ndim = physical_aval(var.aval).ndim
+            own.update(lowering.partitioning.placement(sharding, ndim))
             if sharding.special_memory_kind is not None:
                 own["mhlo.memory_kind"] = string(sharding.special_memory_kind)
 
@@ -530,7 +408,7 @@ def _replicate_scalars(
     """Says of scalars, keys among them, that all devices hold them: there is nothing to choose."""
     for own, var, sharding in zip(attributes, variables, shardings, strict=True):
         if sharding is None and var.aval.shape == ():
-            own.update(lowering.replicated(physical_aval(var.aval).ndim))
+            own.update(lowering.partitioning.replicated(physical_aval(var.aval).ndim))
 
 
 def _donation_attributes(

@@ -64,6 +64,13 @@ class Lowered(NamedTuple):
     # The program before it was cleaned: weak, as the program keeps this in its cache.
     origin: Any
 
+    @property
+    def free(self) -> tuple[list[bool], list[bool]]:
+        """Which parameters and which results the partitioner places as it likes."""
+        if self.layout is None:
+            return [], []
+        return [s is None for s in self.layout.ins], [s is None for s in self.layout.outs]
+
 
 def cleaned(
     closed: ClosedJaxpr, *, keep_unused: bool
@@ -225,6 +232,7 @@ def compile_lowered(
                 where.devices,
                 options={**dict(lowered.options.compiler_options), **(options or {})},
                 host_callbacks=lowered.host_callbacks,
+                free=lowered.free,
             )
         except RuntimeError:
             lowering.verify(lowered.module, lowered.jaxpr)

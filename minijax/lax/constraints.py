@@ -49,7 +49,9 @@ class ShardingConstraint(Primitive):
         return x
 
     def lower(self, ctx: Any, x: Any, *, sharding: Sharding) -> Any:
-        return ctx.module.constrained(ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim)
+        return ctx.module.partitioning.constrained(
+            ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
+        )
 
     def transpose(self, ct: Any, x: Any, *, sharding: Sharding) -> tuple[Any]:
         return (self.bind(ct, sharding=sharding),)

@@ -102,7 +102,7 @@ def lower_call(
         effect: the effect of calling it; an ordered one takes and leaves a token.
         partitioned: whether each device calls it instead, with the pieces that it holds.
     """
-    several = ctx.module.partitions > 1
+    several = ctx.module.partitioning.partitions > 1
     by_all = partitioned and several
     targets = callbacks.PARTITIONED_TARGETS if by_all else callbacks.CUSTOM_CALL_TARGETS
     target = targets.get(ctx.platform)
@@ -129,14 +129,14 @@ def lower_call(
         "has_side_effect": ctx.boolean(effect is not None),
         "operand_layouts": _row_major(ctx, ranks_in),
         "result_layouts": _row_major(ctx, ranks_out),
-        **ctx.module.on_first_device(len(ranks_out)),
+        **ctx.module.partitioning.on_first_device(len(ranks_out)),
     }
     types = [t.type for t in taken] + [ctx.type_of(aval) for aval in ctx.avals_out]
     outs: list[Any] = ctx.ops("stablehlo.custom_call", [*taken, *values], attributes, types)
     if is_ordered:
         ctx.tokens[effect] = outs.pop(0)
     return [
-        ctx.module.broadcast(ctx, out, aval.ndim)
+        ctx.module.partitioning.broadcast(ctx, out, aval.ndim)
         for out, aval in zip(outs, ctx.avals_out, strict=True)
     ]
 

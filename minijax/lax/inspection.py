@@ -44,7 +44,7 @@ class InspectSharding(Primitive):
         return frozenset({inspection.effect})
 
     def lower(self, ctx: Any, value: Any, *, callback: Inspection) -> list[Any]:
-        if ctx.module.partitions > 1:
+        if ctx.module.partitioning.partitions > 1:
             callback.lower(ctx, value, physical_aval(ctx.avals_in[0]))
         return []
 

@@ -78,7 +78,7 @@ class Reduce(Primitive):
     ) -> list[Any]:
         count = len(values) // 2
         operands = [
-            ctx.module.whole_along(ctx, x, dimensions, aval.ndim)
+            ctx.module.partitioning.whole_along(ctx, x, dimensions, aval.ndim)
             for x, aval in zip(values[:count], ctx.avals_in, strict=False)
         ]
         return ctx.ops(  # type: ignore[no-any-return]

@@ -113,7 +113,7 @@ class Reduction(Primitive):
         (aval,) = ctx.avals_in
         dtype = aval.dtype
         if self.combine is not None or (self.op not in _BETWEEN_DEVICES and dtype != np.bool_):
-            x = ctx.module.whole_along(ctx, x, axes, aval.ndim)
+            x = ctx.module.partitioning.whole_along(ctx, x, axes, aval.ndim)
         return ctx.ops(
             "stablehlo.reduce",
             [x, ctx.constant(self.identity(dtype), dtype)],

@@ -26,6 +26,7 @@ def compile_module(
     *,
     options: Mapping[str, Any] | None = None,
     host_callbacks: Sequence[Any] = (),
+    free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
 ) -> Any:
     """Compiles a module for one device, or partitioned for several.
 
@@ -34,6 +35,8 @@ def compile_module(
         devices: where it will run.
         options: fields of XLA's DebugOptions by name.
         host_callbacks: Python functions that the module calls, by index.
+        free: which parameters and which results GSPMD may place as it likes; Shardy reads that
+            in the module.
 
     Raises:
         ValueError: XLA does not know an option.
@@ -48,8 +51,9 @@ def compile_module(
     if len(devices) > 1:
         build.use_spmd_partitioning = True
         build.use_shardy_partitioner = config.use_shardy_partitioner.value
-        build.allow_spmd_sharding_propagation_to_output = [True]
-        build.allow_spmd_sharding_propagation_to_parameters = [True]
+        ins, outs = free
+        build.allow_spmd_sharding_propagation_to_parameters = list(ins) or [False]
+        build.allow_spmd_sharding_propagation_to_output = list(outs) or [False]
     if options:
         compile_options.env_option_overrides = [(name, value) for name, value in options.items()]
     extra = [list(host_callbacks)] if host_callbacks else []

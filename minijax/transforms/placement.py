@@ -88,7 +88,9 @@ class DevicePut(Primitive):
     def lower(self, ctx: Any, x: Any, *, sharding: Any) -> Any:
         if not isinstance(sharding, NamedSharding):
             return x
-        return ctx.module.constrained(ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim)
+        return ctx.module.partitioning.constrained(
+            ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
+        )
 
     def transpose(self, ct: Any, x: Any, *, sharding: Any) -> tuple[Any]:
         return (ct,)

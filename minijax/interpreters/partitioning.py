@@ -1,0 +1,193 @@
+"""What a module says about devices: its meshes, and where values live.
+
+Input: shardings.  Output: attributes and operations of the module being built, in the words of
+Shardy, or of GSPMD where the user prefers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from minijax.core import config
+from minijax.core.errors import message
+from minijax.core.specs import UNCONSTRAINED, PartitionSpec
+from minijax.interpreters import hlo_build
+from minijax.interpreters.hlo_build import LoweringContext, string
+from minijax.sharding import shardy
+from minijax.sharding.named import NamedSharding
+
+Attributes = dict[str, Any]
+
+
+class Partitioning:
+    """The meshes of a module under construction, and what refers to them.
+
+    Attributes:
+        partitions: the number of devices.
+        with_shardy: whether Shardy partitions the program, or its predecessor.
+    """
+
+    def __init__(self, module: Any, partitions: int, fresh_name: Callable[[str], str]) -> None:
+        self.partitions = partitions
+        self.with_shardy = config.use_shardy_partitioner.value
+        self._module = module
+        self._fresh_name = fresh_name
+        self._meshes: dict[str, str] = {}
+        self._last_mesh: Any = None
+        self._placements: dict[Any, Attributes] = {}
+
+    def _symbol(self, text: str, name: str) -> str:
+        """The symbol of a mesh, which stands before all functions, after those made earlier."""
+        symbol = self._meshes.get(text)
+        if symbol is None:
+            symbol = self._meshes[text] = self._fresh_name(name)
+            last = self._last_mesh
+            self._last_mesh = ir.Operation.create(
+                "sdy.mesh",
+                [],
+                [],
+                {"sym_name": string(symbol), "mesh": hlo_build.attribute(text)},
+                loc=ir.Location.unknown(hlo_build.context()),
+                ip=ir.InsertionPoint.at_block_begin(self._module.body)
+                if last is None
+                else ir.InsertionPoint.after(last),
+            )
+        return symbol
+
+    def placement(self, sharding: Any, ndim: int, *, is_open: bool = False) -> Attributes:
+        """The attribute that places a value of rank `ndim`.
+
+        Args:
+            sharding: where it lives.
+            ndim: the rank of what XLA computes with.
+            is_open: whether the partitioner may split dimensions over further axes.
+
+        Raises:
+            ValueError: the sharding's mesh has another number of devices than the program, or
+                GSPMD cannot express it.
+        """
+        key = sharding, ndim, is_open
+        found = self._placements.get(key)
+        if found is None:
+            found = self._placements[key] = self._make_placement(sharding, ndim, is_open)
+        return found
+
+    def _make_placement(self, sharding: Any, ndim: int, is_open: bool) -> Attributes:
+        if isinstance(sharding, NamedSharding):
+            self._check_size(sharding.mesh)
+        if not self.with_shardy:
+            _check_expressible(sharding)
+            return {"mhlo.sharding": string(str(sharding.to_hlo(ndim)))}
+        if isinstance(sharding, NamedSharding):
+            mesh, spec = shardy.mesh_text(sharding.mesh), sharding.spec
+        else:
+            mesh, spec = shardy.of_tiling(sharding.tiling(ndim))
+        return self._sharding(self._symbol(mesh, "mesh"), spec, ndim, is_open=is_open)
+
+    def _sharding(
+        self, symbol: str, spec: PartitionSpec, ndim: int, *, is_open: bool = False
+    ) -> Attributes:
+        text = shardy.sharding_text(symbol, spec, ndim, is_open=is_open)
+        return {"sdy.sharding": hlo_build.attribute(text)}
+
+    def _check_size(self, mesh: Any) -> None:
+        if mesh.size != self.partitions:
+            raise ValueError(
+                message(
+                    "sharding",
+                    f"the mesh has {mesh.size} devices, the program runs on {self.partitions}.",
+                    got=str(mesh),
+                    fix="place the arguments on all devices of the mesh, or call under set_mesh",
+                )
+            )
+
+    def replicated(self, ndim: int, open_dims: Collection[int] = ()) -> Attributes:
+        """The attribute of a value that every device holds as a whole, whatever the meshes are.
+
+        Args:
+            ndim: the rank of what XLA computes with.
+            open_dims: dimensions that the partitioner may split nevertheless.
+        """
+        if not self.with_shardy:
+            return {"mhlo.sharding": string("{replicated}")}
+        spec = PartitionSpec(*(UNCONSTRAINED if d in open_dims else None for d in range(ndim)))
+        return self._sharding(self._symbol(shardy.EMPTY_MESH, "empty_mesh"), spec, ndim)
+
+    def on_first_device(self, results: int) -> Attributes:
+        """The attribute of an operation that the first device runs alone: a call of Python.
+
+        Args:
+            results: how many results it has; only the first device holds them, see `broadcast`.
+        """
+        if self.partitions == 1:
+            return {}
+        if not self.with_shardy:
+            one = "{maximal device=0}"
+            all_of_them = f"{{{', '.join([one] * results)}}}"
+            return {"mhlo.sharding": string(all_of_them if results > 1 else one)}
+        mesh = self._symbol(shardy.FIRST_DEVICE, "maximal_mesh_0")
+        places = ", ".join([f"<@{mesh}, []>"] * max(results, 1))
+        return {"sdy.sharding": hlo_build.attribute(f"#sdy.sharding_per_value<[{places}]>")}
+
+    def broadcast(self, ctx: LoweringContext, value: Any, ndim: int) -> Any:
+        """A value that the first device holds, on all devices."""
+        return self.whole_along(ctx, value, range(ndim), ndim)
+
+    def whole_along(
+        self, ctx: LoweringContext, value: Any, dims: Collection[int], ndim: int
+    ) -> Any:
+        """A value that each device holds whole along some dimensions; others are left open.
+
+        For what devices cannot compute together, such as reductions XLA knows no sum for.
+        """
+        if self.partitions == 1:
+            return value
+        open_dims = [d for d in range(ndim) if d not in dims]
+        return _constraint(ctx, value, self.replicated(ndim, open_dims), open_dims)
+
+    def constrained(
+        self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int, *, is_open: bool = False
+    ) -> Any:
+        """A value that is placed as `sharding` says; see `placement`."""
+        if self.partitions == 1 and sharding.num_devices == 1:
+            return value
+        placement = self.placement(sharding, ndim, is_open=is_open)
+        entries = sharding.spec if isinstance(sharding, NamedSharding) else ()
+        open_dims = [d for d, entry in enumerate(entries) if entry is UNCONSTRAINED]
+        if is_open:
+            open_dims += [d for d, names in enumerate(sharding.spec.dims(ndim)) if not names]
+        return _constraint(ctx, value, placement, open_dims)
+
+
+def _constraint(
+    ctx: LoweringContext, value: Any, placement: Attributes, open_dims: Sequence[int]
+) -> Any:
+    if "sdy.sharding" in placement:
+        attributes = {"sharding": placement["sdy.sharding"]}
+        return ctx.op("sdy.sharding_constraint", [value], attributes, value.type)
+    attributes = {"call_target_name": string("Sharding"), **placement}
+    if open_dims:
+        listed = ",".join(map(str, sorted(set(open_dims))))
+        attributes["backend_config"] = string(f"unspecified_dims=[{listed}]")
+    return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
+
+
+def _check_expressible(sharding: Any) -> None:
+    """Refuses what GSPMD has no words for.
+
+    Raises:
+        ValueError: devices hold summands of the value.
+    """
+    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
+        raise ValueError(
+            message(
+                "sharding",
+                "GSPMD cannot keep the summands of a value apart.",
+                got=str(sharding.spec),
+                expected="a spec without unreduced axes",
+                fix="leave use_shardy_partitioner on",
+            )
+        )
