@@ -14,12 +14,14 @@ from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_
 from minijax.core.check import same_type
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import assignment, discharge, program
 from minijax.interpreters.assignment import Assignment, Placeholder
 from minijax.runtime import analysis, client
 from minijax.runtime.array import Array
 from minijax.runtime.execute import Executable
+from minijax.sharding import contexts
 from minijax.transforms import placements
 
 
@@ -35,6 +37,8 @@ class ShapeDtypeStruct:
             raise ValueError(message("ShapeDtypeStruct", "dtype must be given.", got="None"))
         self.shape = canonicalize_shape(shape)
         self.dtype = dtype if dtypes.is_extended(dtype) else dtypes.canonicalize_dtype(dtype)
+        if isinstance(sharding, PartitionSpec):
+            sharding = contexts.resolve(sharding, "ShapeDtypeStruct")
         self.sharding = sharding
         self.weak_type = weak_type
 

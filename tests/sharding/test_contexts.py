@@ -239,3 +239,12 @@ def test_meshes_of_one_shape_share_a_trace(devices: np.ndarray) -> None:
         with set_mesh(Mesh(half, "x")):
             assert f(np.arange(8.0)).devices() == set(half)
     assert len(traces) == 1
+
+
+@pytest.mark.feature("CF-06")
+def test_described_arrays_take_specs(mesh: Mesh) -> None:
+    with set_mesh(mesh):
+        described = minijax.ShapeDtypeStruct((8,), np.float32, sharding=P("x"))
+    assert described.sharding == minijax.NamedSharding(mesh, P("x"))
+    with pytest.raises(NoMeshError, match="ShapeDtypeStruct"):
+        minijax.ShapeDtypeStruct((8,), np.float32, sharding=P("x"))
