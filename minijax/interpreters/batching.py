@@ -9,14 +9,20 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jaxlib import _jax
+
 from minijax.core import axes, refs
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import discharge, evaluation, staging
 from minijax.interpreters.structural import to_batch_dim
+from minijax.sharding import rules
 
 _new_tracer = object.__new__
+
+_placement: Any = _jax.config.Config("minijax_batch_placement", None)
+"""How the batch is split whose rules are running: what jaxprs inside operations are batched by."""
 
 not_mapped = None
 """Stands where a batch dimension would, for values that are the same for all examples."""
@@ -45,7 +51,7 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Applies operations to whole batches, in `parent`."""
 
-    __slots__ = ("axis_name", "lock", "parent", "size", "spmd_axis_name")
+    __slots__ = ("axis_name", "lock", "parent", "placement", "size", "spmd_axis_name")
 
     parent: Any
 
@@ -62,6 +68,8 @@ class BatchTrace(Trace):
         self.size = size
         self.axis_name = axis_name
         self.spmd_axis_name = spmd_axis_name
+        # How the first mapped value that Explicit axes split along the batch is split there.
+        self.placement: rules.DimPlacement | None = None
         self.lock = threading.RLock()
 
     def tracer(self, value: Any, dim: int | None) -> Any:
@@ -70,6 +78,8 @@ class BatchTrace(Trace):
             return value
         tracer = _new_tracer(BatchTracer)
         aval = aval_of(value)
+        if aval.sharding is not None and self.placement is None:
+            self.placement = rules.placement_of_dim(aval, dim)
         tracer.traced_by = self
         tracer.aval = aval.without_dim(dim)
         tracer.value = value
@@ -100,7 +110,14 @@ class BatchTrace(Trace):
                 current.set_local(self)
                 return primitive.with_references(args, params)  # type: ignore[no-any-return]
             values, dims = zip(*map(self.split, args), strict=True)
-            out, out_dim = primitive.batch(self.size, values, dims, **params)
+            if self.placement is None:
+                out, out_dim = primitive.batch(self.size, values, dims, **params)
+            else:
+                around = _placement.swap_local(self.placement)
+                try:
+                    out, out_dim = primitive.batch(self.size, values, dims, **params)
+                finally:
+                    _placement.set_local(around)
             if primitive.multiple_results:
                 return list(map(self.tracer, out, out_dim))
             return (self.tracer(out, out_dim),)
@@ -187,7 +204,7 @@ def batch_jaxpr(
     in_dims = in_dims or (0,) * len(batched)
     out_dims = out_dims or (0,) * len(force)
     dims = [d if mapped else None for d, mapped in zip(in_dims, batched, strict=True)]
-    key = ("batch", size, *dims, tuple(force), tuple(out_dims))
+    key = ("batch", size, *dims, tuple(force), tuple(out_dims), _placement.value)
     result: tuple[ClosedJaxpr, list[bool]] = closed.remember(
         key, lambda: _batch_jaxpr(closed, size, dims, force, out_dims)
     )
@@ -203,7 +220,7 @@ def _batch_jaxpr(
 ) -> tuple[ClosedJaxpr, list[bool]]:
     closed = discharge.without_references(closed)
     avals = [
-        aval if d is None else aval.with_dim(d, size)
+        aval if d is None else rules.with_batch_dim(aval, d, size, _placement.value)
         for aval, d in zip(closed.in_avals, dims, strict=True)
     ]
     out_batched: list[bool] = []

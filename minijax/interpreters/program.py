@@ -295,7 +295,8 @@ def natives(
     for i, (own, tiling, aval) in enumerate(zip(where.outs, tilings, out_avals, strict=True)):
         if own is None:
             own = assignment.public_sharding(tiling, aval, where, originals)
-        elif len(where.devices) > 1:
+        elif len(where.devices) > 1 and aval.size:
+            # XLA does not cut what holds nothing.
             _check_kept_to(lowered, i, own, tiling, aval.ndim)
         outs.append(placement.native(own, aval.ndim))
     return ins, outs

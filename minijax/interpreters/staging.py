@@ -215,6 +215,8 @@ def stage(
             found = rules.mesh_of_arguments(avals, debug_info.func_name)
             around = meshes.abstract_mesh.swap_local(found)
         outs = function(*args)
+        # What still holds a tracer below leaks it.
+        del args
         parameters = trace.parameters()
         if trace.has_references or any(type(v.aval) is refs.AbstractRef for v in parameters):
             refs.check_uses(trace.eqns, parameters)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from minijax.core import meshes
 from minijax.core.aval import Shape
@@ -401,6 +401,30 @@ def of_cotangent(primal: Any, mesh: AbstractMesh | None = None) -> NamedSharding
 def mesh_of(avals: Iterable[Any]) -> AbstractMesh | None:
     """The mesh of the first type that shows a sharding."""
     return next((a.sharding.mesh for a in avals if a.sharding is not None), None)
+
+
+class DimPlacement(NamedTuple):
+    """The axes of a mesh that split one dimension."""
+
+    mesh: AbstractMesh
+    names: tuple[Any, ...]
+
+
+def placement_of_dim(aval: Any, dim: int) -> DimPlacement | None:
+    """What splits one dimension of a value whose type shows a sharding."""
+    names = names_of(aval.sharding.spec[dim])
+    return DimPlacement(aval.sharding.mesh, names) if names else None
+
+
+def with_batch_dim(aval: Any, dim: int, size: int, placement: DimPlacement | None) -> Any:
+    """The type of a batch of values, split as other batches are."""
+    if placement is None or not hasattr(aval, "ndim"):
+        return aval.with_dim(dim, size)
+    spec = spec_of(aval)
+    used = {*spec.names(), *spec.unreduced, *spec.reduced}
+    names = tuple(n for n in placement.names if n not in used)
+    wide = aval.with_dim(dim, size)
+    return typed_aval(wide, named(placement.mesh, spec.inserted(dim, names)))
 
 
 def mesh_of_arguments(avals: Sequence[Any], function: str) -> AbstractMesh:

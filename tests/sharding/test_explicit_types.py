@@ -125,6 +125,17 @@ def test_types_leave_out_auto_axes() -> None:
         (minijax.grad(lambda w, a: (a @ w).sum()), (WHOLE, X), "f32[8,8]"),
         (minijax.grad(lambda w, a: (a * w).sum()), (WHOLE, XY), "f32[8,8]"),
         (minijax.vmap(lambda a: a * 2), (XY,), "f32[8@x,8@y]"),
+        (minijax.vmap(minijax.jit(lambda a: a * 2)), (XY,), "f32[8@x,8@y]"),
+        (
+            minijax.vmap(lambda a: lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1, a)),
+            (XY,),
+            "f32[8@x,8@y]",
+        ),
+        (
+            minijax.vmap(lambda a: lax.scan(lambda c, v: (c + v, c), 0.0, a)[1]),
+            (X,),
+            "f32[8@x,8]",
+        ),
         (lambda a: minijax.jit(jnp.sin)(a), (XY,), "f32[8@x,8@y]"),
         (lambda a: lax.cond(a.sum() > 0, lambda b: b, lambda b: b + 1, a), (XY,), "f32[8@x,8@y]"),
         (minijax.checkpoint(jnp.sin), (XY,), "f32[8@x,8@y]"),
