@@ -9,22 +9,14 @@ from __future__ import annotations
 import os
 import sys
 
-# Silences XLA's INFO lines, and sizes its thread pools: with fewer threads than in-flight
-# multi-device programs need, their collectives starve and the process aborts.
-_READ_AT_IMPORT = {"TF_CPP_MIN_LOG_LEVEL": "1", "NPROC": "64"}
+# Silences XLA's INFO lines.
+_READ_AT_IMPORT = {"TF_CPP_MIN_LOG_LEVEL": "1"}
 
 
-_ENOUGH_THREADS = 64
-
-
-def load_jaxlib() -> bool:
-    """Imports jaxlib's extension module under the settings above.
-
-    Returns:
-        Whether its thread pools have room for many multi-device programs in flight.
-    """
+def load_jaxlib() -> None:
+    """Imports jaxlib's extension module under the settings above."""
     if "jaxlib._jax" in sys.modules:
-        return False
+        return
     added = {name: value for name, value in _READ_AT_IMPORT.items() if name not in os.environ}
     os.environ.update(added)
     try:
@@ -32,8 +24,6 @@ def load_jaxlib() -> bool:
     finally:
         for name in added:
             os.environ.pop(name, None)
-    chosen = os.environ.get("NPROC", "")
-    return "NPROC" in added or (chosen.isdigit() and int(chosen) >= _ENOUGH_THREADS)
 
 
-pools_are_sized = load_jaxlib()
+load_jaxlib()

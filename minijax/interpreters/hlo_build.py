@@ -8,6 +8,7 @@ every operation is made by `LoweringContext.op`.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,9 +24,19 @@ from minijax.core.errors import message
 _create = ir.Operation.create
 
 
+_making_context = threading.Lock()
+
+
 @functools.cache
 def context() -> Any:
     """The MLIR context of the process; made on first use, shared by all threads."""
+    # Threads that come at once must not get one each: what is made in two does not mix.
+    with _making_context:
+        return _context()
+
+
+@functools.cache
+def _context() -> Any:
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     ctx = ir.Context()

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import copyreg
 import os
+import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from jaxlib import _jax, xla_client
 
 from minijax.core import config
 from minijax.core.errors import message
+from minijax.runtime import window
 
 _lock = threading.Lock()
 _cpu_clients: dict[int, Any] = {}
@@ -26,18 +30,18 @@ _factories: dict[str, Callable[[], Any]] = {}
 _clients: dict[str, Any] = {}
 
 # Flags that every jaxlib this package supports knows; others are tried in a child process.
-_KNOWN_FLAGS = frozenset(
-    {
-        "xla_force_host_platform_device_count",
-        "xla_cpu_collective_call_warn_stuck_timeout_seconds",
-        "xla_cpu_collective_call_terminate_timeout_seconds",
-        "xla_cpu_collective_timeout_seconds",
-        "xla_dump_to",
-        "xla_dump_hlo_as_text",
-        "xla_dump_hlo_pass_re",
-        "xla_cpu_multi_thread_eigen",
-    }
+_HARMLESS_FLAG = re.compile(
+    r"--xla_force_host_platform_device_count=-?\d{1,9}"
+    r"|--xla_cpu_collective_(?:call_(?:warn_stuck|terminate)_)?timeout_seconds=\d{1,9}"
+    r"|--xla_dump_(?:to|hlo_pass_re)=[^\s'\"]+"
+    r"|--xla_(?:dump_hlo_as_text|cpu_multi_thread_eigen)(?:=true|=false)?"
 )
+_TRY_FLAGS = """
+import sys
+sys.path[:] = {path!r}
+from jaxlib import xla_client
+xla_client.make_cpu_client(num_devices=1)
+"""
 
 
 def register_backend_factory(platform: str, factory: Callable[[], Any]) -> None:
@@ -52,17 +56,17 @@ def _check_xla_flags() -> None:
         ValueError: XLA does not know a flag, or cannot parse it.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    names = {word.lstrip("-").split("=")[0] for word in flags.split() if word.startswith("-")}
-    if names <= _KNOWN_FLAGS:
+    if all(map(_HARMLESS_FLAG.fullmatch, flags.split())):
         return
     child = subprocess.run(
-        [sys.executable, "-c", "from jaxlib import xla_client as x; x.make_cpu_client()"],
+        [sys.executable, "-c", _TRY_FLAGS.format(path=sys.path)],
         capture_output=True,
         text=True,
         check=False,
     )
     if child.returncode:
-        reason = next((s for s in child.stderr.splitlines() if "flag" in s.lower()), "")
+        lines = child.stderr.splitlines()
+        reason = next((line for line in lines if "flag" in line.lower()), "")
         raise ValueError(
             message(
                 "devices",
@@ -74,9 +78,76 @@ def _check_xla_flags() -> None:
         )
 
 
+# XLA numbers host devices so that one process can have no more.
+_MOST_CPU_DEVICES = 2048
+_COUNT_FLAG = re.compile(r"--?xla_force_host_platform_device_count=(-?\d+)")
+
+
+def _number_of_cpu_devices(count: int) -> int:
+    """How many host devices a client will have, of which `count` are asked for.
+
+    Raises:
+        RuntimeError: XLA cannot make as many.
+    """
+    origin = "minijax.config.update('num_cpu_devices', n)"
+    if count < 0:
+        found = _COUNT_FLAG.findall(os.environ.get("XLA_FLAGS", ""))
+        count = int(found[-1]) if found else 1
+        origin = "XLA_FLAGS=--xla_force_host_platform_device_count=n"
+    if not 0 < count <= _MOST_CPU_DEVICES:
+        raise RuntimeError(
+            message(
+                "devices",
+                "there cannot be as many host devices.",
+                got=str(count),
+                expected=f"1 to {_MOST_CPU_DEVICES}",
+                fix=f"set it with {origin}",
+            )
+        )
+    return count
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Inside it, a client gets a pool of that many threads at least; XLA asks when it is made."""
+    own = os.environ.get("NPROC")
+    asked = [int(own)] if own and own.isdigit() else []
+    os.environ["NPROC"] = str(max(count, os.cpu_count() or 1, *asked))
+    try:
+        yield
+    finally:
+        if own is None:
+            del os.environ["NPROC"]
+        else:
+            os.environ["NPROC"] = own
+
+
 def _make_cpu_client(count: int) -> Any:
     _check_xla_flags()
-    return xla_client.make_cpu_client(num_devices=count if count > 0 else None)
+    number = _number_of_cpu_devices(count)
+    asked = number if count > 0 else None
+    if number == 1:
+        return xla_client.make_cpu_client(num_devices=asked)
+    with _threads(window.threads_for(number)):
+        return xla_client.make_cpu_client(num_devices=asked)
+
+
+def _warn_of_fork() -> None:
+    if _cpu_clients or _clients:
+        warnings.warn(
+            message(
+                "os.fork",
+                "the threads that compute do not live on in the child, where programs would hang.",
+                fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
+                "before the first computation",
+                at="",
+            ),
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+os.register_at_fork(before=_warn_of_fork)
 
 
 def cpu_client() -> Any:

@@ -14,7 +14,7 @@ from jaxlib import xla_client
 
 from minijax.core import config
 from minijax.core.errors import message
-from minijax.runtime import compile, failures, finiteness, placement, tokens, versions, window
+from minijax.runtime import failures, finiteness, placement, tokens, versions, window
 from minijax.runtime.array import Array, Token, physical_aval, to_numpy, wrap
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.transfer import buffer_on
@@ -51,7 +51,7 @@ class Executable:
         ordered: its ordered effects, whose tokens come before arguments and results.
         has_effects: whether it has any effect.
         callbacks: the Python functions that it calls, which may fail.
-        waits: whether host devices wait for one another in it, see `window`.
+        waits: whether it waits for its turn, as programs on several host devices do: `window`.
         diagnose: of what is bad in which result, and the arguments: raises an error that says why.
     """
 
@@ -107,7 +107,7 @@ class Executable:
         self.ordered = tuple(ordered)
         self.has_effects = has_effects
         self.callbacks = tuple(callbacks)
-        self.waits = len(devices) > 1 and compile.may_starve(loaded, devices)
+        self.waits = len(devices) > 1 and devices[0].platform == "cpu"
         self.diagnose = diagnose
         one = placement.native_sharding(devices[0])
         self.buffer_avals = [
@@ -167,6 +167,7 @@ class Executable:
         if self.donated:
             self._check_donations(args)
         if self.waits:
+            window.check_not_inside()
             with window.lock:
                 window.admit()
                 results, running = self._start(buffers)

@@ -1,9 +1,10 @@
 """A window over multi-device programs in flight on host devices.
 
-XLA runs each device's part of such a program on a thread of one pool.  With too many programs
-waiting for one another's collectives no thread is left, and the process aborts.  Programs with
-collectives are therefore dispatched one after the other, and only so many before the oldest has
-finished.
+A client of host devices has one pool of threads.  Starting a program takes a thread for each
+device, which waits while a device has 32 programs in flight; running it takes one more for each,
+and these wait for one another.  Once threads that wait fill the pool nothing moves: collectives
+abort the process, other programs hang.  So multi-device programs start one after the other, and
+only so many before the oldest has finished: threads that start programs then never wait.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ import threading
 from collections import deque
 from typing import Any
 
-from minijax.core import bootstrap
+from minijax.core.errors import message
 
-# What the pools bear with room to spare: measured, see docs/decisions/0008.
-MOST_IN_FLIGHT = 32 if bootstrap.pools_are_sized else 4
+# Below the 32 of XLA, with room for programs of single devices: decision 0008.
+MOST_IN_FLIGHT = 24
 
 lock = threading.Lock()
 _running: deque[Any] = deque()
+
+
+def threads_for(count: int) -> int:
+    """How many threads the pool of a client of `count` devices needs: decision 0008."""
+    return 2 * count + 8
 
 
 def admit() -> None:
@@ -27,9 +33,36 @@ def admit() -> None:
     while len(_running) >= MOST_IN_FLIGHT:
         # Whether that program has failed is for those to find out who use its results.
         with contextlib.suppress(RuntimeError):
-            _running.popleft().block_until_ready()
+            _running[0].block_until_ready()
+        _running.popleft()
 
 
 def started(token: Any) -> None:
     """Remembers a program that runs, by the token it ends with; called with `lock` held."""
     _running.append(token)
+
+
+class _Inside(threading.local):
+    callback = False
+
+
+inside = _Inside()
+"""Whether this thread runs a Python function that a multi-device program calls."""
+
+
+def check_not_inside(name: str = "jit") -> None:
+    """Refuses to start a multi-device program within another one, behind which it would queue.
+
+    Raises:
+        RuntimeError: a callback of such a program runs on this thread.
+    """
+    if inside.callback:
+        raise RuntimeError(
+            message(
+                name,
+                "a callback of a program over several devices cannot run another one: each would "
+                "wait for the other for ever.",
+                fix="compute the value before and close over it, return the operands from the "
+                "program, or compute with NumPy or on one device",
+            )
+        )
