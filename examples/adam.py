@@ -27,8 +27,9 @@ class AdamState(NamedTuple):
 
 def adam_init(params: Params) -> AdamState:
     """The state before the first step."""
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    return AdamState(step=jnp.zeros((), jnp.float32), mean=zeros, square=zeros)
+    # Not one tree for both: an array whose memory is donated may be an argument once only.
+    mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))
+    return AdamState(jnp.zeros((), jnp.float32), mean, square)
 
 
 def adam_update(

@@ -156,9 +156,9 @@ def logits(model: Transformer, rows: jax.Array) -> jax.Array:
     length = rows.shape[1]
     x = model.characters[rows] + model.positions[:length]
     for layer in model.layers:
-        x = x + attend(layer, _normalized(x))
-        x = x + jax.nn.gelu(_normalized(x) @ layer.up) @ layer.down
-    return _normalized(x) @ model.characters.T
+        x = x + attend(layer, normalized(x))
+        x = x + jax.nn.gelu(normalized(x) @ layer.up) @ layer.down
+    return normalized(x) @ model.characters.T
 
 
 def attend(layer: Layer, x: jax.Array) -> jax.Array:
@@ -173,10 +173,20 @@ def attend(layer: Layer, x: jax.Array) -> jax.Array:
     return gathered.reshape(rows, length, WIDTH) @ layer.mix
 
 
+def normalized(x: jax.Array) -> jax.Array:
+    """`x` scaled so that its mean square over the last axis is one."""
+    return x / jnp.sqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-6)
+
+
 def bits(model: Transformer, rows: jax.Array) -> jax.Array:
     """The bits that the model needs for each sentence, its end included."""
+    return bits_of(logits(model, rows[:, :-1]), rows)
+
+
+def bits_of(scores: jax.Array, rows: jax.Array) -> jax.Array:
+    """The bits for each sentence, where `scores` were given to its characters."""
     inputs, targets = rows[:, :-1], rows[:, 1:]
-    log_probs = jax.nn.log_softmax(logits(model, inputs))
+    log_probs = jax.nn.log_softmax(scores)
     needed = -jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0] / math.log(2)
     # A position counts if it lies in the sentence or is the first one after it.
     counts = (targets != 0) | ((inputs != 0) & (targets == 0))
@@ -235,11 +245,6 @@ def _noun_phrase(rng: random.Random, number: dict[str, list[str]]) -> str:
 def _noun_phrase_pattern(number: dict[str, list[str]]) -> str:
     determiners, nouns = "|".join(number["determiners"]), "|".join(number["nouns"])
     return rf"(?:{determiners})(?: (?:{'|'.join(ADJECTIVES)}))? (?:{nouns})"
-
-
-def _normalized(x: jax.Array) -> jax.Array:
-    """`x` scaled so that its mean square over the last axis is one."""
-    return x / jnp.sqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-6)
 
 
 if __name__ == "__main__":

@@ -92,14 +92,18 @@ def jiggle(key: jax.Array, image: jax.Array) -> jax.Array:
     return jax.lax.dynamic_slice(padded, (row, column, 0), image.shape)
 
 
+def jiggled(key: jax.Array, batch: Examples) -> Examples:
+    """The batch with each image jiggled in its own way."""
+    keys = jax.random.split(key, len(batch.labels))
+    return batch._replace(images=jax.vmap(jiggle)(keys, batch.images))
+
+
 @jax.jit
 def train_step(
     network: Network, state: AdamState, batch: Examples, rate: jax.Array, key: jax.Array
 ) -> tuple[jax.Array, Network, AdamState]:
     """The loss on `batch`, and the network and optimizer state after one step of Adam."""
-    keys = jax.random.split(key, len(batch.labels))
-    jiggled = batch._replace(images=jax.vmap(jiggle)(keys, batch.images))
-    value, grads = jax.value_and_grad(loss)(network, jiggled)
+    value, grads = jax.value_and_grad(loss)(network, jiggled(key, batch))
     network, state = adam_update(network, grads, state, rate)
     return value, network, state
 

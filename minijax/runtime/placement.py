@@ -68,6 +68,7 @@ def native_sharding(device: Any, memory_kind: str | None = None) -> Any:
         made.hlo = hlo.REPLICATED
         made.devices = (device,)
         made.device = device
+        made.memory_kind = memory_kind
         found = _on_device.setdefault(key, made)
     return found
 
