@@ -119,8 +119,8 @@ CONTROL_FLOW = (
 MESHES = (
     Row("mesh_call_1", "call of jit over 8 devices, 1 leaf", 1.00, floors=1.25),
     Row("mesh_call_20", "call of jit over 8 devices, dict of 20 leaves", 1.00, floors=1.25),
-    Row("mesh_sum_1", "the same with a collective, 1 leaf", 1.00),
-    Row("mesh_sum_20", "the same with a collective, dict of 20 leaves", 1.00),
+    Row("mesh_sum_1", "call and wait, with a collective, 1 leaf", 1.00),
+    Row("mesh_sum_20", "call and wait, with a collective, dict of 20 leaves", 1.00),
     Row("mesh_number", "call over 8 devices with a NumPy scalar", 1.00),
     Row("mesh_put", "device_put, 100 MB of NumPy to 8 devices", 1.00),
     Row("mesh_get", "and back to NumPy", 1.00),

@@ -58,13 +58,17 @@ def _call(jax: Any, leaves: int) -> Program:
 
 
 def _sum(jax: Any, leaves: int) -> Program:
-    """A program with a collective, and as many results as arguments."""
+    """A program with a collective, and as many results as arguments.
+
+    Each call is waited for: JAX's process aborts where too many such programs are in flight.
+    """
 
     def function(tree: Any) -> Any:
         total = sum(jax.numpy.sum(x) for x in jax.tree.leaves(tree))
         return jax.tree.map(lambda x: x + total, tree)
 
-    return _calling(jax, function, leaves)
+    program = _calling(jax, function, leaves)
+    return program._replace(action=lambda: jax.block_until_ready(program.result()))
 
 
 def _number(jax: Any) -> Program:
