@@ -1,8 +1,8 @@
 """The budgets: what each row of the table may cost, as a multiple of JAX and in itself.
 
 One row per measured program; the table is printed in this order. The programs are in
-`programs.py` and `control_flow.py` (run again and again in a living process) and `cold.py` (run
-once in a new one).
+`programs.py`, `control_flow.py` and `meshes.py` (run again and again in a living process) and
+`cold.py` (run once in a new one).
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _sum(jax: Any, leaves: int) -> Program:
         total = sum(jax.numpy.sum(x) for x in jax.tree.leaves(tree))
         return jax.tree.map(lambda x: x + total, tree)
 
-    program = _calling(jax, function, leaves)
+    program = _calling(jax, function, leaves, floor=False)
     return program._replace(action=lambda: jax.block_until_ready(program.result()))
 
 
@@ -97,13 +97,15 @@ def _get(jax: Any) -> Program:
 
 
 def _reshard(jax: Any) -> Program:
-    mesh = _mesh(jax, x=DEVICES)
-    values = jax.device_put(np.ones(_LARGE, np.float32), _on(jax, mesh, "x"))
-    columns = _on(jax, mesh, None, "x")
-    return Program(
-        result=lambda: jax.device_put(values, columns)[-1, -3:],
-        action=lambda: jax.block_until_ready(jax.device_put(values, columns)),
-    )
+    mesh, values = _mesh(jax, x=DEVICES), np.ones(_LARGE, np.float32)
+    rows, columns = _on(jax, mesh, "x"), _on(jax, mesh, None, "x")
+
+    def fresh() -> Callable[[], Any]:
+        # JAX reads an array into NumPy for this, and remembers that.
+        source = jax.block_until_ready(jax.device_put(values, rows))
+        return lambda: jax.block_until_ready(jax.device_put(source, columns))
+
+    return Program(result=lambda: fresh()()[-1, -3:], fresh=fresh)
 
 
 def _tensor_spec(path: Any, leaf: Any) -> tuple[Any, ...]:
