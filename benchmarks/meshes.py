@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 import models
+from budgets import DEVICES
 from measured import LENGTH, Program, steps, unseen
 
 Builder = Callable[[Any], Program]
 
-DEVICES = 8
 EXAMPLES = 65_536
 LAYERS = 4
 HEADS = 4
