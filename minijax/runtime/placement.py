@@ -257,9 +257,8 @@ def _put_in_parallel(
     """The same, of pieces of distinct memory; large ones are copied by several threads at once."""
     if not pieces or pieces[0].nbytes <= _QUICKLY_COPIED:
         return _put(aval, placement, pieces, devices, True)
-    made = _put(
-        aval, placement, pieces, devices, True, SEMANTICS.IMMUTABLE_UNTIL_TRANSFER_COMPLETES
-    )
+    until_done = SEMANTICS.IMMUTABLE_UNTIL_TRANSFER_COMPLETES
+    made = _put(aval, placement, pieces, devices, True, until_done)
     made.block_until_ready()
     return made
 

@@ -293,7 +293,7 @@ def unreduced() -> NamedSharding:
 
 
 def test_sums_that_are_not_done_have_no_pieces() -> None:
-    with pytest.raises(NotImplementedError, match="terms of a sum(.|\n)*reduce it first"):
+    with pytest.raises(NotImplementedError, match=r"terms of a sum(.|\n)*reduce it first"):
         jax.device_put(X, unreduced())
 
 
