@@ -95,6 +95,11 @@ if TYPE_CHECKING:
     from minijax.transforms.checkpoint import checkpoint, remat
     from minijax.transforms.custom_jvp import custom_jvp
     from minijax.transforms.custom_vjp import custom_gradient, custom_vjp
+    from minijax.transforms.global_arrays import (
+        make_array_from_callback,
+        make_array_from_process_local_data,
+        make_array_from_single_device_arrays,
+    )
 
 __all__ = [
     "Array",
@@ -162,6 +167,9 @@ __all__ = [
     "local_device_count",
     "local_devices",
     "log_compiles",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
     "make_jaxpr",
     "make_mesh",
     "named_call",
@@ -206,6 +214,9 @@ def __getattr__(name: str) -> Any:
         "custom_jvp": "transforms.custom_jvp",
         "custom_vjp": "transforms.custom_vjp",
         "ds": "lax.reference_indexing",
+        "make_array_from_callback": "transforms.global_arrays",
+        "make_array_from_process_local_data": "transforms.global_arrays",
+        "make_array_from_single_device_arrays": "transforms.global_arrays",
         "no_retrace": "explain",
         "pure_callback": "lax.host_callbacks",
         "remat": "transforms.checkpoint",

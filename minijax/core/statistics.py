@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -42,15 +43,29 @@ eager = CacheCounter("eager")
 transformed = CacheCounter("transform")
 
 
+_watched: dict[str, Any] = {}
+transfers: Counter[str] = Counter()
+"""How often what was done to bring values where they are needed."""
+
+
+def watch(name: str, function: Any) -> None:
+    """Counts hits and misses of a function under `functools.lru_cache`, too."""
+    _watched[name] = function
+
+
 def cache_stats() -> dict[str, CacheInfo]:
     """Hits and misses of each kind of cache since the start or the last `clear_caches`."""
-    return {name: CacheInfo(c.hits, c.misses) for name, c in _counters.items()}
+    own = {name: CacheInfo(c.hits, c.misses) for name, c in _counters.items()}
+    return own | {name: CacheInfo(*f.cache_info()[:2]) for name, f in _watched.items()}
 
 
 def reset() -> None:
-    """Sets all counters to zero."""
+    """Sets all counters to zero, and empties the caches that count by themselves."""
     for counter in _counters.values():
         counter.hits = counter.misses = 0
+    for function in _watched.values():
+        function.cache_clear()
+    transfers.clear()
 
 
 listeners: list[Callable[[str, str, float], None]] = []

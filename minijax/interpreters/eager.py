@@ -17,7 +17,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, leaked
 from minijax.interpreters import program, staging
-from minijax.runtime import transfer, versions
+from minijax.runtime import sharing, transfer, versions
 from minijax.runtime.array import Array
 
 # jaxlib's call path reads these; JAX sets them too, and then its own states serve as well.
@@ -143,12 +143,18 @@ def fast_path(executable: Any, num_args: int, result: Any, args: Sequence[Any]) 
         return None
     if any(not type.__instancecheck__(Array, x) and _is_wide(x) for x in args):
         return None
+    if executable.donated and any(map(_is_shared, args)):
+        return None
     return executable.fast_path(num_args, tree.dispatch_registry.flatten(result)[1])
 
 
 def _is_wide(x: Any) -> bool:
     # C++ converts host values by a process-wide 64-bit switch, which another library may own.
     return getattr(getattr(x, "dtype", None), "itemsize", 4) == 8
+
+
+def _is_shared(x: Any) -> bool:
+    return type.__instancecheck__(Array, x) and sharing.is_shared(x.buffer)
 
 
 def check_no_tracers(args: Sequence[Any]) -> None:

@@ -1,38 +1,63 @@
 """Moving arrays between placements, outside compiled programs.
 
 Input: an array and a sharding.  Output: the same values, placed so.  Between placements on the
-same devices a compiled program moves them; else pieces are copied from device to device.
+same accelerators a compiled program moves them; else pieces are copied, see `runtime/transfer.py`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from minijax.core import statistics
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.interpreters import program
-from minijax.runtime import placement, transfer
+from minijax.runtime import placement, sharing, transfer
 from minijax.runtime.array import Array, physical_aval, rewrapped
 from minijax.sharding.base import Sharding
 
+# Where memory is the host's, its copies are faster than programs that devices wait in.
+NEAR_THE_HOST = frozenset({"cpu"})
 _identities: dict[Any, ClosedJaxpr] = {}
 
 
-def placed(x: Array, sharding: Sharding) -> Array:
-    """The array placed as `sharding` says, and committed there."""
+def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
+    """The array placed as `sharding` says, and committed there.
+
+    Args:
+        x: the array.
+        sharding: where it is to be.
+        may_alias: whether the result may have memory in common with `x`.
+    """
     buffer = x.buffer
     if buffer.is_deleted():
         x.block_until_ready()  # raises, and says why
     source = buffer._sharding
     target = placement.native(sharding, buffer.aval.ndim)
-    if source.device is None and source.devices == target.devices and source.hlo != target.hlo:
-        return _by_program(x, sharding)
-    found = transfer.moved(buffer, target)
-    if found is buffer:
-        found = placement.retyped(buffer, target)
+    if _needs_program(source, target):
+        found = _by_program(x, sharding, target)
+    else:
+        found = transfer.moved(buffer, target)
+        if not may_alias and (found is buffer or sharing.is_shared(found)):
+            found = transfer.copied(found)
+    if found._sharding.public != sharding or not found._committed:
+        found = transfer.aliased(found, target)
     return rewrapped(found, x)
 
 
-def _by_program(x: Array, sharding: Sharding) -> Array:
+def _needs_program(source: Any, target: Any) -> bool:
+    """Whether a compiled program moves values better than copies of pieces, or at all."""
+    if source.device is not None or source.devices != target.devices or source.hlo == target.hlo:
+        return False
+    return (
+        source.devices[0].platform not in NEAR_THE_HOST
+        or not source.public.is_fully_addressable
+        or placement.is_unreduced(source.public)
+        or placement.is_unreduced(target.public)
+    )
+
+
+def _by_program(x: Array, sharding: Sharding, target: Any) -> Any:
+    statistics.transfers["by a program"] += 1
     aval = physical_aval(x.aval).update(sharding=None)
     identity = _identities.get(aval)
     if identity is None:
@@ -41,4 +66,4 @@ def _by_program(x: Array, sharding: Sharding) -> Array:
     options = program.Options("device_put", out_shardings=(sharding,))
     plain = Array(x.buffer)
     (out,) = program.executable_for(identity, [plain], options)([plain])
-    return rewrapped(out.buffer, x)
+    return placement.retyped(out.buffer, target)

@@ -32,6 +32,7 @@ from minijax.runtime.array import from_dlpack as array_from_dlpack
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import explicit
+from minijax.transforms.placement import committed_placement
 
 # Copying more elements than this takes longer than filling them on the device.
 _FEW = 1 << 16
@@ -169,6 +170,8 @@ _broadcast_program = one_program(static=("shape",))(broadcast_to)
 
 def _like(name: str, x: Any, value: Any, dtype: Any, dims: Any, device: Any, sharding: Any) -> Any:
     described = x if hasattr(x, "shape") and hasattr(x, "dtype") else aval_of(check_array(name, x))
+    if device is None and sharding is None and dims is None and not hasattr(value, "aval"):
+        device = committed_placement(x)
     dims = canonicalize_shape(described.shape if dims is None else dims, f"numpy.{name}")
     weak = dtype is None and dtypes.is_weakly_typed(x)
     dtype = dtype_argument(name, dtype, dtypes.canonicalize_dtype(described.dtype))

@@ -24,6 +24,7 @@ from minijax.interpreters import lowering
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax import barrier, binary, convert, creation, random_bits, shape, slicing
+from minijax.runtime import transfer
 from minijax.runtime.array import Array, ExtendedArray, array_from_host
 from minijax.sharding import rules
 
@@ -95,7 +96,7 @@ class RandomWrap(Primitive):
         self.abstract_eval(aval_of(data), impl=impl)
         if not type.__instancecheck__(Array, data):
             data = array_from_host(data)
-        return ExtendedArray(data.buffer, KEY_DTYPE)
+        return ExtendedArray(transfer.view(data.buffer), KEY_DTYPE)
 
     def abstract_eval(self, data: ShapedArray, *, impl: Implementation) -> ShapedArray:
         if data.dtype != _UINT32 or data.shape[-1:] != (2,):
@@ -137,7 +138,7 @@ class RandomUnwrap(Primitive):
     jvp = jvp_of_constant
 
     def impl(self, keys: Any) -> Any:
-        return Array(keys.buffer)
+        return Array(transfer.view(keys.buffer))
 
     def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
         return shaped_array((*keys.shape, 2), _UINT32)
@@ -164,7 +165,7 @@ class RandomClone(Primitive):
     shard = rules.elementwise
 
     def impl(self, keys: Any) -> Any:
-        return ExtendedArray(keys.buffer, keys.dtype)
+        return ExtendedArray(transfer.view(keys.buffer), keys.dtype)
 
     def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
         return keys

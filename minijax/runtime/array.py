@@ -17,14 +17,12 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import dtypes, meshes, operators, tree
+from minijax.core import dtypes, operators, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.errors import message
 from minijax.core.refs import AbstractRef
-from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
-from minijax.runtime import client, failures, placement
-from minijax.sharding.named import named
+from minijax.runtime import client, failures, placement, sharing
 
 
 class _ArrayType(type):
@@ -46,7 +44,7 @@ class DeletedBuffer:
     def __init__(self, buffer: Any) -> None:
         self.aval = buffer.aval
         self._committed = buffer._committed
-        self._sharding = _NOWHERE
+        self._sharding = _FormerPlacement(buffer._sharding)
 
     def is_deleted(self) -> bool:
         """Always: that is what the class is for."""
@@ -59,23 +57,70 @@ class DeletedBuffer:
         """There is nothing to wait for, and nothing to use."""
         to_numpy(self)
 
-    is_ready = block_until_ready
+    is_ready = on_device_size_in_bytes = unsafe_buffer_pointer = block_until_ready
+
+    @property
+    def _arrays(self) -> Any:
+        return self.block_until_ready()
 
 
-class _Nowhere:
-    """The placement of deleted arrays."""
+class _FormerPlacement:
+    """Where a deleted array was; no program takes it for a place where an array is."""
 
-    public = None
-    device = None
-    devices = ()
-    hlo = None
-    memory_kind = None
+    __slots__ = ("canonical", "device", "devices", "hlo", "memory_kind", "of_piece", "public")
 
-
-_NOWHERE = _Nowhere()
+    def __init__(self, native: Any) -> None:
+        for fact in self.__slots__:
+            setattr(self, fact, getattr(native, fact))
 
 
-class Array(operators.ArrayOperators, metaclass=_ArrayType):
+class _Convertible(operators.ArrayOperators):
+    """How an array becomes a Python number."""
+
+    __slots__ = ()
+
+    aval: Any
+    dtype: Any
+    ndim: Any
+    _value: Any
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
+            raise TypeError(
+                message(
+                    "index",
+                    "only integer scalar arrays can be used as a Python index.",
+                    got=str(self.aval),
+                )
+            )
+        return int(self._value)
+
+    def _scalar(self, kind: str) -> Any:
+        if self.ndim:
+            raise TypeError(
+                message(
+                    kind,
+                    f"only scalar arrays can become a Python {kind}.",
+                    got=str(self.aval),
+                    fix="index the array first, or use x.item() or x.astype",
+                )
+            )
+        return self._value
+
+
+class Array(_Convertible, metaclass=_ArrayType):
     """An array on a device.  Mirrors jax.Array; made by functions, not by calling the class."""
 
     __slots__ = ("__weakref__", "buffer")
@@ -170,41 +215,6 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
             raise TypeError(message("iter", "a scalar array has no elements.", got=str(self.aval)))
         return (self[i] for i in range(self.shape[0]))
 
-    def __bool__(self) -> bool:
-        return bool(self._value)
-
-    def __int__(self) -> int:
-        return int(self._scalar("int"))
-
-    def __float__(self) -> float:
-        return float(self._scalar("float"))
-
-    def __complex__(self) -> complex:
-        return complex(self._scalar("complex"))
-
-    def __index__(self) -> int:
-        if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
-            raise TypeError(
-                message(
-                    "index",
-                    "only integer scalar arrays can be used as a Python index.",
-                    got=str(self.aval),
-                )
-            )
-        return int(self._value)
-
-    def _scalar(self, kind: str) -> Any:
-        if self.ndim:
-            raise TypeError(
-                message(
-                    kind,
-                    f"only scalar arrays can become a Python {kind}.",
-                    got=str(self.aval),
-                    fix="index the array first, or use x.item() or x.astype",
-                )
-            )
-        return self._value
-
     def item(self, *args: int) -> Any:
         """One element as a Python scalar: the only one, or that at the given index."""
         return self._value.item(*args)
@@ -218,11 +228,19 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
         return self._value.tobytes(order)
 
     def __format__(self, spec: str) -> str:
-        return format(self._value[()] if self.ndim == 0 else str(self), spec)
+        if self.ndim == 0:
+            return format(self._value[()], spec)
+        # NumPy refuses formats of whole arrays by a TypeError.
+        return format(self._value, spec) if spec else str(self)
 
     def __repr__(self) -> str:
         if self.is_deleted():
             return f"Array(deleted, {self.aval.str_short()})"
+        sharding = self.sharding
+        if placement.is_unreduced(sharding) or not (
+            self.is_fully_addressable or self.is_fully_replicated
+        ):
+            return f"Array(shape={self.shape}, dtype={self.dtype.name}, sharding={sharding})"
         extras = f", dtype={self.dtype.name}" + (", weak_type=True" if self.weak_type else "")
         prefix = "Array("
         if self.size == 0:
@@ -250,9 +268,20 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
         return self.buffer.is_ready()  # type: ignore[no-any-return]
 
     def delete(self) -> None:
-        """Frees the memory; using the array afterwards is an error."""
-        self.buffer.delete()
-        self.buffer = DeletedBuffer(self.buffer)
+        """Frees the memory; using the array afterwards is an error.
+
+        An array that lacks a piece is deleted too.  Memory that several arrays have in common stays
+        until the last of them is gone.
+        """
+        buffer = self.buffer
+        if buffer.is_deleted():
+            return
+        if not sharing.is_shared(buffer):
+            buffer.delete()
+        self.buffer = DeletedBuffer(buffer)
+        whole = sharing.whole_of(buffer)
+        if whole is not None:
+            whole.buffer = DeletedBuffer(whole.buffer)
 
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donation."""
@@ -260,6 +289,8 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
 
     def copy_to_host_async(self) -> None:
         """Starts copying to the host, so that a later conversion to NumPy waits less."""
+        if self.is_deleted():
+            to_numpy(self.buffer)  # raises, and says why
         with _without_jax:
             if self.buffer._sharding.device is not None:
                 self.buffer._copy_single_device_array_to_host_async()
@@ -269,24 +300,34 @@ class Array(operators.ArrayOperators, metaclass=_ArrayType):
 
     def on_device_size_in_bytes(self) -> int:
         """Bytes of device memory."""
-        return self.buffer.on_device_size_in_bytes()  # type: ignore[no-any-return]
+        with _without_jax:
+            return self.buffer.on_device_size_in_bytes()  # type: ignore[no-any-return]
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the memory."""
-        return self.buffer.unsafe_buffer_pointer()  # type: ignore[no-any-return]
+        """The address of the memory.
+
+        Raises:
+            RuntimeError: the array lives on several devices.
+        """
+        if self.buffer._sharding.device is None:
+            raise RuntimeError(_one_device_only("unsafe_buffer_pointer", self))
+        with _without_jax:
+            return self.buffer.unsafe_buffer_pointer()  # type: ignore[no-any-return]
 
     @property
     def addressable_shards(self) -> list[Shard]:
         """The pieces of the array on this process's devices."""
         sharding = self.buffer._sharding
-        if sharding.device is not None:
+        if sharding.device is not None and not self.is_deleted():
             return [Shard(sharding.device, (slice(None),) * self.ndim, 0, self)]
         return shards_of(self)
 
     @property
     def global_shards(self) -> list[Shard]:
         """The pieces of the array on all devices; without data on those of other processes."""
-        return self.addressable_shards
+        if self.is_fully_addressable:
+            return self.addressable_shards
+        return shards_of(self, of_other_processes=True)
 
     def addressable_data(self, index: int) -> Array:
         """The piece on the device of this number among this process's devices."""
@@ -430,8 +471,12 @@ def physical_aval(aval: Any) -> Any:
     return aval
 
 
-def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
+def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
     """The elements on the host, as a read-only NumPy array; waits for them.
+
+    Args:
+        buffer: a C++ array.
+        keep: whether those of several devices are kept for the next time.
 
     Raises:
         RuntimeError: the array was deleted or donated.
@@ -448,7 +493,7 @@ def to_numpy(buffer: Any) -> np.ndarray[Any, Any]:
             )
         )
     if len(buffer._sharding.devices) > 1:
-        return _gathered(buffer)
+        return _gathered(buffer, keep)
     if buffer.aval.dtype.isbuiltin == 1:
         value = np.asarray(buffer)
         if value.dtype.hasobject:
@@ -472,7 +517,7 @@ class _WithoutJax:
         }
         vars(self._modules["jax.core"])["ShapedArray"] = ShapedArray
         vars(self._modules["jax._src.sharding_impls"])["make_single_device_sharding"] = (
-            lambda device, memory_kind=None: placement.native_sharding(device, memory_kind)
+            lambda device, memory_kind=None: placement.piece_sharding(device, memory_kind)
         )
         self._depth = 0
         self._installed = False
@@ -508,26 +553,27 @@ def array_from_host(
     if host.dtype != aval.dtype:
         host = host.astype(aval.dtype)
     if target is None:
-        mesh = meshes.device_context.value
-        if mesh is None:
-            target = placement.native_sharding(client.default_device())
-        else:
-            target, committed = placement.native(named(mesh, PartitionSpec()), aval.ndim), True
+        target, committed = placement.default_placement(aval.ndim)
     return Array(placement.put_host_value(host, aval, target, committed=committed))
 
 
 def pieces_of(buffer: Any) -> list[Any]:
     """The buffers of an array's pieces on this process's devices, in order of the devices."""
     sharding = buffer._sharding
+    if sharding.device is not None:
+        return [buffer]
+    if hasattr(buffer, "parts"):
+        return list(buffer.parts)
     if len(sharding.devices) == 1:
-        return [placement.retyped(buffer, placement.native_sharding(*sharding.devices))]
+        return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
     with _without_jax:
-        pieces: list[Any] = buffer._arrays
-    return pieces
+        return list(buffer._arrays)
 
 
-def _gathered(buffer: Any) -> np.ndarray[Any, Any]:
+def _gathered(buffer: Any, keep: bool) -> np.ndarray[Any, Any]:
     """The elements of an array that lives on several devices."""
+    if buffer._npy_value is not None:
+        return buffer._npy_value  # type: ignore[no-any-return]
     public = buffer._sharding.public
     if not public.is_fully_addressable and not public.is_fully_replicated:
         raise RuntimeError(
@@ -547,27 +593,26 @@ def _gathered(buffer: Any) -> np.ndarray[Any, Any]:
     if not whole.size:
         # XLA does not cut the results that hold nothing.
         return whole
-    filled: set[Any] = set()
-    for piece, index in zip(pieces, public.indices(shape), strict=True):
-        key = tuple((s.start, s.stop) for s in index)
-        if key not in filled:
-            filled.add(key)
-            whole[index] = to_numpy(piece)
+    for place, piece in zip(placement.places(public, shape), pieces, strict=True):
+        if place.replica == 0:
+            whole[place.slices] = to_numpy(piece)
     whole.flags.writeable = False
+    if keep:
+        buffer._npy_value = whole
     return whole
 
 
-def shards_of(x: Array) -> list[Shard]:
+def shards_of(x: Array, *, of_other_processes: bool = False) -> list[Shard]:
     """The pieces of an array that lives on several devices."""
-    indices = x.sharding.indices(x.shape)
-    seen: dict[Any, int] = {}
+    pieces = iter(pieces_of(x.buffer))
     shards = []
-    devices = x.buffer._sharding.devices
-    for device, index, piece in zip(devices, indices, pieces_of(x.buffer), strict=True):
-        key = tuple((s.start, s.stop) for s in index)
-        replica = seen.get(key, 0)
-        seen[key] = replica + 1
-        shards.append(Shard(device, index, replica, rewrapped(piece, x)))
+    for place in placement.places(x.sharding, x.shape):
+        if place.is_local:
+            piece = next(pieces)
+            sharing.note_whole(piece, x)
+            shards.append(Shard(place.device, place.slices, place.replica, rewrapped(piece, x)))
+        elif of_other_processes:
+            shards.append(Shard(place.device, place.slices, place.replica, None))
     return shards
 
 
@@ -586,18 +631,38 @@ def _unpickle_extended(value: np.ndarray[Any, Any], dtype: Any) -> Array:
     return ExtendedArray(array_from_host(value).buffer, dtype)
 
 
+def _one_device_only(user: str, x: Array) -> str:
+    return message(
+        user,
+        "only the memory of one device can be handed out.",
+        got=f"{x.aval} with {x.sharding}",
+        fix="use the pieces: x.addressable_shards[i].data",
+    )
+
+
 _DLPACK_CPU = 1
 _DLPACK_CUDA = 2
 
 
 def dlpack_device(x: Array) -> tuple[int, int]:
-    """The device of an array in DLPack's terms: kind and number."""
+    """The device of an array in DLPack's terms: kind and number.
+
+    Raises:
+        BufferError: the array lives on several devices.
+    """
+    if x.buffer._sharding.device is None:
+        raise BufferError(_one_device_only("__dlpack__", x))
     kind = _DLPACK_CUDA if x.device.platform in ("gpu", "cuda") else _DLPACK_CPU
     return kind, x.device.local_hardware_id if kind == _DLPACK_CUDA else 0
 
 
 def to_dlpack(x: Array, **_: Any) -> Any:
-    """A DLPack capsule that shares the array's memory."""
+    """A DLPack capsule that shares the array's memory.
+
+    Raises:
+        BufferError: the array lives on several devices.
+    """
+    dlpack_device(x)
     with _without_jax:
         return _jax.buffer_to_dlpack_managed_tensor(x.buffer)
 

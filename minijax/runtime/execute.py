@@ -14,10 +14,10 @@ from jaxlib import xla_client
 
 from minijax.core import config
 from minijax.core.errors import message
-from minijax.runtime import failures, finiteness, placement, tokens, versions, window
+from minijax.runtime import failures, finiteness, placement, sharing, tokens, versions, window
 from minijax.runtime.array import Array, Token, physical_aval, to_numpy, wrap
 from minijax.runtime.callbacks import HostCallback
-from minijax.runtime.transfer import buffer_on
+from minijax.runtime.transfer import buffer_on, copied
 
 
 class FastPathData(NamedTuple):
@@ -143,6 +143,8 @@ class Executable:
                 if type(x) is Array and x.buffer._sharding is target
                 else buffer_on(x, aval, target)
             )
+        if self.donated:
+            self._leave_shared(buffers, args)
         if len(self.devices) > 1:
             results = self._run_on_mesh(buffers, args)
         elif self.has_effects:
@@ -158,6 +160,16 @@ class Executable:
         if config.debug_nans.value or config.debug_infs.value:
             self._check_finite(outs, args)
         return outs
+
+    def _leave_shared(self, buffers: list[Any], args: Sequence[Any]) -> None:
+        """Copies memory that the program would take from arrays other than its arguments."""
+        for i in self.donated:
+            if self.kept is not None and i not in self.kept:
+                continue
+            at = len(self.consts) + (i if self.kept is None else self.kept.index(i))
+            if type.__instancecheck__(Array, args[i]) and sharing.is_shared(buffers[at]):
+                buffers[at] = copied(buffers[at])
+                args[i].delete()
 
     def _run_on_mesh(self, buffers: Sequence[Any], args: Sequence[Any]) -> Sequence[Any]:
         """Runs the program on several devices, where XLA does not look at what it is given."""

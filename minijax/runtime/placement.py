@@ -5,17 +5,21 @@ There is one for each placement and rank; the public description is kept on it a
 
 from __future__ import annotations
 
+import collections
+import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import dtypes
-from minijax.core.aval import ShapedArray
+from minijax.core import meshes, statistics
+from minijax.core.aval import Shape, ShapedArray
+from minijax.core.errors import message
 from minijax.core.specs import PartitionSpec
+from minijax.runtime import client
 from minijax.sharding import hlo, rules
-from minijax.sharding.base import Sharding
+from minijax.sharding.base import Index, Sharding
 from minijax.sharding.named import NamedSharding, named
 from minijax.sharding.single_device import SingleDeviceSharding
 
@@ -35,7 +39,10 @@ class MeshPlacement(_jax.GSPMDSharding):  # type: ignore[misc]
         hlo: the tiling, in XLA's terms.
         devices: the devices, in order.
         device: None; placements on one device have theirs here.
+        of_piece: False; it is True for placements of pieces of other arrays.
     """
+
+    of_piece = False
 
     public: Any
     canonical: Any
@@ -52,25 +59,57 @@ class MeshPlacement(_jax.GSPMDSharding):  # type: ignore[misc]
         return self.public.special_memory_kind  # type: ignore[no-any-return]
 
 
+class PiecePlacement(_jax.GSPMDSharding):  # type: ignore[misc]
+    """What C++ sees of where a piece of an array over several devices lives.
+
+    Not what it sees of other arrays on the device, so that its call path does not take the memory
+    of pieces for results: it would be missing in the whole array.  A class of its own, for the
+    reason why `MeshPlacement` is one.
+    """
+
+    def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+        return hlo.REPLICATED
+
+
+# In bytes: pieces up to this size are copied faster than work on them is shared out.
+_QUICKLY_COPIED = 1 << 16
 _on_device: dict[Any, Any] = {}
 _on_mesh: dict[Any, MeshPlacement] = {}
 
 
-def native_sharding(device: Any, memory_kind: str | None = None) -> Any:
+def native_sharding(device: Any, memory_kind: str | None = None, *, of_piece: bool = False) -> Any:
     """The C++ sharding of whole arrays on one device."""
-    key = (device, memory_kind)
+    key = (device, memory_kind, of_piece)
     found = _on_device.get(key)
     if found is None:
-        made = _jax.GSPMDSharding(
-            xla_client.DeviceList((device,)), hlo.REPLICATED, memory_kind=memory_kind
-        )
+        kind = PiecePlacement if of_piece else _jax.GSPMDSharding
+        made = kind(xla_client.DeviceList((device,)), hlo.REPLICATED, memory_kind=memory_kind)
         made.public = made.canonical = SingleDeviceSharding(device, memory_kind=memory_kind)
         made.hlo = hlo.REPLICATED
         made.devices = (device,)
         made.device = device
         made.memory_kind = memory_kind
+        made.of_piece = of_piece
         found = _on_device.setdefault(key, made)
     return found
+
+
+def piece_sharding(device: Any, memory_kind: str | None = None) -> Any:
+    """The C++ sharding of pieces of arrays over several devices."""
+    if memory_kind == device.default_memory().kind:
+        memory_kind = None
+    return native_sharding(device, memory_kind, of_piece=True)
+
+
+def default_placement(ndim: int) -> tuple[Any, bool]:
+    """Where values go that nobody places, as a C++ sharding, and whether they stay there.
+
+    Under `set_mesh` that is every device of the mesh.
+    """
+    mesh = meshes.device_context.value
+    if mesh is None:
+        return native_sharding(client.default_device()), False
+    return native(named(mesh, PartitionSpec()), ndim), True
 
 
 def native(sharding: Sharding, ndim: int) -> Any:
@@ -125,58 +164,155 @@ def typed(aval: ShapedArray, target: Any) -> ShapedArray:
     return aval if aval.sharding is None else aval.update(sharding=None)
 
 
+class Place(NamedTuple):
+    """Where one piece of an array lives.
+
+    Attributes:
+        device: the device that holds it.
+        slices: which part of the whole it is, by dimension.
+        key: the same for all pieces of equal elements: start and stop in each dimension.
+        replica: how many devices before this one hold the same part.
+        is_local: whether the device belongs to this process.
+    """
+
+    device: Any
+    slices: Index
+    key: tuple[tuple[int, int], ...]
+    replica: int
+    is_local: bool
+
+
+def is_unreduced(sharding: Sharding) -> bool:
+    """Whether what devices hold is still to be summed."""
+    return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
+
+
+@functools.lru_cache(4096)
+def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
+    """Where the pieces of an array live, in order of the devices.
+
+    Raises:
+        NotImplementedError: what devices hold is still to be summed.
+    """
+    if is_unreduced(sharding):
+        raise NotImplementedError(
+            message(
+                "Array",
+                "the devices hold terms of a sum, and no pieces.",
+                got=str(sharding),
+                fix="reduce it first: minijax.reshard(x, spec without unreduced axes)",
+            )
+        )
+    seen: collections.Counter[Any] = collections.Counter()
+    local = sharding.addressable_devices
+    found = []
+    for device, index in zip(sharding.device_assignment, sharding.indices(shape), strict=True):
+        key = tuple(map(_extent, index, shape))
+        found.append(Place(device, index, key, seen[key], device in local))
+        seen[key] += 1
+    return tuple(found)
+
+
+statistics.watch("index tables", places)
+
+
+def _extent(index: Any, size: int) -> tuple[int, int]:
+    return index.indices(size)[:2] if isinstance(index, slice) else (index, index + 1)
+
+
+def local_places(sharding: Sharding, shape: Shape) -> list[Place]:
+    """Where the pieces of an array live that belong to this process, in order of the devices."""
+    return [place for place in places(sharding, shape) if place.is_local]
+
+
 def put_host_value(x: Any, aval: ShapedArray, placement: Any, *, committed: bool) -> Any:
     """Copies a NumPy array or scalar, already of the dtype of `aval`, to where it shall live."""
-    if aval.dtype == dtypes.float0:
-        raise TypeError("float0 values are not placed on devices")
-    aval = typed(aval, placement)
     if placement.device is not None:
-        return _put(aval, placement, [x], committed)
+        return _put(aval, placement, [x], [placement.device], committed)
     value = np.asarray(x)
-    sharding = placement.public
-    pieces = [value[index] for index in sharding.indices(value.shape)]
-    if pieces[0].size * len(pieces) == value.size > 0:
-        return _put(aval, placement, pieces, committed)
-    # One call cannot read the same host memory for two devices.
-    local = aval.with_shape(pieces[0].shape)
+    here = local_places(placement.public, value.shape)
+    return put_pieces([np.asarray(value[place.slices]) for place in here], aval, placement)
+
+
+def put_pieces(pieces: Sequence[Any], aval: ShapedArray, placement: Any) -> Any:
+    """An array over several devices of NumPy arrays, one for each device of this process."""
+    devices = [place.device for place in local_places(placement.public, aval.shape)]
+    if len({piece.ctypes.data for piece in pieces}) == len(pieces):
+        return _put_in_parallel(aval, placement, pieces, devices)
+    # C++ reads the same host memory for all devices, or for one, but not for some.
+    if placement.public.is_fully_replicated:
+        return _put(aval, placement, pieces, devices, True)
+    if pieces[0].nbytes <= _QUICKLY_COPIED:
+        return _put(aval, placement, [piece.copy() for piece in pieces], devices, True)
     return assemble(
         aval,
         placement,
-        [
-            _put(local, native_sharding(device, sharding.special_memory_kind), [piece], True)
-            for device, piece in zip(placement.devices, pieces, strict=True)
-        ],
+        [put_piece(x, device, placement) for x, device in zip(pieces, devices, strict=True)],
     )
 
 
-def _put(aval: ShapedArray, placement: Any, pieces: Sequence[Any], committed: bool) -> Any:
+def _put_in_parallel(
+    aval: ShapedArray, placement: Any, pieces: Sequence[Any], devices: list[Any]
+) -> Any:
+    """The same, of pieces of distinct memory; large ones are copied by several threads at once."""
+    if not pieces or pieces[0].nbytes <= _QUICKLY_COPIED:
+        return _put(aval, placement, pieces, devices, True)
+    until_done = SEMANTICS.IMMUTABLE_UNTIL_TRANSFER_COMPLETES
+    made = _put(aval, placement, pieces, devices, True, until_done)
+    made.block_until_ready()
+    return made
+
+
+def put_piece(piece: Any, device: Any, placement: Any) -> Any:
+    """A NumPy array on one of the devices of a placement, for `assemble`."""
+    there = piece_sharding(device, placement.memory_kind)
+    return _put(ShapedArray(piece.shape, piece.dtype), there, [piece], [device], True)
+
+
+def _put(
+    aval: ShapedArray,
+    placement: Any,
+    pieces: Sequence[Any],
+    devices: list[Any],
+    committed: bool,
+    semantics: Any = SEMANTICS.IMMUTABLE_ONLY_DURING_CALL,
+) -> Any:
     return _jax.batched_device_put(
-        aval,
+        typed(aval, placement),
         placement,
         pieces,
-        list(placement.devices),
+        devices,
         committed=committed,
         force_copy=False,
-        host_buffer_semantics=SEMANTICS.IMMUTABLE_ONLY_DURING_CALL,
+        host_buffer_semantics=semantics,
         enable_x64=True,
     )
 
 
 def copy_buffer(buffer: Any, placement: Any) -> Any:
-    """A buffer copied to other devices of the same client, cut in the same way."""
-    return _jax.batched_copy_array_to_devices_with_sharding(
-        [buffer],
-        [device_list(placement.devices)],
-        [placement],
-        [CopySemantics.ALWAYS_COPY],
-    )[0]
+    """A buffer copied to other devices of the same client, or the same, cut in the same way."""
+    return copy_buffers([buffer], [placement])[0]
+
+
+def copy_buffers(buffers: Sequence[Any], placements: Sequence[Any]) -> list[Any]:
+    """Buffers copied to other devices of the same client, each cut as it was."""
+    statistics.transfers["copied between devices"] += len(buffers)
+    return _jax.batched_copy_array_to_devices_with_sharding(  # type: ignore[no-any-return]
+        list(buffers),
+        [device_list(placement.devices) for placement in placements],
+        list(placements),
+        [CopySemantics.ALWAYS_COPY] * len(buffers),
+    )
+
+
+def assemble(
+    aval: ShapedArray, placement: Any, pieces: Sequence[Any], *, committed: bool = True
+) -> Any:
+    """One buffer of those of single devices, in order of the devices."""
+    aval = typed(aval, placement)
+    return _jax.ArrayImpl(aval, placement, list(pieces), committed=committed, _skip_checks=True)
 
 
 def retyped(buffer: Any, target: Any) -> Any:
     """The same memory, described as `target` says."""
     return buffer._rewrap_with_aval_and_sharding(typed(buffer.aval, target), target)
-
-
-def assemble(aval: ShapedArray, placement: Any, pieces: Sequence[Any]) -> Any:
-    """One buffer of those of single devices, in order of the devices."""
-    return _jax.ArrayImpl(aval, placement, list(pieces), committed=True, _skip_checks=True)

@@ -2,7 +2,7 @@
 
 Input: a host value or an array, and a placement.  Output: a C++ array placed so.  What is there
 already is used as it is; pieces that exist are copied from device to device; the rest passes
-through the host.
+through the host.  `statistics.transfers` counts.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, statistics
 from minijax.core.trace import Tracer, leaked
-from minijax.runtime import placement
+from minijax.runtime import placement, sharing
 from minijax.runtime.array import Array, Token, array_from_host, pieces_of, to_numpy
 
 
@@ -41,38 +41,87 @@ def moved(buffer: Any, target: Any) -> Any:
         and source.memory_kind == target.memory_kind
     ):
         return buffer
-    aval = buffer.aval
     if source.devices[0].client is target.devices[0].client:
         if len(source.devices) == len(target.devices) and source.hlo == target.hlo:
             return placement.retyped(placement.copy_buffer(buffer, target), target)
-        pieces = _matching_pieces(buffer, source, target)
-        if pieces is not None:
-            return placement.assemble(placement.typed(aval, target), target, pieces)
-    return placement.put_host_value(to_numpy(buffer), aval, target, committed=True)
+        found = _reassembled(buffer, source, target)
+        if found is not None:
+            return found
+    statistics.transfers["through the host"] += 1
+    host = to_numpy(buffer, keep=False)
+    return placement.put_host_value(host, buffer.aval, target, committed=True)
 
 
-def _matching_pieces(buffer: Any, source: Any, target: Any) -> list[Any] | None:
-    """The pieces that `target` wants, copied from devices that hold them; None if one is held by
-    none.
-    """
+def _reassembled(buffer: Any, source: Any, target: Any) -> Any:
+    """The array of pieces that some device holds already; None if one is held by none."""
     shape = buffer.aval.shape
-    held: dict[Any, list[int]] = {}
-    for i, index in enumerate(source.public.indices(shape)):
-        held.setdefault(_key(index, shape), []).append(i)
-    wanted = [_key(index, shape) for index in target.public.indices(shape)]
-    if any(index not in held for index in wanted):
+    held: dict[Any, dict[Any, Any]] = {}
+    here = placement.local_places(source.public, shape)
+    for place, piece in zip(here, pieces_of(buffer), strict=True):
+        held.setdefault(place.key, {})[place.device] = piece
+    wanted = placement.local_places(target.public, shape)
+    if any(place.key not in held for place in wanted):
         return None
-    pieces = pieces_of(buffer)
-    places = {device: i for i, device in enumerate(source.devices)}
-    found = []
-    for device, index in zip(target.devices, wanted, strict=True):
-        own = places.get(device)
-        piece = pieces[own if own in held[index] else held[index][0]]
-        # A device's own piece is copied too: two arrays with one memory cannot both be donated.
-        there = placement.native_sharding(device, target.memory_kind)
-        found.append(placement.copy_buffer(piece, there))
-    return found
+    # A single-device array may lose its memory to anyone.
+    may_reuse = source.memory_kind == target.memory_kind and (
+        source.device is None or source.of_piece
+    )
+    found: dict[Any, Any] = {}
+    copies: dict[Any, Any] = {}
+    for place in wanted:
+        candidates = held[place.key]
+        own = candidates.get(place.device)
+        if own is not None and may_reuse:
+            found[place.device] = own
+        else:
+            copies[place.device] = next(iter(candidates.values())) if own is None else own
+    statistics.transfers["used where they are"] += len(found)
+    if copies:
+        there = [placement.piece_sharding(device, target.memory_kind) for device in copies]
+        found.update(zip(copies, placement.copy_buffers(list(copies.values()), there), strict=True))
+    return _sharing(buffer, target, [found[place.device] for place in wanted])
 
 
-def _key(index: Any, shape: Any) -> tuple[tuple[int, int], ...]:
-    return tuple(s.indices(size)[:2] for s, size in zip(index, shape, strict=True))
+def aliased(buffer: Any, target: Any) -> Any:
+    """The same memory as another, committed array, in terms of `target`."""
+    return _sharing(buffer, target, pieces_of(buffer))
+
+
+def _sharing(buffer: Any, target: Any, pieces: list[Any]) -> Any:
+    """The array of pieces some of which belong to `buffer`, too."""
+    source = buffer._sharding
+    from_one = source.device is not None
+    if target.device is not None and (not from_one or source.of_piece):
+        target = placement.piece_sharding(target.device, target.memory_kind)
+    made = placement.assemble(buffer.aval, target, pieces)
+    if from_one and target.device is not None:
+        sharing.join_fate(made, buffer)
+        return made
+    sharing.join(made, pieces)
+    if not from_one:
+        sharing.join(buffer, pieces_of(buffer))
+    return made
+
+
+def view(buffer: Any) -> Any:
+    """A buffer for another array of the same elements, that may be deleted by itself."""
+    if buffer._sharding.device is not None:
+        return buffer
+    return aliased(buffer, buffer._sharding)
+
+
+def as_piece(x: Array, kind: str | None) -> Any:
+    """The buffer of an array on one device, which becomes part of an array over several."""
+    buffer = x.buffer
+    source = buffer._sharding
+    if not source.of_piece:
+        there = placement.piece_sharding(source.device, kind)
+        piece = placement.assemble(buffer.aval, there, [buffer], committed=buffer._committed)
+        sharing.join_fate(piece, buffer)
+        x.buffer = piece
+    return x.buffer
+
+
+def copied(buffer: Any) -> Any:
+    """The same elements, in memory of their own."""
+    return placement.copy_buffer(buffer, buffer._sharding)

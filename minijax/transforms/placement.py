@@ -11,12 +11,19 @@ from minijax.core import dtypes, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
-from minijax.core.trace import Tracer
-from minijax.interpreters import assignment, resharding
+from minijax.core.specs import UNCONSTRAINED, PartitionSpec
+from minijax.core.trace import Tracer, current
+from minijax.interpreters import assignment, eager, resharding
 from minijax.interpreters.tangents import jvp_of_unary_linear
-from minijax.runtime import client
-from minijax.runtime.array import Array, ExtendedArray, array_from_host, physical_aval
+from minijax.runtime import client, transfer
+from minijax.runtime.array import (
+    Array,
+    DeletedBuffer,
+    ExtendedArray,
+    array_from_host,
+    physical_aval,
+    rewrapped,
+)
 from minijax.runtime.placement import native
 from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
@@ -106,18 +113,24 @@ class DevicePut(Primitive):
 device_put_p = DevicePut()
 
 
-def put(x: Any, sharding: Any, *, force_copy: bool = False) -> Array:
-    """One value placed as a sharding says; committed where one is given."""
+def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> Array:
+    """One value placed as a sharding says; committed where one is given.
+
+    Args:
+        x: an array, or a value of the host.
+        sharding: where it is to be; None leaves arrays where they are.
+        may_alias: False for an array that has no memory in common with `x`.
+    """
     if type.__instancecheck__(Array, x):
-        if sharding is None and not force_copy:
+        if may_alias is not False and (
+            sharding is None or (x.sharding == sharding and x.committed)
+        ):
+            x.buffer.is_deleted() and x.block_until_ready()
             return x  # type: ignore[no-any-return]
-        sharding = sharding or x.sharding
-        if x.sharding == sharding and x.committed:
-            return x  # type: ignore[no-any-return]
-        return resharding.placed(x, sharding)
+        if sharding is None:
+            return rewrapped(transfer.copied(x.buffer), x)
+        return resharding.placed(x, sharding, may_alias=may_alias is not False)
     aval = aval_of(x)
-    if aval.dtype == dtypes.float0:
-        x, aval = np.zeros(aval.shape, np.bool_), aval.update(dtype=dtypes.bool_)
     target = native(sharding or SingleDeviceSharding(client.default_device()), aval.ndim)
     return array_from_host(x, aval, target=target, committed=sharding is not None)
 
@@ -127,39 +140,107 @@ def device_put(
 ) -> Any:
     """The arrays of a tree on a device, or split over several.
 
+    Nothing is moved before all of it is known to be possible.
+
     Source: mirrors jax.device_put (0.10).
 
     Args:
         x: a tree of arrays and numbers.
         device: a device, a sharding, a `PartitionSpec` for the mesh in force, or a tree prefix of
-            such; None leaves values uncommitted on the default device.
-        src: accepted for compatibility.
-        donate: whether the memory of `x` may be taken: arrays given are deleted after the copy.
-        may_alias: accepted for compatibility.
+            such; None leaves arrays where they are, and values of the host uncommitted on the
+            default device.
+        src: where `x` comes from, as a tree prefix of devices and shardings; not needed.
+        donate: whether the memory of `x` may be taken, as a tree prefix: arrays given are deleted,
+            also where their memory lives on in the results.
+        may_alias: whether results may have memory in common with `x`, as a tree prefix; by
+            default they do where that saves a copy.
 
     Raises:
         TypeError: a leaf is no array and no number.
-        ValueError: `device` is no place, or a dimension cannot be cut into equal parts.
+        ValueError: `device` is no place, a dimension cannot be cut into equal parts, or an array
+            is to be donated and not.
         RuntimeError: `device` is a `PartitionSpec` and there is no mesh.
     """
     leaves, treedef = tree.flatten(x)
-    if device is None or isinstance(device, (Sharding, PartitionSpec)) or _is_device(device):
-        targets = [_target_of(device)] * len(leaves)
-    else:
-        prefix = tree.broadcast_prefix(device, x, is_leaf=_is_target)
-        targets = list(map(_target_of, prefix))
-    outs = []
-    for leaf, target in zip(leaves, targets, strict=True):
-        if not hasattr(leaf, "aval"):
-            aval_of(leaf)
-        if target is not None:
-            target.shard_shape(leaf.shape if hasattr(leaf, "shape") else ())
-        out = device_put_p.bind(leaf, sharding=target)
-        if donate and type.__instancecheck__(Array, leaf) and out is not leaf:
+    targets = [_target_of(t) for t in _spread(device, x, len(leaves), "device")]
+    donations = _spread(donate, x, len(leaves), "donate")
+    aliases = _spread(may_alias, x, len(leaves), "may_alias")
+    for source in _spread(src, x, len(leaves), "src"):
+        _target_of(source)
+    for leaf, target, given, shared in zip(leaves, targets, donations, aliases, strict=True):
+        _check_put(leaf, target)
+        if given and shared:
+            raise ValueError(
+                message(
+                    "device_put",
+                    "an array cannot be donated and shared.",
+                    got="donate and may_alias",
+                    fix="leave one of them away",
+                )
+            )
+    outs = [_put_leaf(*facts) for facts in zip(leaves, targets, donations, aliases, strict=True)]
+    return tree.unflatten(treedef, outs)
+
+
+def _spread(given: Any, x: Any, count: int, argument: str) -> Sequence[Any]:
+    """One entry of a tree prefix for each leaf of `x`.
+
+    Raises:
+        ValueError: `given` is no tree prefix.
+    """
+    if given is None or isinstance(given, (bool, Sharding, PartitionSpec)) or _is_device(given):
+        return [given] * count
+    try:
+        return tree.broadcast_prefix(given, x, is_leaf=_is_target)
+    except ValueError as error:
+        raise ValueError(
+            message(
+                "device_put",
+                f"{argument} is no tree prefix of x.",
+                got=f"{argument}: {tree.structure(given, is_leaf=_is_target)}   "
+                f"x: {tree.structure(x)}",
+                expected="the same tree, or one that ends earlier: an entry holds for all below it",
+            )
+        ) from error
+
+
+def _check_put(leaf: Any, target: Sharding | None) -> None:
+    aval = leaf.aval if hasattr(leaf, "aval") else aval_of(leaf)
+    if target is None:
+        return
+    target.shard_shape(aval.shape)
+    if isinstance(target, NamedSharding) and UNCONSTRAINED in tuple(target.spec):
+        raise ValueError(
+            message(
+                "device_put",
+                "only inside programs may a dimension be left to the compiler.",
+                got=str(target),
+                fix="None for a dimension that is not split",
+            )
+        )
+
+
+def _put_leaf(leaf: Any, target: Sharding | None, donate: bool, may_alias: bool | None) -> Any:
+    if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
+        return leaf
+    if not (type.__instancecheck__(Array, leaf) and current.value is eager.EAGER):
+        return device_put_p.bind(leaf, sharding=target)
+    out = put(leaf, target, may_alias=may_alias)
+    if donate:
+        if out is leaf:
+            out = rewrapped(leaf.buffer, leaf)
+            leaf.buffer = DeletedBuffer(leaf.buffer)
+        else:
             out.block_until_ready()
             leaf.delete()
-        outs.append(out)
-    return tree.unflatten(treedef, outs)
+    return out
+
+
+def committed_placement(x: Any) -> Sharding | None:
+    """Where an array is that the user has placed; None for other values."""
+    if type.__instancecheck__(Array, x) and x.committed and not x.is_deleted():
+        return x.sharding  # type: ignore[no-any-return]
+    return None
 
 
 def _is_device(x: Any) -> bool:

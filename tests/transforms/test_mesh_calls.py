@@ -21,7 +21,9 @@ def split() -> Iterator[Any]:
         yield jax.device_put(np.arange(16, dtype=np.float32), NamedSharding(mesh, P("data")))
 
 
-@pytest.mark.parametrize("place", [np.float32, float, jax.device_put], ids=["numpy", "float", "array"])
+@pytest.mark.parametrize(
+    "place", [np.float32, float, jax.device_put], ids=["numpy", "float", "array"]
+)
 def test_repeated_call_moves_what_is_not_on_the_mesh(split: Any, place: Any) -> None:
     scaled = jax.jit(lambda x, factor: x * factor)
 

@@ -1,0 +1,346 @@
+"""Arrays over many devices from their pieces: `make_array_from_…`.
+
+Input: a shape, a sharding, and the pieces, or a function that gives them.  Output: one array.
+Each process brings the pieces of its own devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes, tree
+from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
+from minijax.core.errors import message
+from minijax.core.specs import PartitionSpec
+from minijax.core.trace import Tracer
+from minijax.runtime import placement, sharing, transfer
+from minijax.runtime.array import Array, physical_aval, wrap
+from minijax.runtime.placement import Place
+from minijax.sharding import contexts
+from minijax.sharding.base import Sharding
+from minijax.transforms.placement import device_put
+
+
+def make_array_from_single_device_arrays(
+    shape: Any, sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+) -> Array:
+    """One array of arrays on single devices, without a copy.
+
+    Args:
+        shape: the shape of the whole.
+        sharding: where its pieces are.
+        arrays: a list of one array for each device of this process that the sharding names, in
+            any order.
+        dtype: the dtype; needed where this process has none of the devices.
+
+    Shapes:     arrays: T[sharding.shard_shape(shape)] -> T[shape].
+    Source:     mirrors jax.make_array_from_single_device_arrays (0.10).
+
+    Raises:
+        TypeError: `arrays` is no list of arrays, or `sharding` no sharding.
+        ValueError: their number, devices, shapes or dtypes are not those that the sharding needs.
+    """
+    user = "make_array_from_single_device_arrays"
+    dims = canonicalize_shape(shape, user)
+    _check_sharding(user, sharding)
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(
+            message(user, "arrays must be a list.", got=f"arrays of type {type(arrays).__name__}")
+        )
+    _check_arrays(user, arrays)
+    wanted = placement.local_places(sharding, dims)
+    by_device = _by_device(user, wanted, arrays)
+    pieces = [by_device[place.device] for place in wanted]
+    aval = _common_aval(user, dims, sharding, pieces, dtype)
+    target = placement.native(sharding, physical_aval(aval).ndim)
+    if target.device is not None:
+        return wrap(transfer.aliased(pieces[0].buffer, target), aval)  # type: ignore[return-value]
+    buffers = [transfer.as_piece(piece, target.memory_kind) for piece in pieces]
+    buffer = placement.assemble(physical_aval(aval), target, buffers)
+    sharing.join(buffer, buffers)
+    made = wrap(buffer, aval)
+    for piece in buffers:
+        sharing.note_whole(piece, made)
+    return made  # type: ignore[return-value]
+
+
+def _check_sharding(user: str, sharding: Any) -> None:
+    if not isinstance(sharding, Sharding):
+        raise TypeError(
+            message(
+                user,
+                "the second argument must be a sharding.",
+                got=f"{sharding!r} of type {type(sharding).__name__}",
+                expected="a sharding on devices, such as NamedSharding(mesh, spec)",
+            )
+        )
+    # Names what an abstract mesh lacks.
+    len(sharding.device_assignment)
+
+
+def _check_arrays(user: str, arrays: Sequence[Any]) -> None:
+    for i, x in enumerate(arrays):
+        if isinstance(x, Tracer) or not type.__instancecheck__(Array, x):
+            raise TypeError(
+                message(
+                    user,
+                    f"arrays[{i}] is not an array on a device.",
+                    got=f"arrays[{i}] of type {type(x).__name__}",
+                    fix="minijax.device_put(x, device)",
+                )
+            )
+        if x.is_deleted():
+            raise ValueError(message(user, f"arrays[{i}] has been deleted.", got=str(x.aval)))
+        if len(x.devices()) != 1:
+            raise ValueError(
+                message(
+                    user,
+                    f"arrays[{i}] is not on a single device.",
+                    got=f"{x.aval} on {len(x.devices())} devices",
+                    fix="give its pieces: [s.data for s in x.addressable_shards]",
+                )
+            )
+
+
+def _by_device(user: str, wanted: Sequence[Place], arrays: Sequence[Any]) -> dict[Any, Any]:
+    if len(arrays) != len(wanted):
+        raise ValueError(
+            message(
+                user,
+                "one array is needed for each device of this process in the sharding.",
+                got=f"{len(arrays)} arrays",
+                expected=f"{len(wanted)} arrays",
+            )
+        )
+    by_device = {next(iter(x.devices())): x for x in arrays}
+    ids = [next(iter(x.devices())).id for x in arrays]
+    if len(by_device) != len(arrays):
+        raise ValueError(message(user, "two arrays are on one device.", got=f"device ids {ids}"))
+    devices = {place.device for place in wanted}
+    if devices != set(by_device):
+        raise ValueError(
+            message(
+                user,
+                "the arrays are on other devices than the sharding.",
+                got=f"device ids {sorted(ids)}",
+                expected=f"device ids {sorted(d.id for d in devices)}",
+            )
+        )
+    return by_device
+
+
+def _common_aval(
+    user: str, dims: Shape, sharding: Sharding, pieces: Sequence[Any], dtype: Any
+) -> ShapedArray:
+    """The type of the whole, of pieces that fit together."""
+    if dtype is not None:
+        dtype = dtypes.canonicalize_dtype(dtype)
+    shard = sharding.shard_shape(dims)
+    avals = [aval_of(piece) for piece in pieces]
+    for place, aval in zip(placement.local_places(sharding, dims), avals, strict=True):
+        if aval.shape != shard:
+            raise ValueError(
+                message(
+                    user,
+                    "a piece has another shape than the sharding gives it.",
+                    got=f"{aval} for device {place.device.id}",
+                    expected=f"shape {shard}, for a whole of shape {dims} with {sharding}",
+                )
+            )
+        if aval.dtype != (avals[0].dtype if dtype is None else dtype):
+            raise ValueError(
+                message(
+                    user,
+                    "the pieces' dtypes differ." if dtype is None else "dtype is not the pieces'.",
+                    got=f"{aval}, and {avals[0].dtype if dtype is None else dtype} otherwise",
+                    expected="pieces of one dtype",
+                )
+            )
+    if not avals and dtype is None:
+        raise ValueError(
+            message(
+                user,
+                "without a piece in this process, the dtype must be told.",
+                got=str(sharding),
+                fix="give dtype=",
+            )
+        )
+    return ShapedArray(dims, avals[0].dtype if avals else dtype)
+
+
+def make_array_from_callback(
+    shape: Any, sharding: Sharding, data_callback: Callable[[Any], Any], *, dtype: Any = None
+) -> Array:
+    """An array whose pieces a function gives, asked about those of this process only.
+
+    Args:
+        shape: the shape of the whole.
+        sharding: where the pieces are to be.
+        data_callback: takes the index of a piece, a tuple of slices, and returns its elements as
+            an array; it is called once for each part of the whole, however many devices hold it.
+        dtype: the dtype; needed where this process has none of the devices.
+
+    Source:     mirrors jax.make_array_from_callback (0.10).
+
+    Raises:
+        TypeError: `sharding` is no sharding, or a piece no array.
+        ValueError: a dimension cannot be cut into equal parts, or a piece is of another shape or
+            dtype than the rest.
+    """
+    user = "make_array_from_callback"
+    dims = canonicalize_shape(shape, user)
+    _check_sharding(user, sharding)
+    sharding.shard_shape(dims)
+    parts: dict[Any, Any] = {}
+    wanted = placement.local_places(sharding, dims)
+    for place in wanted:
+        if place.key not in parts:
+            parts[place.key] = _piece(data_callback(place.slices))
+    return _assembled(user, dims, sharding, [parts[place.key] for place in wanted], dtype)
+
+
+def _piece(given: Any) -> Any:
+    """What a callback has returned: an array, ours or NumPy's."""
+    aval = aval_of(given)
+    if isinstance(given, Tracer):
+        given.concrete()
+    if type.__instancecheck__(Array, given):
+        return given
+    return np.asarray(given).astype(aval.dtype, copy=False)
+
+
+def _assembled(
+    user: str, dims: Shape, sharding: Sharding, pieces: Sequence[Any], dtype: Any
+) -> Array:
+    """The array of pieces for each device of this process, wherever the pieces are."""
+    aval = _common_aval(user, dims, sharding, pieces, dtype)
+    physical = physical_aval(aval)
+    target = placement.native(sharding, physical.ndim)
+    if target.device is None and all(isinstance(piece, np.ndarray) for piece in pieces):
+        return wrap(placement.put_pieces(pieces, physical, target), aval)  # type: ignore[return-value]
+    buffers = [
+        _copy_on(piece, place.device, target)
+        for piece, place in zip(pieces, placement.local_places(sharding, dims), strict=True)
+    ]
+    return wrap(placement.assemble(physical, target, buffers), aval)  # type: ignore[return-value]
+
+
+def _copy_on(piece: Any, device: Any, target: Any) -> Any:
+    """A buffer of its own on a device."""
+    if isinstance(piece, np.ndarray):
+        return placement.put_piece(piece, device, target)
+    there = placement.piece_sharding(device, target.memory_kind)
+    found = transfer.moved(piece.buffer, there)
+    return transfer.copied(found) if found is piece.buffer else found
+
+
+def make_array_from_process_local_data(
+    sharding: Any, local_data: Any, global_shape: Any = None
+) -> Any:
+    """Arrays over the devices of all processes, each of which brings its part of the data.
+
+    Args:
+        sharding: where the pieces are to be, or a `PartitionSpec` for the mesh in force.
+        local_data: a tree of this process's parts: blocks next to one another, in order.
+        global_shape: the shape of the wholes, or a tree of such; what is None in it follows from
+            the shape of the part and how many parts the processes bring along that dimension.
+
+    Source:     mirrors jax.make_array_from_process_local_data (0.10).
+
+    Raises:
+        ValueError: the data is neither this process's part of the whole nor all of it.
+    """
+    user = "make_array_from_process_local_data"
+    if isinstance(sharding, PartitionSpec):
+        sharding = contexts.resolve(sharding, user)
+    _check_sharding(user, sharding)
+    leaves, treedef = tree.flatten(local_data)
+    shapes = tree.broadcast_prefix(global_shape, local_data, is_leaf=_is_shape)
+    made = [_from_local(user, sharding, *pair) for pair in zip(leaves, shapes, strict=True)]
+    return tree.unflatten(treedef, made)
+
+
+def _is_shape(x: Any) -> bool:
+    return x is None or (isinstance(x, (tuple, list)) and all(_is_size(size) for size in x))
+
+
+def _is_size(x: Any) -> bool:
+    return x is None or isinstance(x, (int, np.integer))
+
+
+def _from_local(user: str, sharding: Sharding, data: Any, global_shape: Any) -> Any:
+    local = np.shape(data)
+    if sharding.is_fully_addressable:
+        if global_shape is not None and global_shape != local:
+            raise ValueError(
+                message(
+                    user,
+                    "a single process brings all of the data.",
+                    got={"global_shape": global_shape, "local_data.shape": local},
+                    fix="leave global_shape away",
+                )
+            )
+        return device_put(data, sharding)
+    dims, indices = local_indices(sharding, local, global_shape)
+    host = _piece(data)
+    return _assembled(user, dims, sharding, [host[index] for index in indices], None)
+
+
+def local_indices(
+    sharding: Sharding, local: Shape, global_shape: Any
+) -> tuple[Shape, list[tuple[slice, ...]]]:
+    """The shape of a whole, and which part of this process's data each of its devices holds.
+
+    Raises:
+        ValueError: the data is neither this process's part of the whole nor all of it.
+    """
+    here = sharding.addressable_devices
+    tiling = sharding.tiling(len(local))
+    mine = [i for i, device in enumerate(sharding.device_assignment) if device in here]
+    given = (None,) * len(local) if global_shape is None else tuple(global_shape)
+    if len(given) != len(local):
+        raise ValueError(
+            message(
+                "make_array_from_process_local_data",
+                "global_shape and the data differ in rank.",
+                got={"global_shape": given, "local_data.shape": local},
+            )
+        )
+    held = tiling.coordinates[mine].T.tolist()
+    facts = zip(local, given, tiling.factors, held, strict=True)
+    dims = [_local_dimension(dim, *each) for dim, each in enumerate(facts)]
+    columns = [slices for _, slices in dims]
+    indices = [tuple(slices[i] for slices in columns) for i in range(len(mine))]
+    return tuple(size for size, _ in dims), indices
+
+
+def _local_dimension(
+    dim: int, size: int, whole: int | None, factor: int, held: Sequence[int]
+) -> tuple[int, list[slice]]:
+    """The size of a dimension of the whole, and what each device holds of this process's data.
+
+    Args:
+        dim: its number.
+        size: that of this process's data.
+        whole: that of the whole, if the user has said so.
+        factor: into how many parts the whole is cut.
+        held: the number of the part that each device holds.
+    """
+    parts = sorted(set(held))
+    total = size * factor // len(parts) if whole is None else whole
+    piece = total // factor
+    if piece * factor != total or size not in (total, piece * len(parts)):
+        raise ValueError(
+            message(
+                "make_array_from_process_local_data",
+                f"dimension {dim} of the data is neither this process's part nor the whole.",
+                got=f"size {size}, of {total} in all, in {factor} parts",
+                expected=f"{piece * len(parts)}, as this process holds {len(parts)} of the parts, "
+                f"or {total}",
+            )
+        )
+    places = held if size == total else list(map(parts.index, held))
+    return total, [slice(place * piece, (place + 1) * piece) for place in places]
