@@ -92,6 +92,7 @@ class JitFunction:
         if config.disable_jit.value or (self.transparent and trace is not eager.EAGER):
             return self.function(*args, **kwargs), None, True
         leaves, staged = self.infer(args, kwargs)
+        stages.check_no_structs(self.name, leaves, staged.closed.jaxpr.debug_info)
         values = staged.outer + leaves
         if trace is eager.EAGER and not staged.outer and not refs.any_cell(leaves):
             eager.check_no_tracers(values)
@@ -291,7 +292,9 @@ class JitFunction:
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and dtypes of the results, without computing them."""
         _, staged = self.infer(args, kwargs)
-        return tree.unflatten(staged.out_tree, list(map(stages.struct_of, staged.closed.out_avals)))
+        avals, places = staged.closed.out_avals, placements.resolved(staged.options).out_shardings
+        known = map(stages.known_placement, places or (None,) * len(avals))
+        return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
 
 
 def _donated(
