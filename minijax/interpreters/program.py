@@ -277,29 +277,37 @@ def natives(
     unplaced = [None] * len(lowered.large_consts)
     wanted = unplaced + list(_select(where.ins, lowered.kept))
     written = unplaced + list(_select(originals, lowered.kept))
-    ins = []
-    for own, given, tiling, aval in zip(
-        wanted,
-        written,
-        compile.parameter_tilings(loaded, ordered + len(in_avals))[ordered:],
-        in_avals,
-        strict=True,
-    ):
-        if own is None:
-            own = assignment.public_sharding(tiling, aval, where, originals)
-        elif given is not None and placement.canonical(given, aval.ndim) == own:
-            own = given
-        ins.append(placement.native(own, aval.ndim))
-    outs = []
+    ins = [
+        placement.native(
+            assignment.public_sharding(tiling, aval, where, originals)
+            if own is None
+            else _as_written(own, given, aval.ndim),
+            aval.ndim,
+        )
+        for own, given, tiling, aval in zip(
+            wanted,
+            written,
+            compile.parameter_tilings(loaded, ordered + len(in_avals))[ordered:],
+            in_avals,
+            strict=True,
+        )
+    ]
     tilings = compile.result_tilings(loaded, ordered + len(out_avals))[ordered:]
+    outs = []
     for i, (own, tiling, aval) in enumerate(zip(where.outs, tilings, out_avals, strict=True)):
-        if own is None:
-            own = assignment.public_sharding(tiling, aval, where, originals)
-        elif len(where.devices) > 1 and aval.size:
-            # XLA does not cut what holds nothing.
+        # XLA does not cut what holds nothing.
+        if own is not None and len(where.devices) > 1 and aval.size:
             _check_kept_to(lowered, i, own, tiling, aval.ndim)
-        outs.append(placement.native(own, aval.ndim))
+        demanded = own or assignment.public_sharding(tiling, aval, where, originals)
+        outs.append(placement.native(demanded, aval.ndim))
     return ins, outs
+
+
+def _as_written(own: Any, given: Any, ndim: int) -> Any:
+    """A placement in canonical notation, in the notation of the user where that is the same."""
+    if given is not None and placement.canonical(given, ndim) == own:
+        return given
+    return own
 
 
 def _check_kept_to(lowered: Lowered, i: int, given: Any, tiling: Any, ndim: int) -> None:
@@ -408,6 +416,7 @@ def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Ex
             where.devices if several and len(where.devices) > 1 else target,
             committed=committed,
             demanded_by=[i for i, x in enumerate(args) if _demands(x)],
+            placed=where.ins if several else (),
         )
         if not several:
             where = assignment.on_one_device(target, committed=committed)
