@@ -223,7 +223,7 @@ def compile_lowered(
     in_avals = [v.aval for v in lowered.jaxpr.invars]
     level = logging.WARNING if config.log_compiles.value else logging.DEBUG
     if compile.logger.isEnabledFor(level):
-        compile.logger.log(level, "Compiling %s with global shapes and types %s", name, in_avals)
+        _log_compilation(level, lowered, where)
     told = inspection.compiling(lowered.jaxpr, where, originals)
     with statistics.timed("compile", "XLA compilation", name), told:
         try:
@@ -255,6 +255,23 @@ def compile_lowered(
         has_effects=bool(lowered.jaxpr.effects),
         callbacks=lowered.host_callbacks,
         diagnose=_diagnosis(name, lowered.origin),
+    )
+
+
+def _log_compilation(level: int, lowered: Lowered, where: Assignment) -> None:
+    names = _select(lowered.jaxpr.debug_info.arg_names or (), lowered.kept)
+    places = _select(where.ins, lowered.kept) or [None] * len(lowered.jaxpr.invars)
+    mapping = []
+    for i, (var, place) in enumerate(zip(lowered.jaxpr.invars, places, strict=True)):
+        name = names[i] if i < len(names) else str(i)
+        mapping.append(f"{name}: {var.aval.str_short()} as {place or 'unspecified'}")
+    compile.logger.log(
+        level,
+        "Compiling %s for jit on %d device(s) with global shapes and types. "
+        "Argument mapping: (%s).",
+        lowered.options.name,
+        len(where.devices),
+        ", ".join(mapping),
     )
 
 
