@@ -216,21 +216,25 @@ def _changes_over_devices(
         if set(before) == set(after):
             cause = Cause.ORDER_OF_DEVICES
         by = _names_at(names, new.demanded_by)
-        ids = [str([device.id for device in devices]) for devices in (before, after)]
-        return [Change(by, cause, *ids, new.at)]
+        return [Change(by, cause, _ids_text(before), _ids_text(after), new.at)]
     found = [
         Change(_names_at(names, [i]), Cause.SHARDING, str(was), str(now), new.at)
         for i, (was, now) in enumerate(zip(old.placed, new.placed, strict=False))
         if was != now
     ]
     if new.partitioner != old.partitioner:
-        kinds = [("GSPMD", "Shardy")[x.partitioner] for x in (old, new)]
-        found.append(Change("config.use_shardy_partitioner", Cause.PARTITIONER, *kinds, new.at))
+        was, now = (("GSPMD", "Shardy")[x.partitioner] for x in (old, new))
+        state = "config.use_shardy_partitioner"
+        found.append(Change(state, Cause.PARTITIONER, was, now, new.at))
     return found
 
 
 def _devices(device: Any) -> tuple[Any, ...]:
     return device if isinstance(device, tuple) else (device,)
+
+
+def _ids_text(devices: Sequence[Any]) -> str:
+    return str([device.id for device in devices])
 
 
 def _commitment(committed: bool) -> str:

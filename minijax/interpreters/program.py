@@ -83,7 +83,7 @@ def cleaned(
         clean, flags = passes.clean(pure, keep_inputs=keep_unused)
         kept = None if all(flags) else tuple(i for i, keep in enumerate(flags) if keep)
         found = closed.cache[key] = clean, kept
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def kept_arguments(closed: ClosedJaxpr, options: Options) -> tuple[int, ...] | None:

@@ -69,7 +69,7 @@ class ShapeDtypeStruct:
         """The type."""
         aval = ShapedArray(self.shape, self.dtype, self.weak_type)
         if isinstance(self.sharding, NamedSharding) and self.sharding.mesh.explicit_axes:
-            return rules.typed_aval(aval, self.sharding)
+            aval = rules.typed_aval(aval, self.sharding)
         return aval
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:

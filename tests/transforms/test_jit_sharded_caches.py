@@ -15,6 +15,7 @@ from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 
 X = np.arange(8, dtype=np.float32)
+WHOLE = P()
 
 
 class Meshes(NamedTuple):
@@ -32,7 +33,7 @@ def meshes() -> Iterator[Meshes]:
         yield Meshes(*(Mesh(devices[chosen], "x") for chosen in ([0, 1], [2, 3], [1, 0])))
 
 
-def put(mesh: Mesh, spec: P = P()) -> Any:
+def put(mesh: Mesh, spec: P = WHOLE) -> Any:
     return jax.device_put(X, NamedSharding(mesh, spec))
 
 

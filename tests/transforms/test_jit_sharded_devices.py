@@ -17,6 +17,7 @@ from minijax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from minijax.sharding import PartitionSpec as P
 
 X = np.arange(8, dtype=np.float32)
+WHOLE = P()
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +30,11 @@ def mesh_of(*ids: int) -> Mesh:
     return Mesh(np.array(jax.devices())[list(ids)], "x")
 
 
-def placed(mesh: Mesh, spec: P = P()) -> NamedSharding:
+def placed(mesh: Mesh, spec: P = WHOLE) -> NamedSharding:
     return NamedSharding(mesh, spec)
 
 
-def put(mesh: Mesh, spec: P = P()) -> Any:
+def put(mesh: Mesh, spec: P = WHOLE) -> Any:
     return jax.device_put(X, placed(mesh, spec))
 
 

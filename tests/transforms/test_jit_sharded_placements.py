@@ -13,7 +13,6 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.interpreters import program
-from minijax.runtime import compile
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 from minijax.sharding.markers import AUTO, UNSPECIFIED
@@ -306,8 +305,8 @@ def test_placements_that_do_not_fit_are_refused(mesh: Mesh, name: str) -> None:
 def test_result_that_xla_places_elsewhere_is_an_error(
     mesh: Mesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lied = compile.parameter_tilings
-    monkeypatch.setattr(program.compile, "result_tilings", lied)
+    of_parameters = program.compile.parameter_tilings
+    monkeypatch.setattr(program.compile, "result_tilings", of_parameters)
     split, whole = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
     f = jax.jit(lambda a: a - 17, in_shardings=split, out_shardings=whole)
 

@@ -22,7 +22,10 @@ def mesh() -> Iterator[Mesh]:
         yield Mesh(np.array(jax.devices()[:2]), "x")
 
 
-def struct(mesh: Mesh, spec: P = P("x")) -> Struct:
+SPLIT = P("x")
+
+
+def struct(mesh: Mesh, spec: P = SPLIT) -> Struct:
     return Struct((8,), np.float32, sharding=NamedSharding(mesh, spec))
 
 
@@ -57,7 +60,7 @@ def test_struct_takes_a_spec_under_a_mesh(mesh: Mesh) -> None:
 
 
 def test_struct_refuses_what_is_no_sharding(mesh: Mesh) -> None:
-    with pytest.raises(ValueError, match="sharding is no placement(.|\n)*'x' of type str"):
+    with pytest.raises(ValueError, match=r"sharding is no placement(.|\n)*'x' of type str"):
         Struct((8,), np.float32, sharding="x")
     with pytest.raises(ValueError, match="more entries than the array has dimensions"):
         Struct((8,), np.float32, sharding=NamedSharding(mesh, P("x", None)))
@@ -223,5 +226,7 @@ def test_struct_that_contradicts_in_shardings_is_refused(mesh: Mesh) -> None:
     others = Mesh(np.array(jax.devices()[2:4]), "x")
 
     for given in (struct(mesh), struct(others)):
-        with pytest.raises(ValueError, match="argument a of <lambda>.*otherwise than in_shardings"):
+        with pytest.raises(
+            ValueError, match=r"argument a of <lambda>.*otherwise than in_shardings"
+        ):
             f.lower(given)
