@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import axes, config, source
+from minijax.core import axes, config, meshes, source
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import current
 
@@ -98,11 +98,13 @@ class Compilation(NamedTuple):
     """One compilation of a traced program.
 
     Attributes:
-        device: where it runs.
+        device: where it runs: a device, or a tuple of several.
         committed: whether something demanded this device.
         demanded_by: positions of the leaves of the arguments that are committed to it.
         default_device: the configured device at the time.
         at: the user's line.
+        placed: where there are several devices, the placement of each leaf, or None.
+        partitioner: whether Shardy partitions it.
     """
 
     device: Any
@@ -110,6 +112,8 @@ class Compilation(NamedTuple):
     demanded_by: tuple[int, ...]
     default_device: Any
     at: str
+    placed: tuple[Any, ...]
+    partitioner: bool
 
 
 class TraceRecord(NamedTuple):
@@ -125,6 +129,7 @@ class TraceRecord(NamedTuple):
         settings: the options of `jit`.
         states: every configuration state that traces depend on.
         axes: the named axes in scope.
+        mesh: the mesh in force.
         context: all that traces depend on besides, as one value.
         inside: the function that was being traced, if any.
         at: the user's line of the call.
@@ -142,6 +147,7 @@ class TraceRecord(NamedTuple):
     settings: Any
     states: dict[str, Any]
     axes: tuple[Any, ...]
+    mesh: Any
     context: tuple[Any, ...]
     inside: str
     at: str
@@ -271,6 +277,7 @@ def begin_trace(
         settings,
         {state.name: state.value for state in config.config if state.in_trace_key},
         axes.in_scope(),
+        meshes.get_abstract_mesh(),
         context,
         current.value.function_name,
         source.user_line() or "-",
@@ -297,7 +304,12 @@ def end_trace(record: TraceRecord, closed: ClosedJaxpr, lifted: int) -> None:
 
 
 def compiling(
-    closed: ClosedJaxpr, device: Any, *, committed: bool, demanded_by: Sequence[int]
+    closed: ClosedJaxpr,
+    device: Any,
+    *,
+    committed: bool,
+    demanded_by: Sequence[int],
+    placed: tuple[Any, ...] = (),
 ) -> None:
     """Remembers a compilation that is about to begin; guards may refuse it.
 
@@ -312,6 +324,8 @@ def compiling(
         tuple(demanded_by),
         config.default_device.value,
         source.user_line() or "-",
+        placed,
+        config.use_shardy_partitioner.value,
     )
     if record.compilations:
         for guard in guards.value:

@@ -89,6 +89,7 @@ class timed:  # noqa: N801  a context manager reads as a verb
         seconds = time.perf_counter() - self._start
         if logger.isEnabledFor(logging.DEBUG) or config.log_compiles.value:
             level = logging.WARNING if config.log_compiles.value else logging.DEBUG
-            logger.log(level, "Finished %s of %s in %.6f sec", self._text, self._function, seconds)
+            text = "Finished %s of %s for jit in %.6f sec"
+            logger.log(level, text, self._text, self._function, seconds)
         for listener in listeners:
             listener(self._event, self._function, seconds)

@@ -72,6 +72,10 @@ class Cause(enum.StrEnum):
         "set the state once at the start, or enter its context manager around every call",
     )
     AXES = "named axes in scope", "call the function under the same axis_name and axis size"
+    MESH = (
+        "mesh in force",
+        "enter set_mesh around every call; meshes of one shape, names and types share programs",
+    )
     CONTEXT = "state of another library", "leave the settings of jaxlib alone between calls"
     FUNCTION = (
         "new function object",
@@ -95,6 +99,19 @@ class Cause(enum.StrEnum):
     )
     CLEARED = "caches were cleared", "do not call clear_cache or clear_caches between calls"
     DEVICE = "device of committed arguments", "device_put all arguments to one device"
+    SEVERAL_DEVICES = (
+        "devices of the program",
+        "place all arguments on one mesh, and call under one set_mesh",
+    )
+    ORDER_OF_DEVICES = (
+        "order of the devices of the program",
+        "make meshes of the same devices in the same order, or one mesh",
+    )
+    SHARDING = (
+        "sharding of an argument",
+        "device_put the argument with one sharding before each call, or give in_shardings",
+    )
+    PARTITIONER = "partitioner", "set use_shardy_partitioner once, at the start"
     COMMITTED = (
         "committed to a device or not",
         "device_put the arguments in every call, or in none",
@@ -173,6 +190,10 @@ def compilation_changes(
 ) -> list[Change]:
     """Why the executable `old` of a traced program did not serve where `new` was made."""
     names = _leaf_names(record)
+    if isinstance(new.device, tuple) or isinstance(old.device, tuple):
+        found = _changes_over_devices(names, new, old)
+        if found:
+            return found
     if new.device == old.device:
         by = _names_at(names, new.demanded_by or old.demanded_by)
         cause, before, after = Cause.COMMITTED, *map(_commitment, (old.committed, new.committed))
@@ -183,6 +204,37 @@ def compilation_changes(
         by = "config.default_device"
         cause, before, after = Cause.DEFAULT_DEVICE, str(old.device), str(new.device)
     return [Change(by, cause, before, after, new.at)]
+
+
+def _changes_over_devices(
+    names: Sequence[str], new: history.Compilation, old: history.Compilation
+) -> list[Change]:
+    """What differs between compilations one of which is for several devices."""
+    if new.device != old.device:
+        before, after = _devices(old.device), _devices(new.device)
+        cause = Cause.SEVERAL_DEVICES
+        if set(before) == set(after):
+            cause = Cause.ORDER_OF_DEVICES
+        by = _names_at(names, new.demanded_by)
+        return [Change(by, cause, _ids_text(before), _ids_text(after), new.at)]
+    found = [
+        Change(_names_at(names, [i]), Cause.SHARDING, str(was), str(now), new.at)
+        for i, (was, now) in enumerate(zip(old.placed, new.placed, strict=False))
+        if was != now
+    ]
+    if new.partitioner != old.partitioner:
+        was, now = (("GSPMD", "Shardy")[x.partitioner] for x in (old, new))
+        state = "config.use_shardy_partitioner"
+        found.append(Change(state, Cause.PARTITIONER, was, now, new.at))
+    return found
+
+
+def _devices(device: Any) -> tuple[Any, ...]:
+    return device if isinstance(device, tuple) else (device,)
+
+
+def _ids_text(devices: Sequence[Any]) -> str:
+    return str([device.id for device in devices])
 
 
 def _commitment(committed: bool) -> str:
@@ -402,8 +454,15 @@ def _context_changes(new: history.TraceRecord, old: history.TraceRecord) -> Iter
     if new.axes != old.axes:
         changed = True
         yield "", Cause.AXES, _axes_text(old.axes), _axes_text(new.axes)
+    if new.mesh is not old.mesh:
+        changed = True
+        yield "set_mesh", Cause.MESH, _mesh_text(old.mesh), _mesh_text(new.mesh)
     if new.context != old.context and not changed:
         yield "", Cause.CONTEXT, "", ""
+
+
+def _mesh_text(mesh: Any) -> str:
+    return "none" if mesh.empty else str(mesh)
 
 
 def _axes_text(axes: Sequence[Any]) -> str:

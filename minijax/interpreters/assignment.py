@@ -170,7 +170,9 @@ def gather(
     outs = [_bound(sharding, devices, options.name) for sharding in outs]
     for i, (there, demanded) in enumerate(zip(own, ins, strict=True)):
         if given[i] is not None and there is not None and demanded is not None:
-            _check_given(_argument(i, closed, options.name), there, demanded, in_avals[i])
+            is_movable = type(args[i]) is not Placeholder
+            if not is_movable or _is_on(there, demanded):
+                _check_given(_argument(i, closed, options.name), there, demanded, in_avals[i])
     if mesh is not None and mesh.explicit_axes:
         outs = [
             out or _placement_of_type(var.aval, aval, mesh)
@@ -353,16 +355,19 @@ def _placement_of_type(aval: Any, physical: Any, mesh: Mesh) -> Sharding | None:
     return placement.canonical(named(mesh, spec), physical.ndim)
 
 
+def _is_on(own: Sharding, given: Sharding) -> bool:
+    """Whether an argument is on the devices that the user says; from others it is moved."""
+    return own.num_devices > 1 and own.device_assignment == given.device_assignment
+
+
 def _check_given(who: str, own: Any, given: Any, aval: Any) -> None:
-    """Refuses an argument on several devices that is placed otherwise than the user says.
+    """Refuses an argument that is placed otherwise than the user says.
 
     Raises:
         ValueError: it is.
     """
     if is_abstract(own):
         own = own.update(mesh=given.mesh)
-    if own.num_devices == 1 or own.device_assignment != given.device_assignment:
-        return
     if not own.is_equivalent_to(given, aval.ndim):
         raise ValueError(
             message(

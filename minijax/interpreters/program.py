@@ -83,7 +83,7 @@ def cleaned(
         clean, flags = passes.clean(pure, keep_inputs=keep_unused)
         kept = None if all(flags) else tuple(i for i, keep in enumerate(flags) if keep)
         found = closed.cache[key] = clean, kept
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def kept_arguments(closed: ClosedJaxpr, options: Options) -> tuple[int, ...] | None:
@@ -223,7 +223,7 @@ def compile_lowered(
     in_avals = [v.aval for v in lowered.jaxpr.invars]
     level = logging.WARNING if config.log_compiles.value else logging.DEBUG
     if compile.logger.isEnabledFor(level):
-        compile.logger.log(level, "Compiling %s with global shapes and types %s", name, in_avals)
+        _log_compilation(level, lowered, where)
     told = inspection.compiling(lowered.jaxpr, where, originals)
     with statistics.timed("compile", "XLA compilation", name), told:
         try:
@@ -258,6 +258,23 @@ def compile_lowered(
     )
 
 
+def _log_compilation(level: int, lowered: Lowered, where: Assignment) -> None:
+    names = _select(lowered.jaxpr.debug_info.arg_names or (), lowered.kept)
+    places = _select(where.ins, lowered.kept) or [None] * len(lowered.jaxpr.invars)
+    mapping = []
+    for i, (var, place) in enumerate(zip(lowered.jaxpr.invars, places, strict=True)):
+        name = names[i] if i < len(names) else str(i)
+        mapping.append(f"{name}: {var.aval.str_short()} as {place or 'unspecified'}")
+    compile.logger.log(
+        level,
+        "Compiling %s for jit on %d device(s) with global shapes and types. "
+        "Argument mapping: (%s).",
+        lowered.options.name,
+        len(where.devices),
+        ", ".join(mapping),
+    )
+
+
 def natives(
     loaded: Any, lowered: Lowered, where: Assignment, originals: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
@@ -277,29 +294,37 @@ def natives(
     unplaced = [None] * len(lowered.large_consts)
     wanted = unplaced + list(_select(where.ins, lowered.kept))
     written = unplaced + list(_select(originals, lowered.kept))
-    ins = []
-    for own, given, tiling, aval in zip(
-        wanted,
-        written,
-        compile.parameter_tilings(loaded, ordered + len(in_avals))[ordered:],
-        in_avals,
-        strict=True,
-    ):
-        if own is None:
-            own = assignment.public_sharding(tiling, aval, where, originals)
-        elif given is not None and placement.canonical(given, aval.ndim) == own:
-            own = given
-        ins.append(placement.native(own, aval.ndim))
-    outs = []
+    ins = [
+        placement.native(
+            assignment.public_sharding(tiling, aval, where, originals)
+            if own is None
+            else _as_written(own, given, aval.ndim),
+            aval.ndim,
+        )
+        for own, given, tiling, aval in zip(
+            wanted,
+            written,
+            compile.parameter_tilings(loaded, ordered + len(in_avals))[ordered:],
+            in_avals,
+            strict=True,
+        )
+    ]
     tilings = compile.result_tilings(loaded, ordered + len(out_avals))[ordered:]
+    outs = []
     for i, (own, tiling, aval) in enumerate(zip(where.outs, tilings, out_avals, strict=True)):
-        if own is None:
-            own = assignment.public_sharding(tiling, aval, where, originals)
-        elif len(where.devices) > 1 and aval.size:
-            # XLA does not cut what holds nothing.
+        # XLA does not cut what holds nothing.
+        if own is not None and len(where.devices) > 1 and aval.size:
             _check_kept_to(lowered, i, own, tiling, aval.ndim)
-        outs.append(placement.native(own, aval.ndim))
+        demanded = own or assignment.public_sharding(tiling, aval, where, originals)
+        outs.append(placement.native(demanded, aval.ndim))
     return ins, outs
+
+
+def _as_written(own: Any, given: Any, ndim: int) -> Any:
+    """A placement in canonical notation, in the notation of the user where that is the same."""
+    if given is not None and placement.canonical(given, ndim) == own:
+        return given
+    return own
 
 
 def _check_kept_to(lowered: Lowered, i: int, given: Any, tiling: Any, ndim: int) -> None:
@@ -408,6 +433,7 @@ def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Ex
             where.devices if several and len(where.devices) > 1 else target,
             committed=committed,
             demanded_by=[i for i, x in enumerate(args) if _demands(x)],
+            placed=where.ins if several else (),
         )
         if not several:
             where = assignment.on_one_device(target, committed=committed)

@@ -38,9 +38,9 @@ def results(
     where = program.place(closed, args, options)
     if where.mesh is not None and where.mesh.explicit_axes:
         return None
-    given = dict(zip(closed.jaxpr.invars, args, strict=True))
+    given: dict[Any, Any] = dict(zip(closed.jaxpr.invars, args, strict=True))
     given.update(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    inputs = set(closed.jaxpr.invars)
+    inputs: set[Any] = set(closed.jaxpr.invars)
     outs = []
     for atom in closed.jaxpr.outvars:
         value = atom.value if type(atom) is Literal else given[atom]

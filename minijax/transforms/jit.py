@@ -92,6 +92,7 @@ class JitFunction:
         if config.disable_jit.value or (self.transparent and trace is not eager.EAGER):
             return self.function(*args, **kwargs), None, True
         leaves, staged = self.infer(args, kwargs)
+        stages.check_no_structs(self.name, leaves, staged.closed.jaxpr.debug_info)
         values = staged.outer + leaves
         if trace is eager.EAGER and not staged.outer and not refs.any_cell(leaves):
             eager.check_no_tracers(values)
@@ -127,7 +128,9 @@ class JitFunction:
         dyn_args, dyn_kwargs = args, kwargs
         settings = self.settings
         if settings.static_argnums or settings.static_argnames:
-            statics, positions, dyn_args, dyn_kwargs = self._split_static(args, kwargs)
+            statics, positions, dyn_args, dyn_kwargs = _split_static(
+                self.name, self.settings, args, kwargs
+            )
         leaves, in_tree = tree.flatten((dyn_args, dyn_kwargs))
 
         def names() -> Sequence[str]:
@@ -172,22 +175,6 @@ class JitFunction:
         traced_for = "eager" if self.transparent else "jit"
         return flattening.debug_info(traced_for, self.function, in_tree, positions)
 
-    def _split_static(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, list[int], tuple[Any, ...], dict[str, Any]]:
-        static = {i + len(args) if i < 0 else i for i in self.settings.static_argnums}
-        names = set(self.settings.static_argnames)
-        positions = [i for i in range(len(args)) if i not in static]
-        fixed_args = tuple((i, args[i]) for i in sorted(static) if i < len(args))
-        fixed_kwargs = tuple((k, v) for k, v in sorted(kwargs.items()) if k in names)
-        for where, value in (*fixed_args, *fixed_kwargs):
-            check_hashable(self.name, where, value)
-        dyn_kwargs = {k: v for k, v in kwargs.items() if k not in names}
-        statics = tuple(
-            (where, type(value), value) for where, value in (*fixed_args, *fixed_kwargs)
-        )
-        return statics, positions, tuple(args[i] for i in positions), dyn_kwargs
-
     @property
     def donations(self) -> tuple[Any, ...]:
         """Positions and names of the arguments whose memory results may take."""
@@ -196,7 +183,7 @@ class JitFunction:
     def explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raises our own error in place of one of C++'s about the arguments, if it is one."""
         if str(error).startswith("Non-hashable static"):
-            self._split_static(args, kwargs)
+            _split_static(self.name, self.settings, args, kwargs)
         if "deleted or donated" in str(error):
             for x in tree.leaves((args, kwargs)):
                 if type.__instancecheck__(Array, x) and x.is_deleted():
@@ -271,7 +258,7 @@ class JitFunction:
         leaves, staged = self.infer(args, kwargs)
         in_tree = tree.structure((args, kwargs))
         if self.settings.static_argnums or self.settings.static_argnames:
-            _, _, dyn_args, dyn_kwargs = self._split_static(args, kwargs)
+            _, _, dyn_args, dyn_kwargs = _split_static(self.name, self.settings, args, kwargs)
             in_tree = tree.structure((dyn_args, dyn_kwargs))
         return stages.Traced(
             staged.closed,
@@ -291,7 +278,25 @@ class JitFunction:
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and dtypes of the results, without computing them."""
         _, staged = self.infer(args, kwargs)
-        return tree.unflatten(staged.out_tree, list(map(stages.struct_of, staged.closed.out_avals)))
+        avals, places = staged.closed.out_avals, placements.resolved(staged.options).out_shardings
+        known = map(stages.known_placement, places or (None,) * len(avals))
+        return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
+
+
+def _split_static(
+    name: str, settings: Settings, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, list[int], tuple[Any, ...], dict[str, Any]]:
+    """The static arguments; positions of the others; the others themselves."""
+    static = {i + len(args) if i < 0 else i for i in settings.static_argnums}
+    static_names = set(settings.static_argnames)
+    positions = [i for i in range(len(args)) if i not in static]
+    fixed_args = tuple((i, args[i]) for i in sorted(static) if i < len(args))
+    fixed_kwargs = tuple((k, v) for k, v in sorted(kwargs.items()) if k in static_names)
+    for where, value in (*fixed_args, *fixed_kwargs):
+        check_hashable(name, where, value)
+    dyn_kwargs = {k: v for k, v in kwargs.items() if k not in static_names}
+    statics = tuple((where, type(value), value) for where, value in (*fixed_args, *fixed_kwargs))
+    return statics, positions, tuple(args[i] for i in positions), dyn_kwargs
 
 
 def _donated(

@@ -109,8 +109,8 @@ def _as_sharding(name: str, given: Any) -> Any:
     if given is None or given is UNSPECIFIED:
         return None
     if isinstance(given, (Sharding, PartitionSpec)):
-        spec = given if isinstance(given, PartitionSpec) else getattr(given, "spec", ())
-        if has_open_dims(spec):
+        spec = given.spec if isinstance(given, NamedSharding) else given
+        if isinstance(spec, PartitionSpec) and has_open_dims(spec):
             raise ValueError(
                 message(
                     "jit",

@@ -12,8 +12,8 @@ from typing import Any
 from minijax.core import dtypes, tree
 from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
-from minijax.core.errors import message
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.errors import NoMeshError, message
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import assignment, discharge, program
@@ -21,12 +21,26 @@ from minijax.interpreters.assignment import Assignment, Placeholder
 from minijax.runtime import analysis, client
 from minijax.runtime.array import Array
 from minijax.runtime.execute import Executable
-from minijax.sharding import contexts
+from minijax.sharding import contexts, equality, rules
+from minijax.sharding.base import Sharding
+from minijax.sharding.named import NamedSharding
 from minijax.transforms import placements
 
 
 class ShapeDtypeStruct:
-    """The shape and dtype of an array that need not exist.  Mirrors jax.ShapeDtypeStruct."""
+    """The shape and dtype of an array that need not exist.  Mirrors jax.ShapeDtypeStruct.
+
+    Args:
+        shape: the shape.
+        dtype: the dtype.
+        sharding: how the array would be placed: a sharding, or a `PartitionSpec` for the mesh in
+            force.
+        weak_type: whether the dtype gives way to that of other operands.
+
+    Raises:
+        ValueError: `dtype` is None, or `sharding` is no sharding or needs a larger rank.
+        TypeError: `sharding` is a `PartitionSpec` and no mesh is in force.
+    """
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
@@ -37,9 +51,7 @@ class ShapeDtypeStruct:
             raise ValueError(message("ShapeDtypeStruct", "dtype must be given.", got="None"))
         self.shape = canonicalize_shape(shape)
         self.dtype = dtype if dtypes.is_extended(dtype) else dtypes.canonicalize_dtype(dtype)
-        if isinstance(sharding, PartitionSpec):
-            sharding = contexts.resolve(sharding, "ShapeDtypeStruct")
-        self.sharding = sharding
+        self.sharding = None if sharding is None else _sharding_of(sharding, len(self.shape))
         self.weak_type = weak_type
 
     @property
@@ -55,7 +67,10 @@ class ShapeDtypeStruct:
     @property
     def aval(self) -> ShapedArray:
         """The type."""
-        return ShapedArray(self.shape, self.dtype, self.weak_type)
+        aval = ShapedArray(self.shape, self.dtype, self.weak_type)
+        if isinstance(self.sharding, NamedSharding) and self.sharding.mesh.explicit_axes:
+            aval = rules.typed_aval(aval, self.sharding)
+        return aval
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """This description with some facts replaced."""
@@ -75,18 +90,64 @@ class ShapeDtypeStruct:
         return hash((self.shape, self.dtype, self.sharding, self.weak_type))
 
     def __repr__(self) -> str:
+        placed = "" if self.sharding is None else f", sharding={self.sharding}"
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{weak})"
+
+
+def _sharding_of(given: Any, ndim: int) -> Sharding:
+    if isinstance(given, PartitionSpec):
+        try:
+            given = contexts.resolve(given, "ShapeDtypeStruct")
+        except NoMeshError as error:
+            raise TypeError(str(error)) from None
+    if not isinstance(given, Sharding):
+        raise ValueError(
+            message(
+                "ShapeDtypeStruct",
+                "sharding is no placement.",
+                got=f"{given!r} of type {type(given).__name__}",
+                expected="a Sharding, a PartitionSpec under a mesh, or None",
+            )
+        )
+    given.check_rank(ndim)
+    return given
 
 
 aval_handlers[ShapeDtypeStruct] = lambda x: x.aval
 
 
-def struct_of(aval: Any) -> Any:
-    """A type as a `ShapeDtypeStruct`; the type of tokens as it is."""
+def struct_of(aval: Any, sharding: Any = None) -> Any:
+    """A type as a `ShapeDtypeStruct`, placed so if not as it says; types of tokens as they are."""
     if not isinstance(aval, ShapedArray):
         return aval
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    return ShapeDtypeStruct(
+        aval.shape, aval.dtype, sharding=sharding or aval.sharding, weak_type=aval.weak_type
+    )
+
+
+def check_no_structs(name: str, leaves: Sequence[Any], info: DebugInfo) -> None:
+    """Refuses descriptions of arrays where arrays are needed.
+
+    Raises:
+        TypeError: there is one.
+    """
+    for i, x in enumerate(leaves):
+        if type(x) is ShapeDtypeStruct:
+            names = info.arg_names or ()
+            raise TypeError(
+                message(
+                    name,
+                    f"argument {names[i] if i < len(names) else i} describes an array and is none.",
+                    got=repr(x),
+                    fix="eval_shape, trace and lower take descriptions; calls need arrays",
+                )
+            )
+
+
+def known_placement(given: Any) -> Any:
+    """What `out_shardings` tells about a result before anything is compiled."""
+    return given if isinstance(given, Sharding) else None
 
 
 class ArgInfo:
@@ -153,8 +214,10 @@ class _Stage:
 
     @property
     def out_info(self) -> Any:
-        """Shapes and dtypes of the results, as their tree."""
-        return tree.unflatten(self.out_tree, list(map(struct_of, self._closed.out_avals)))
+        """Shapes and dtypes of the results, and their placements where known, as their tree."""
+        places = self._options.out_shardings or (None,) * len(self._closed.out_avals)
+        structs = map(struct_of, self._closed.out_avals, map(known_placement, places))
+        return tree.unflatten(self.out_tree, list(structs))
 
     @property
     def out_avals(self) -> Any:
@@ -232,6 +295,7 @@ class Lowered(_Stage):
             traced._closed, traced._outer, traced.in_tree, traced.out_tree, traced._options
         )
         self._lowered = lowered
+        self._device = traced._device
         self._where = where
         self._originals = program.originals_of(traced._args, traced._options)
         # Which arguments are references whose new values are the last results.
@@ -308,6 +372,7 @@ class Compiled(_Stage):
             lowered._options,
         )
         self._executable = executable
+        self._device = lowered._device
         self._written = lowered._written
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -335,23 +400,29 @@ class Compiled(_Stage):
     def _check_call(self, args: Any, kwargs: Any, leaves: Sequence[Any], in_tree: Any) -> None:
         if in_tree != self.in_tree:
             self._refuse_tree(args, kwargs, in_tree)
-        names = self._closed.jaxpr.debug_info.arg_names
-        names = names or tuple(f"argument {i}" for i in range(len(leaves)))
+        info = self._closed.jaxpr.debug_info
+        check_no_structs(self.fun_name, leaves, info)
+        names = info.arg_names or ()
         wrong = []
         moved = []
         places = self._places()[len(self._outer) :]
-        for x, expected, name, place in zip(leaves, self._in_avals, names, places, strict=True):
+        for i, (x, expected, place) in enumerate(zip(leaves, self._in_avals, places, strict=True)):
+            name = names[i] if i < len(names) else f"argument {i}"
             given = aval_of(x)
             if not same_type(given, expected):
                 wrong.append(f"{name}: compiled with {expected}, called with {given}")
-            elif place is not None and type.__instancecheck__(Array, x) and x.committed:
-                own = x.buffer._sharding
-                if own.devices != place.devices or own.hlo != place.hlo:
-                    moved.append(f"{name}: compiled for {place.public}, called on {own.public}")
+            elif place is not None and not self._is_pinned and _is_elsewhere(x, place):
+                own = x.sharding
+                moved.append(f"{name}: compiled for {place.public}, called on {own}")
         if wrong:
             raise TypeError(self._mismatch("types of arguments differ", wrong))
         if moved:
             raise ValueError(self._mismatch("placements of arguments differ", moved))
+
+    @property
+    def _is_pinned(self) -> bool:
+        """Whether the user has said on which device to run: arguments are moved there."""
+        return self._device is not None
 
     def _mismatch(self, problem: str, lines: Sequence[str]) -> str:
         return message(
@@ -426,3 +497,23 @@ class Compiled(_Stage):
         """Where results live, as their tree."""
         count = self.out_tree.num_leaves
         return tree.unflatten(self.out_tree, [p.public for p in self._executable.outs[:count]])
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes, dtypes and placements of the results, as their tree."""
+        places = [place.public for place in self._executable.outs]
+        return tree.unflatten(self.out_tree, list(map(struct_of, self._closed.out_avals, places)))
+
+
+def _is_elsewhere(x: Any, place: Any) -> bool:
+    """Whether an argument is committed to another placement than a program expects."""
+    if not type.__instancecheck__(Array, x):
+        return False
+    if x.is_deleted():
+        x.block_until_ready()  # raises, and says why
+    own = x.buffer._sharding
+    if not x.committed or own is place:
+        return False
+    return own.devices != place.devices or not equality.are_hlo_shardings_equal(
+        own.hlo, place.hlo, x.buffer.aval.ndim
+    )

@@ -328,7 +328,7 @@ def test_a_device_of_arguments_is_a_cause_of_compilation():
 
 
 def test_commitment_to_a_device_is_a_cause_of_compilation():
-    f = jax.jit(lambda x: x)
+    f = jax.jit(lambda x: x + 1)
     f(jnp.ones(3))
     f(jax.device_put(jnp.ones(3), jax.devices()[0]))
     assert changes(f) == [("x", Cause.COMMITTED, "not committed", "committed")]
@@ -336,7 +336,7 @@ def test_commitment_to_a_device_is_a_cause_of_compilation():
 
 def test_the_default_device_is_a_cause_of_compilation():
     with jax.cpu_devices(2):
-        f = jax.jit(lambda x: x)
+        f = jax.jit(lambda x: x + 1)
         f(np.ones(3, np.float32))
         with jax.default_device(jax.devices()[1]):
             f(np.ones(3, np.float32))
@@ -395,7 +395,7 @@ def test_each_change_names_the_line_of_the_call_and_a_remedy():
 
 
 def test_the_report_reads_as_text():
-    f = jax.jit(lambda x: x)
+    f = jax.jit(lambda x: x + 1)
     f(jnp.ones(3))
     f(jnp.ones(4))
     head, again, change, fix = str(explain.retraces(f)).splitlines()
@@ -523,7 +523,7 @@ def test_no_retrace_of_a_function_leaves_others_alone():
 
 
 def test_no_retrace_refuses_a_second_compilation():
-    f = jax.jit(lambda x: x)
+    f = jax.jit(lambda x: x + 1)
     f(jnp.ones(3))
     committed = jax.device_put(jnp.ones(3), jax.devices()[0])
     with jax.no_retrace(), pytest.raises(RetraceError, match="would be compiled again"):

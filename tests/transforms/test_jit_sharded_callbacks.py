@@ -1,0 +1,177 @@
+"""Python called from programs on several devices: how often, with what, and what cannot work."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax.experimental import checkify, io_callback
+from minijax.sharding import Mesh, NamedSharding
+from minijax.sharding import PartitionSpec as P
+
+X = np.arange(8, dtype=np.float32)
+LIKE_X = jax.ShapeDtypeStruct((8,), np.float32)
+
+
+@pytest.fixture
+def split() -> Iterator[Any]:
+    with jax.cpu_devices(8):
+        mesh = Mesh(np.array(jax.devices()[:2]), "x")
+        yield jax.device_put(X, NamedSharding(mesh, P("x")))
+
+
+class Recorder:
+    """A callback that remembers what it was called with, and gives three times as much."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[float]] = []
+
+    def __call__(self, value: Any) -> Any:
+        self.seen.append(np.asarray(value).tolist())
+        return np.asarray(value) * 3
+
+
+CALLS: dict[str, Callable[[Recorder, Any], Any]] = {
+    "pure_callback": lambda record, a: jax.pure_callback(record, LIKE_X, a),
+    "io_callback": lambda record, a: io_callback(record, LIKE_X, a),
+}
+
+
+@pytest.mark.feature("EF-04")
+@pytest.mark.parametrize("name", CALLS)
+def test_callback_is_called_once_with_the_whole_value(split: Any, name: str) -> None:
+    record = Recorder()
+
+    out = jax.jit(lambda a: CALLS[name](record, a) + 1)(split)
+
+    for shard in out.addressable_shards:
+        np.testing.assert_array_equal(shard.data, (3 * X + 1)[shard.index])
+    assert record.seen == [X.tolist()]
+
+
+@pytest.mark.feature("EF-04")
+def test_debug_callback_is_called_once_with_the_whole_value(split: Any) -> None:
+    record = Recorder()
+
+    def f(a: Any) -> Any:
+        jax.debug.callback(record, a)
+        return a.sum()
+
+    assert jax.jit(f)(split) == 28
+    jax.effects_barrier()
+    assert record.seen == [X.tolist()]
+
+
+def test_partitioned_callback_is_called_by_each_device_with_its_piece(split: Any) -> None:
+    record = Recorder()
+
+    def f(a: Any) -> Any:
+        jax.debug.callback(record, a, partitioned=True)
+        return a * 2
+
+    jax.jit(f)(split).block_until_ready()
+    jax.effects_barrier()
+    assert sorted(record.seen) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_partitioned_print_shows_the_pieces(split: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    jax.jit(lambda a: jax.debug.print("piece {}", a, partitioned=True))(split)
+    jax.effects_barrier()
+
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        "piece [0. 1. 2. 3.]",
+        "piece [4. 5. 6. 7.]",
+    ]
+
+
+def test_print_in_a_loop_shows_each_step_once(
+    split: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def body(carry: Any, i: Any) -> Any:
+        jax.debug.print("step {}", i)
+        return carry + 1, None
+
+    jax.jit(lambda a: jax.lax.scan(body, a, np.arange(3))[0])(split)
+    jax.effects_barrier()
+
+    assert capsys.readouterr().out == "step 0\nstep 1\nstep 2\n"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_exception_before_a_collective_surfaces(split: Any, name: str) -> None:
+    def fail(value: Any) -> Any:
+        raise KeyError("lost")
+
+    f = jax.jit(lambda a: CALLS[name](fail, a).sum() + a.sum())
+
+    with pytest.raises(KeyError, match="lost"):
+        f(split).block_until_ready()
+
+
+def ordered_print(a: Any) -> Any:
+    jax.debug.print("{}", a, ordered=True)
+    return a
+
+
+ORDERED: dict[str, Callable[[Any], Any]] = {
+    "print": ordered_print,
+    "io_callback": lambda a: io_callback(lambda v: v, LIKE_X, a, ordered=True),
+    "cond": lambda a: jax.lax.cond(a.sum() > 0, ordered_print, lambda a: a, a),
+}
+
+
+@pytest.mark.feature("EF-02", "EF-03")
+@pytest.mark.parametrize("name", ORDERED)
+def test_ordered_effects_are_refused_when_lowered(split: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=r"ordered effects(.|\n)*on 2 devices"):
+        jax.jit(ORDERED[name]).lower(split)
+
+
+@pytest.mark.feature("EF-03")
+@pytest.mark.parametrize("name", ORDERED)
+def test_ordered_effects_run_on_a_mesh_of_one_device(split: Any, name: str) -> None:
+    mesh = Mesh(np.array(jax.devices()[5:6]), "x")
+    x = jax.device_put(X, NamedSharding(mesh, P("x")))
+
+    out = jax.jit(ORDERED[name])(x)
+
+    jax.effects_barrier()
+    np.testing.assert_array_equal(out, X)
+    assert out.devices() == {jax.devices()[5]}
+
+
+@pytest.mark.feature("LG-06")
+def test_debug_nans_names_the_operation_at_fault(split: Any) -> None:
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match=r"log: .*NaN"):
+        jax.jit(lambda a: jnp.log(a - 1) + 1)(split)
+
+
+def test_checkify_tells_what_failed(split: Any) -> None:
+    def f(a: Any) -> Any:
+        checkify.check(a.sum() < 0, "sum is {s}", s=a.sum())
+        return a * 2
+
+    error, out = jax.jit(checkify.checkify(f))(split)
+
+    assert "sum is 28.0" in error.get()
+    assert out.sharding == split.sharding
+
+
+@pytest.mark.feature("LG-01", "LG-02")
+def test_log_compiles_tells_shapes_and_placements(
+    split: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with jax.log_compiles(True), caplog.at_level(logging.WARNING, logger="minijax"):
+        jax.jit(lambda counted: counted - 23)(split)
+
+    text = caplog.text
+    assert "Compiling <lambda> for jit on 2 device(s) with global shapes and types." in text
+    assert "Argument mapping: (counted: f32[8] as NamedSharding(" in text
+    for step in ("tracing", "jaxpr to StableHLO lowering", "XLA compilation"):
+        assert f"Finished {step} of <lambda> for jit in" in text
