@@ -1,34 +1,27 @@
-"""The code blocks of the recipes run as they stand."""
+"""The code blocks of the recipes and of the other pages run, and print what is shown."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-RECIPES = sorted((Path(__file__).parents[2] / "docs" / "recipes").glob("*.md"))
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [*sorted((DOCS / "recipes").glob("*.md")), DOCS / "sharding.md"]
 
 
 def _blocks(path: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def _run(path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.feature("NP-07")
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_page_prints_what_it_shows(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    programs = _blocks(path, "python")
     namespace: dict[str, object] = {"__name__": path.stem}
-    exec(compile("\n".join(_blocks(path, "python")), str(path), "exec"), namespace)
 
+    assert programs
+    exec(compile("\n".join(programs), path.name, "exec"), namespace)
 
-@pytest.mark.feature("NP-07")
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_recipe_runs(path: Path) -> None:
-    assert _blocks(path, "python")
-    _run(path)
-
-
-@pytest.mark.feature("NP-07")
-@pytest.mark.parametrize(
-    "path", [path for path in RECIPES if _blocks(path, "text")], ids=lambda path: path.stem
-)
-def test_recipe_shows_what_it_prints(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(path)
     printed = capsys.readouterr().out
     assert [block for block in _blocks(path, "text") if block not in printed] == []
