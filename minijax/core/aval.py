@@ -337,6 +337,15 @@ def _aval_of_python_scalar(x: Any) -> ShapedArray:
 
 def _aval_of_numpy(x: Any) -> ShapedArray:
     dtype = x.dtype
+    if not dtype.isnative:
+        raise TypeError(
+            message(
+                "",
+                "the bytes of the elements are not in this machine's order.",
+                got=f"NumPy {type(x).__name__} of dtype {dtype.str}",
+                fix="x.astype(x.dtype.newbyteorder('='))",
+            )
+        )
     if dtype.hasobject or dtype.kind in "USMm" or (dtype.kind == "V" and not _is_extra(dtype)):
         raise TypeError(
             message(

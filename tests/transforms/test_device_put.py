@@ -190,6 +190,12 @@ def test_what_is_no_array_is_refused(leaf: Any) -> None:
         jax.device_put(leaf, on())
 
 
+@pytest.mark.parametrize("put", [jax.device_put, jnp.asarray])
+def test_foreign_byte_order_is_refused(put: Any) -> None:
+    with pytest.raises(TypeError, match=r"machine's order(.|\n)*newbyteorder"):
+        put(X.astype(X.dtype.newbyteorder()))
+
+
 def test_unknown_memory_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="device, pinned_host, unpinned_host"):
         on("x").with_memory_kind("attic")
