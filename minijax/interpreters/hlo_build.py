@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from jaxlib.mlir import ir
-from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
+from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stablehlo
 
 from minijax.core import dtypes
 from minijax.core.aval import AbstractToken, ShapedArray
@@ -45,6 +45,8 @@ def _context() -> Any:
     _sdy.register_dialect(ctx)
     _stablehlo.register_dialect(ctx)
     _chlo.register_dialect(ctx)
+    # XLA would load it on the first compilation, while other threads read what is loaded.
+    _mlirHlo.register_mhlo_dialect(ctx)
     return ctx
 
 

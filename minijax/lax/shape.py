@@ -596,13 +596,25 @@ class Pad(Primitive):
         return (x if weak else x.strip_weak_type()).with_shape(shape)
 
     def lower(self, ctx: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+        aval = ctx.avals_out[0]
+        several = ctx.module.partitioning.partitions > 1
+        # XLA's partitioner aborts where padding within takes elements off the start as well.
+        cuts = [-low if several and low < 0 < inner else 0 for low, _, inner in padding_config]
+        shape = [size + cut for size, cut in zip(aval.shape, cuts, strict=True)]
         names = ("edge_padding_low", "edge_padding_high", "interior_padding")
         columns = [[row[i] for row in padding_config] for i in range(3)]
-        return ctx.op(
-            "stablehlo.pad",
-            [x, value],
-            {name: ctx.i64_array(c) for name, c in zip(names, columns, strict=True)},
-        )
+        columns[0] = [low + cut for low, cut in zip(columns[0], cuts, strict=True)]
+        attributes = {name: ctx.i64_array(c) for name, c in zip(names, columns, strict=True)}
+        wider = ctx.type_of(ShapedArray(tuple(shape), aval.dtype))
+        padded = ctx.op("stablehlo.pad", [x, value], attributes, wider)
+        if not any(cuts):
+            return padded
+        attributes = {
+            "start_indices": ctx.i64_array(cuts),
+            "limit_indices": ctx.i64_array(shape),
+            "strides": ctx.i64_array([1] * aval.ndim),
+        }
+        return ctx.op("stablehlo.slice", [padded], attributes)
 
     def transpose(
         self, ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig

@@ -147,7 +147,12 @@ def _warn_of_fork() -> None:
         )
 
 
-os.register_at_fork(before=_warn_of_fork)
+def _forked() -> None:
+    if _cpu_clients:
+        window.forked()
+
+
+os.register_at_fork(before=_warn_of_fork, after_in_child=_forked)
 
 
 def cpu_client() -> Any:

@@ -179,7 +179,7 @@ class Executable:
         if self.donated:
             self._check_donations(args)
         if self.waits:
-            window.check_not_inside()
+            window.check_may_start()
             with window.lock:
                 window.admit()
                 results, running = self._start(buffers)

@@ -49,20 +49,38 @@ class _Inside(threading.local):
 inside = _Inside()
 """Whether this thread runs a Python function that a multi-device program calls."""
 
+_is_forked = False
 
-def check_not_inside(name: str = "jit") -> None:
-    """Refuses to start a multi-device program within another one, behind which it would queue.
+
+def forked() -> None:
+    """Called in a forked child, where the threads of the parent's pools are missing."""
+    global _is_forked
+    _is_forked = True
+
+
+def check_may_start() -> None:
+    """Refuses multi-device programs that would wait for ever.
 
     Raises:
-        RuntimeError: a callback of such a program runs on this thread.
+        RuntimeError: this is a forked child, or a callback of such a program.
     """
     if inside.callback:
         raise RuntimeError(
             message(
-                name,
+                "jit",
                 "a callback of a program over several devices cannot run another one: each would "
                 "wait for the other for ever.",
                 fix="compute the value before and close over it, return the operands from the "
                 "program, or compute with NumPy or on one device",
+            )
+        )
+    if _is_forked:
+        raise RuntimeError(
+            message(
+                "jit",
+                "this process was forked from one that had devices, whose threads are missing "
+                "here: a program over several devices would wait for them for ever.",
+                fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
+                "before the first computation",
             )
         )
