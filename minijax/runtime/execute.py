@@ -14,7 +14,16 @@ from jaxlib import xla_client
 
 from minijax.core import config
 from minijax.core.errors import message
-from minijax.runtime import failures, finiteness, placement, sharing, tokens, versions, window
+from minijax.runtime import (
+    compile,
+    failures,
+    finiteness,
+    placement,
+    sharing,
+    tokens,
+    versions,
+    window,
+)
 from minijax.runtime.array import Array, Token, physical_aval, to_numpy, wrap
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.transfer import buffer_on, copied
@@ -51,6 +60,7 @@ class Executable:
         ordered: its ordered effects, whose tokens come before arguments and results.
         has_effects: whether it has any effect.
         callbacks: the Python functions that it calls, which may fail.
+        meets: whether its devices wait for one another, on the host.
         waits: whether it waits for its turn, as programs on several host devices do: `window`.
         diagnose: of what is bad in which result, and the arguments: raises an error that says why.
     """
@@ -69,6 +79,7 @@ class Executable:
         "ins",
         "kept",
         "loaded",
+        "meets",
         "ordered",
         "out_avals",
         "outs",
@@ -108,6 +119,7 @@ class Executable:
         self.has_effects = has_effects
         self.callbacks = tuple(callbacks)
         self.waits = len(devices) > 1 and devices[0].platform == "cpu"
+        self.meets = self.waits and compile.has_collectives(loaded)
         self.diagnose = diagnose
         one = placement.native_sharding(devices[0])
         self.buffer_avals = [
@@ -243,7 +255,9 @@ class Executable:
     @property
     def may_be_called_by_cpp(self) -> bool:
         """Whether jaxlib's call path may run the program: nothing is to be done before or after."""
-        if self.has_effects or self.callbacks or self.waits:
+        if self.has_effects or self.callbacks or self.meets:
+            return False
+        if self.waits and not window.is_first_thread.value:
             return False
         return len(self.devices) == 1 or not self.donated
 
