@@ -264,7 +264,7 @@ def _log_compilation(level: int, lowered: Lowered, where: Assignment) -> None:
     mapping = []
     for i, (var, place) in enumerate(zip(lowered.jaxpr.invars, places, strict=True)):
         name = names[i] if i < len(names) else str(i)
-        mapping.append(f"{name}: {var.aval.str_short()} as {place or 'unspecified'}")
+        mapping.append(f"{name}: {var.aval!r} as {place or 'unspecified'}")
     compile.logger.log(
         level,
         "Compiling %s for jit on %d device(s) with global shapes and types. "

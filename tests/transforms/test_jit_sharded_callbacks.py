@@ -172,6 +172,6 @@ def test_log_compiles_tells_shapes_and_placements(
 
     text = caplog.text
     assert "Compiling <lambda> for jit on 2 device(s) with global shapes and types." in text
-    assert "Argument mapping: (counted: f32[8] as NamedSharding(" in text
+    assert "Argument mapping: (counted: ShapedArray(float32[8]) as NamedSharding(" in text
     for step in ("tracing", "jaxpr to StableHLO lowering", "XLA compilation"):
         assert f"Finished {step} of <lambda> for jit in" in text
