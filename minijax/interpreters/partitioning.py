@@ -155,10 +155,10 @@ class Partitioning:
         if self.partitions == 1 and sharding.num_devices == 1:
             return value
         placement = self.placement(sharding, ndim, is_open=is_open)
-        entries = sharding.spec if isinstance(sharding, NamedSharding) else ()
-        open_dims = [d for d, entry in enumerate(entries) if entry is UNCONSTRAINED]
+        spec = sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
+        open_dims = [d for d, entry in enumerate(spec) if entry is UNCONSTRAINED]
         if is_open:
-            open_dims += [d for d, names in enumerate(sharding.spec.dims(ndim)) if not names]
+            open_dims += [d for d, names in enumerate(spec.dims(ndim)) if not names]
         return _constraint(ctx, value, placement, open_dims)
 
 
