@@ -63,7 +63,9 @@ def _all_bits(dtype: Any) -> Any:
 
 
 # Operations by which devices can combine what each of them has reduced.
-_BETWEEN_DEVICES = frozenset({"add", "multiply", "maximum", "minimum"})
+_BETWEEN_DEVICES = frozenset(
+    {"stablehlo.add", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum"}
+)
 
 
 class Reduction(Primitive):
@@ -112,7 +114,8 @@ class Reduction(Primitive):
     def lower(self, ctx: Any, x: Any, *, axes: Shape) -> Any:
         (aval,) = ctx.avals_in
         dtype = aval.dtype
-        if self.combine is not None or (self.op not in _BETWEEN_DEVICES and dtype != np.bool_):
+        is_known = self.op in _BETWEEN_DEVICES or dtype == np.bool_
+        if not is_known or _combines_by_region(self.combine, dtype):
             x = ctx.module.partitioning.whole_along(ctx, x, axes, aval.ndim)
         return ctx.ops(
             "stablehlo.reduce",
@@ -138,6 +141,10 @@ class Reduction(Primitive):
         return self.bind(args[0], axes=moved), dim - sum(a < dim for a in moved)
 
 
+def _combines_by_region(combine: Any, dtype: Any) -> bool:
+    return combine is not None and dtypes.issubdtype(dtype, np.complexfloating)
+
+
 def region_of_combiner(
     ctx: Any, op: str, combine: Callable[[Any, Any], Any] | None, dtype: Any
 ) -> Any:
@@ -149,7 +156,7 @@ def region_of_combiner(
     kind = ctx.type_of(scalar)
 
     def body(inner: Any, x: Any, y: Any) -> list[Any]:
-        if combine is None or not dtypes.issubdtype(dtype, np.complexfloating):
+        if combine is None or not _combines_by_region(combine, dtype):
             return [inner.op(op, [x, y], None, kind)]
         inner.avals_in = [scalar, scalar]
         return lower_function(inner, lambda x, y: [combine(x, y)], x, y)
