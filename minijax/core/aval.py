@@ -38,11 +38,13 @@ class AbstractValue:
     Attributes:
         is_extended: whether the dtype is one that XLA does not know, such as that of random keys.
         sharding: how Explicit mesh axes split the value; None where none does.
+        memory_kind: the memory it lives in; None for the devices' own.
     """
 
     __slots__ = ()
     is_extended = False
     sharding: Any = None
+    memory_kind: str | None = None
 
     def tangent_aval(self) -> AbstractValue:
         """The type of this type's tangents."""
@@ -102,7 +104,6 @@ class ShapedArray(AbstractValue):
     dtype: Any
     weak_type: bool
     manual_axis_type: ManualAxisType
-    memory_kind: str | None
     ndim: int
     size: int
     is_extended: bool

@@ -73,7 +73,7 @@ class Assignment(NamedTuple):
         outs: the placement that is demanded of each result, as it was written.
         mesh: the mesh in whose terms results are described, if there is one.
         committed: whether results stay where they are.
-        layout: the part of it that lowering depends on; None for one device.
+        layout: the part of it that lowering depends on; None for one device and its own memory.
     """
 
     devices: tuple[Any, ...]
@@ -180,7 +180,7 @@ def gather(
         ]
     ins = _canonical(ins, in_avals)
     layout = None
-    if len(devices) > 1:
+    if len(devices) > 1 or any(s is not None and s.special_memory_kind for s in (*ins, *outs)):
         layout = _layout(len(devices), ins, _canonical(outs, out_avals))
     return Assignment(devices, tuple(ins), tuple(outs), mesh, bool(claims), layout)
 

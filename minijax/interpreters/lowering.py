@@ -349,6 +349,9 @@ def lower_to_module(
         _place(lowering, arg_attributes, jaxpr.invars, layout.ins)
         _replicate_scalars(lowering, arg_attributes, jaxpr.invars, layout.ins)
         _place(lowering, result_attributes, jaxpr.outvars, layout.outs)
+    for own, var in zip(result_attributes, jaxpr.outvars, strict=True):
+        if var.aval.memory_kind is not None:
+            own.setdefault("mhlo.memory_kind", string(var.aval.memory_kind))
     with hlo_build.context(), lowering.unknown:
         lowering.function(
             "main",

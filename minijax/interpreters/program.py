@@ -281,42 +281,41 @@ def natives(
     """Native shardings of a compiled program's parameters, constants among them, and results.
 
     Raises:
-        AssertionError: XLA places a result otherwise than the user demands.
+        AssertionError: XLA places a value otherwise than the program says.
     """
     jaxpr = lowered.jaxpr
     in_avals = [physical_aval(aval_of(c)) for c in lowered.large_consts]
     in_avals += [physical_aval(v.aval) for v in jaxpr.invars]
     out_avals = [physical_aval(v.aval) for v in jaxpr.outvars]
-    if where.mesh is None and len(where.devices) == 1:
-        one = placement.native_sharding(where.devices[0])
-        return [one] * len(in_avals), [one] * len(out_avals)
+    if where.mesh is None and where.layout is None:
+        device = where.devices[0]
+        one = placement.native_sharding(device)
+        outs = [placement.native_sharding(device, aval.memory_kind) for aval in out_avals]
+        return [one] * len(in_avals), outs
     ordered = len(effects.ordered_among(jaxpr.effects))
     unplaced = [None] * len(lowered.large_consts)
     wanted = unplaced + list(_select(where.ins, lowered.kept))
     written = unplaced + list(_select(originals, lowered.kept))
-    ins = [
-        placement.native(
-            assignment.public_sharding(tiling, aval, where, originals)
-            if own is None
-            else _as_written(own, given, aval.ndim),
-            aval.ndim,
-        )
-        for own, given, tiling, aval in zip(
-            wanted,
-            written,
-            compile.parameter_tilings(loaded, ordered + len(in_avals))[ordered:],
-            in_avals,
-            strict=True,
-        )
-    ]
-    tilings = compile.result_tilings(loaded, ordered + len(out_avals))[ordered:]
-    outs = []
-    for i, (own, tiling, aval) in enumerate(zip(where.outs, tilings, out_avals, strict=True)):
+
+    def placed(what: str, own: Any, tiling: Any, aval: Any) -> Any:
+        if own is None:
+            chosen = assignment.public_sharding(tiling, aval, where, originals)
+            is_there = chosen.special_memory_kind == aval.memory_kind
+            return chosen if is_there else chosen.with_memory_kind(aval.memory_kind)
         # XLA does not cut what holds nothing.
-        if own is not None and len(where.devices) > 1 and aval.size:
-            _check_kept_to(lowered, i, own, tiling, aval.ndim)
-        demanded = own or assignment.public_sharding(tiling, aval, where, originals)
-        outs.append(placement.native(demanded, aval.ndim))
+        if aval.size:
+            _check_kept_to(lowered, what, own, tiling, aval.ndim)
+        return own
+
+    ins, outs = [], []
+    tilings = compile.parameter_tilings(loaded, ordered + len(in_avals))[ordered:]
+    for i, (own, given, *facts) in enumerate(zip(wanted, written, tilings, in_avals, strict=True)):
+        public, ndim = placed(f"parameter {i}", own, *facts), in_avals[i].ndim
+        found = public if own is None else _as_written(own, given, ndim)
+        ins.append(placement.native(found, ndim))
+    tilings = compile.result_tilings(loaded, ordered + len(out_avals))[ordered:]
+    for i, (own, tiling, aval) in enumerate(zip(where.outs, tilings, out_avals, strict=True)):
+        outs.append(placement.native(placed(f"result {i}", own, tiling, aval), aval.ndim))
     return ins, outs
 
 
@@ -327,17 +326,20 @@ def _as_written(own: Any, given: Any, ndim: int) -> Any:
     return own
 
 
-def _check_kept_to(lowered: Lowered, i: int, given: Any, tiling: Any, ndim: int) -> None:
-    """Checks that XLA has placed a result as the user demands.
+def _check_kept_to(lowered: Lowered, what: str, given: Any, tiling: Any, ndim: int) -> None:
+    """Checks that XLA has placed a value as the program says.
+
+    XLA trusts the sizes of the buffers that it gets: a wrong one would end the process.
 
     Raises:
         AssertionError: it has not.
     """
-    if not equality.are_hlo_shardings_equal(placement.native(given, ndim).hlo, tiling, ndim):
+    hlo = placement.native(given, ndim).hlo
+    if given.num_devices > 1 and not equality.are_hlo_shardings_equal(hlo, tiling, ndim):
         raise AssertionError(
             message(
                 lowered.options.name,
-                f"XLA has placed result {i} otherwise than out_shardings demands.",
+                f"XLA has placed {what} otherwise than the program says.",
                 got=str(tiling),
                 expected=str(given),
                 fix="this is a fault of the compiler or of minijax: please report it",

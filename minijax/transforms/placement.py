@@ -90,7 +90,8 @@ class DevicePut(Primitive):
         return sharding if isinstance(sharding, NamedSharding) else None
 
     def abstract_eval(self, x: ShapedArray, *, sharding: Any) -> ShapedArray:
-        return x
+        kind = x.memory_kind if sharding is None else sharding.special_memory_kind
+        return x if kind == x.memory_kind else x.update(memory_kind=kind)
 
     def lower(self, ctx: Any, x: Any, *, sharding: Any) -> Any:
         if not isinstance(sharding, NamedSharding):

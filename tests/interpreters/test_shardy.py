@@ -172,6 +172,26 @@ def test_result_in_other_memory_says_so_and_is_put_there(mesh: Mesh) -> None:
     assert '_xla_buffer_placement = "pinned_host"' in text
 
 
+def test_value_put_into_other_memory_inside_is_returned_there(mesh: Mesh) -> None:
+    there = NamedSharding(mesh, P("x"), memory_kind="pinned_host")
+    out = minijax.jit(lambda x: minijax.device_put(x * 2.0, there))(floats(mesh, "x"))
+    assert out.sharding.memory_kind == "pinned_host"
+    np.testing.assert_array_equal(out, 2 * np.arange(32).reshape(8, 4))
+
+
+def test_value_put_back_inside_is_returned_in_device_memory(mesh: Mesh) -> None:
+    there = NamedSharding(mesh, P("x"), memory_kind="pinned_host")
+    x = minijax.device_put(floats(mesh, "x"), there)
+    out = minijax.jit(lambda x: minijax.device_put(x, there.with_memory_kind("device")) + 1.0)(x)
+    assert out.sharding.memory_kind == "device"
+
+
+def test_one_device_returns_results_in_the_memory_asked_for() -> None:
+    there = minijax.sharding.SingleDeviceSharding(minijax.devices()[0], memory_kind="pinned_host")
+    out = minijax.jit(lambda x: x * 2.0, out_shardings=there)(np.ones(4, np.float32))
+    assert out.sharding == there
+
+
 def test_constraint_in_a_scan_stands_in_its_body(mesh: Mesh, golden: Golden) -> None:
     def layer(x: Any, w: Any) -> Any:
         x = minijax.lax.with_sharding_constraint(jnp.tanh(x @ w), NamedSharding(mesh, P("x")))
