@@ -10,6 +10,7 @@ import minijax
 from minijax import NamedSharding, P, lax
 from minijax import numpy as jnp
 from minijax.core import config
+from minijax.core.meshes import AxisType
 from minijax.sharding.mesh import Mesh
 
 pytestmark = pytest.mark.feature("SD-11")
@@ -131,7 +132,8 @@ def test_scalar_from_the_host_is_replicated(mesh: Mesh) -> None:
 
 
 def test_unreduced_placement_is_refused(mesh: Mesh) -> None:
-    sharding = NamedSharding(mesh, P(None, unreduced={"x"}))
+    explicit = mesh.update(axis_types=(AxisType.Explicit,) * 2)
+    sharding = NamedSharding(explicit, P(None, unreduced={"x"}))
     x = minijax.ShapeDtypeStruct((8,), np.float32, sharding=sharding)
     with (
         config.use_shardy_partitioner(False),

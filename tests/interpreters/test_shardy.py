@@ -10,7 +10,7 @@ import minijax
 from minijax import NamedSharding, P
 from minijax import numpy as jnp
 from minijax.core import config
-from minijax.core.meshes import AbstractMesh
+from minijax.core.meshes import AbstractMesh, AxisType
 from minijax.sharding.mesh import Mesh
 
 Golden = Callable[[str, str], None]
@@ -116,7 +116,8 @@ def test_reversed_devices_need_no_ids_in_the_module(mesh: Mesh) -> None:
 
 
 def test_spec_of_unreduced_axes_lists_them(mesh: Mesh) -> None:
-    sharding = NamedSharding(mesh, P(None, unreduced={"x"}))
+    explicit = mesh.update(axis_types=(AxisType.Explicit,) * 2)
+    sharding = NamedSharding(explicit, P(None, unreduced={"x"}))
     text = text_of(lambda x: x, minijax.ShapeDtypeStruct((8,), np.float32, sharding=sharding))
     assert '#sdy.sharding<@mesh, [{}], unreduced={"x"}>' in text
 
