@@ -1,7 +1,8 @@
-"""What happened and why: repeated compilation, and collectives on many devices."""
+"""What happened and why: repeated compilation, collectives, and the stages of a program."""
 
 from minijax.explain.communication import Collective, Collectives, collectives
 from minijax.explain.differences import Cause, Change
+from minijax.explain.pipeline import Stages, stages
 from minijax.explain.plans import Plan, PlannedCollective, PlannedValue, plan
 from minijax.explain.report import Report, Retrace, no_retrace, retraces
 
@@ -15,8 +16,10 @@ __all__ = [
     "PlannedValue",
     "Report",
     "Retrace",
+    "Stages",
     "collectives",
     "no_retrace",
     "plan",
     "retraces",
+    "stages",
 ]

@@ -20,6 +20,7 @@ from minijax.core.source import Frame
 from minijax.interpreters import hlo_build
 from minijax.sharding import shardy
 
+_PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
 _PASSES = (
     "builtin.module(sdy-propagation-pipeline,"
     "func.func(sdy-insert-explicit-reshards{enable-full-version=true}),"
@@ -167,21 +168,35 @@ def plan(module: Any) -> Planned:
         InternalError: Shardy refuses the module.
     """
     with hlo_build.context():
-        copy = module.operation.clone()
-        try:
-            passmanager.PassManager.parse(_PASSES).run(copy)
-        except ir.MLIRError as error:
-            problem = "Shardy refuses the module."
-            raise InternalError(
-                message("explain.plan", problem, got=f"{error}\n{module}")
-            ) from None
-        return _Reader(copy).read()
+        return _Reader(_after(_PASSES, module)).read()
+
+
+def propagated(module: Any) -> str:
+    """The text of a module once Shardy has placed the values that the user has not.
+
+    Raises:
+        InternalError: Shardy refuses the module.
+    """
+    return str(_after(_PROPAGATION, module))
+
+
+def _after(passes: str, module: Any) -> Any:
+    """A copy of a module on which passes have run."""
+    copy = module.operation.clone()
+    try:
+        passmanager.PassManager.parse(passes, hlo_build.context()).run(copy)
+    except ir.MLIRError as error:
+        problem = "Shardy refuses the module."
+        raise InternalError(message("explain.plan", problem, got=f"{error}\n{module}")) from None
+    return copy
 
 
 class _Reader:
     """Reads a module that the passes have run on."""
 
     def __init__(self, module: Any) -> None:
+        # Operations do not keep the module alive that they are in.
+        self._module = module
         self._functions: dict[str, Any] = {}
         self._meshes: dict[str, dict[str, int]] = {}
         for operation in module.regions[0].blocks[0].operations:

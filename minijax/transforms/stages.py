@@ -302,6 +302,11 @@ class Lowered(_Stage):
         self._written = written
         self._compiled: Compiled | None = None
 
+    @property
+    def has_devices(self) -> bool:
+        """Whether it is known where the program runs, so that it can be compiled."""
+        return self._where is not None
+
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text: `"stablehlo"` (the default) or `"hlo"`.
 
