@@ -72,6 +72,7 @@ def build(jax: Any) -> Programs:
         _training,
         _random,
         _calls,
+        _explicit,
     ):
         for name, program in group(jax, place).items():
             if name in programs:
@@ -372,4 +373,37 @@ def _calls(jax: Any, place: Place) -> Programs:
         "callback": _program(
             lambda x: jax.pure_callback(lambda a: np.asarray(a) * 2, x, x) + 1.0, f((8, 4), "x")
         ),
+    }
+
+
+def _explicit(jax: Any, place: Place) -> Programs:
+    """Programs whose types show shardings."""
+    jnp, spec = jax.numpy, place.P
+    mesh = place.mesh.update(axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+
+    def f(shape: tuple[int, ...], *entries: Any) -> Any:
+        return jax.device_put(_floats(shape), jax.sharding.NamedSharding(mesh, spec(*entries)))
+
+    def loss(w: Any, x: Any) -> Any:
+        return jnp.sum(jnp.tanh(jnp.dot(x, w)) ** 2)
+
+    return {
+        "explicit-elementwise": _program(
+            lambda x, y: jnp.sin(x) * y, f((8, 4), "x", "y"), f((8, 4), "x", "y")
+        ),
+        "explicit-reduction": _program(lambda x: jnp.sum(x, axis=0), f((8, 4), "x", "y")),
+        "explicit-transpose": _program(jnp.transpose, f((8, 4), "x", "y")),
+        "explicit-dot": _program(jnp.dot, f((8, 16), "x"), f((16, 4), None, "y")),
+        "explicit-dot-contracted": _program(
+            lambda x, y: jnp.dot(x, y, out_sharding=jax.sharding.NamedSharding(mesh, spec("x"))),
+            f((8, 16), None, "y"),
+            f((16, 4), "y"),
+        ),
+        "explicit-reshard": _program(
+            lambda x: (
+                jax.sharding.reshard(x, jax.sharding.NamedSharding(mesh, spec(None, "x"))) * 2.0
+            ),
+            f((8, 4), "x"),
+        ),
+        "explicit-grad": _program(jax.grad(loss), f((16, 4), None, "y"), f((8, 16), "x")),
     }
