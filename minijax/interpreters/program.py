@@ -299,7 +299,9 @@ def natives(
 
     def placed(what: str, own: Any, tiling: Any, aval: Any) -> Any:
         if own is None:
-            return assignment.public_sharding(tiling, aval, where, originals)
+            chosen = assignment.public_sharding(tiling, aval, where, originals)
+            is_there = chosen.special_memory_kind == aval.memory_kind
+            return chosen if is_there else chosen.with_memory_kind(aval.memory_kind)
         # XLA does not cut what holds nothing.
         if aval.size:
             _check_kept_to(lowered, what, own, tiling, aval.ndim)
@@ -308,15 +310,12 @@ def natives(
     ins, outs = [], []
     tilings = compile.parameter_tilings(loaded, ordered + len(in_avals))[ordered:]
     for i, (own, given, *facts) in enumerate(zip(wanted, written, tilings, in_avals, strict=True)):
-        ndim = in_avals[i].ndim
-        public = placed(f"parameter {i}", own, *facts)
-        ins.append(placement.native(_as_written(public, given, ndim), ndim))
+        public, ndim = placed(f"parameter {i}", own, *facts), in_avals[i].ndim
+        found = public if own is None else _as_written(own, given, ndim)
+        ins.append(placement.native(found, ndim))
     tilings = compile.result_tilings(loaded, ordered + len(out_avals))[ordered:]
     for i, (own, tiling, aval) in enumerate(zip(where.outs, tilings, out_avals, strict=True)):
-        public = placed(f"result {i}", own, tiling, aval)
-        if own is None and public.special_memory_kind != aval.memory_kind:
-            public = public.with_memory_kind(aval.memory_kind)
-        outs.append(placement.native(public, aval.ndim))
+        outs.append(placement.native(placed(f"result {i}", own, tiling, aval), aval.ndim))
     return ins, outs
 
 
