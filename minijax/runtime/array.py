@@ -259,7 +259,10 @@ class Array(_Convertible, metaclass=_ArrayType):
 
         Raises:
             Exception: a Python function that the computation calls has failed with it.
+            RuntimeError: the array was deleted or donated.
         """
+        if self.buffer.is_deleted():
+            to_numpy(self.buffer)
         failures.surfacing(self.buffer.block_until_ready)
         return self
 

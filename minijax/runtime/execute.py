@@ -189,7 +189,7 @@ class Executable:
             if buffer.is_deleted():
                 to_numpy(buffer)  # raises, and says why
         if self.donated:
-            self._check_donations(args)
+            _check_donations(args, self.donated)
         if self.waits:
             window.check_may_start()
             with window.lock:
@@ -206,24 +206,6 @@ class Executable:
             if type.__instancecheck__(Array, args[i]):
                 args[i].delete()
         return results
-
-    def _check_donations(self, args: Sequence[Any]) -> None:
-        """Refuses to take the memory of an array that the program is given once more."""
-        used = [id(x.buffer) for x in args if type.__instancecheck__(Array, x)]
-        if len(set(used)) == len(used):
-            return
-        for i in self.donated:
-            x = args[i]
-            if type.__instancecheck__(Array, x) and used.count(id(x.buffer)) > 1:
-                raise xla_client.XlaRuntimeError(
-                    message(
-                        "jit",
-                        f"the donated argument {i} is given more than once.",
-                        got=f"an array {x.aval.str_short()}, for several arguments",
-                        expected="an array of its own: its memory will hold a result",
-                        fix="pass a copy, such as x + 0, or do not donate it",
-                    )
-                )
 
     def _start(self, buffers: Sequence[Any]) -> tuple[Sequence[Any], Any]:
         running = failures.surfacing(self.loaded.execute_sharded, buffers, with_tokens=True)
@@ -279,3 +261,26 @@ class Executable:
             in_device_local_layouts=[None] * len(placements),
             const_args=self.consts,
         )
+
+
+def _check_donations(args: Sequence[Any], donated: Sequence[int]) -> None:
+    """Refuses to take the memory of an array that the program is given once more.
+
+    Raises:
+        RuntimeError: the text names the argument.
+    """
+    used = [id(x.buffer) for x in args if type.__instancecheck__(Array, x)]
+    if len(set(used)) == len(used):
+        return
+    for i in donated:
+        x = args[i]
+        if type.__instancecheck__(Array, x) and used.count(id(x.buffer)) > 1:
+            raise xla_client.XlaRuntimeError(
+                message(
+                    "jit",
+                    f"the donated argument {i} is given more than once.",
+                    got=f"an array {x.aval.str_short()}, for several arguments",
+                    expected="an array of its own: its memory will hold a result",
+                    fix="pass a copy, such as x + 0, or do not donate it",
+                )
+            )
