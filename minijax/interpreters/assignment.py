@@ -19,7 +19,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.meshes import AbstractMesh
 from minijax.core.specs import PartitionSpec
 from minijax.runtime import client, placement
-from minijax.runtime.array import Array, physical_aval
+from minijax.runtime.array import Array, physical_aval, to_numpy
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
@@ -342,7 +342,7 @@ def _own(x: Any, aval: Any) -> Sharding | None:
     if not type.__instancecheck__(Array, x) or not x.buffer._committed:
         return None
     if x.is_deleted():
-        x.block_until_ready()  # raises, and says why
+        to_numpy(x.buffer)  # raises, and says why
     return x.buffer._sharding.canonical  # type: ignore[no-any-return]
 
 

@@ -1,7 +1,7 @@
 """Programs that compute nothing: their results are copies of arguments, and constants.
 
 The first call of such a program compiles nothing.  The second one does: from then on C++ answers
-calls without Python, which is faster than anything that Python could do.
+calls where it may, which is faster than anything that Python could do.
 """
 
 from __future__ import annotations

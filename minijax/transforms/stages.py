@@ -19,7 +19,7 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import assignment, discharge, program
 from minijax.interpreters.assignment import Assignment, Placeholder
 from minijax.runtime import analysis, client
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, to_numpy
 from minijax.runtime.execute import Executable
 from minijax.sharding import contexts, equality, rules
 from minijax.sharding.base import Sharding
@@ -515,7 +515,7 @@ def _is_elsewhere(x: Any, place: Any) -> bool:
     if not type.__instancecheck__(Array, x):
         return False
     if x.is_deleted():
-        x.block_until_ready()  # raises, and says why
+        to_numpy(x.buffer)  # raises, and says why
     own = x.buffer._sharding
     if not x.committed or own is place:
         return False
