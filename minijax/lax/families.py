@@ -345,11 +345,15 @@ def broadcast_operands(ctx: Any, values: Sequence[Any]) -> Sequence[Any]:
 
 
 def broadcast_to(x: Any, like: Any) -> Any:
-    """`x` repeated to the shape of `like`, by the rules of elementwise operands."""
-    source, target = aval_of(x).shape, aval_of(like).shape
-    if source == target:
+    """`x` repeated to the shape of `like`, and split as it is, by the rules of elementwise operands.
+
+    Were it not split so, its cotangent would be gathered before it is summed.
+    """
+    source, target = aval_of(x).shape, aval_of(like)
+    if source == target.shape:
         return x
-    return broadcast_in_dim(x, target, range(len(target)) if source else ())
+    dims = range(target.ndim) if source else ()
+    return broadcast_in_dim(x, target.shape, dims, sharding=target.sharding)
 
 
 def sum_to_shape(ct: Any, shape: tuple[int, ...]) -> Any:

@@ -10,6 +10,7 @@ import minijax
 from minijax import numpy as jnp
 from minijax.sharding import AxisType, Mesh, NamedSharding, auto_axes, reshard
 from minijax.sharding import PartitionSpec as P
+from minijax.testing import assert_collectives
 
 VALUES = np.arange(64, dtype=np.float32).reshape(8, 8)
 
@@ -55,6 +56,15 @@ def test_gradients_are_split_as_the_primals(mesh: Mesh) -> None:
     assert list(map(shown, found)) == ["f32[8@x,8]", "f32[8,8]"]
     for ct, expected in zip(found, loss(VALUES, VALUES), strict=True):
         np.testing.assert_allclose(ct, expected)
+
+
+@pytest.mark.parametrize("shape", [(), (8,), (1, 8)])
+def test_gradients_of_repeated_operands_are_summed_where_they_are(
+    mesh: Mesh, shape: tuple[int, ...]
+) -> None:
+    gradient = minijax.grad(lambda bias, a: ((a + bias) ** 2).sum())
+    bias = minijax.device_put(np.ones(shape, np.float32), NamedSharding(mesh, P()))
+    assert_collectives(gradient, all_reduce=1, all_gather=0)(bias, put(mesh, "x"))
 
 
 def test_reshard_moves_arrays(mesh: Mesh) -> None:
