@@ -19,7 +19,13 @@ from minijax.core.errors import message
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
 
-lock = threading.Lock()
+# Reentrant, as handlers of signals and finalizers may run programs too.
+lock = threading.RLock()
+"""Held while a program waits for its turn and starts."""
+
+memory_lock = threading.RLock()
+"""Held while arguments are looked at and a program starts, and while memory is deleted."""
+
 _running: deque[Any] = deque()
 
 
