@@ -22,7 +22,7 @@ from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_o
 from minijax.core.errors import message
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.runtime import client, failures, placement, sharing
+from minijax.runtime import client, failures, placement, sharing, window
 
 
 class _ArrayType(type):
@@ -276,15 +276,16 @@ class Array(_Convertible, metaclass=_ArrayType):
         An array that lacks a piece is deleted too.  Memory that several arrays have in common stays
         until the last of them is gone.
         """
-        buffer = self.buffer
-        if buffer.is_deleted():
-            return
-        if not sharing.is_shared(buffer):
-            buffer.delete()
-        self.buffer = DeletedBuffer(buffer)
-        whole = sharing.whole_of(buffer)
-        if whole is not None:
-            whole.buffer = DeletedBuffer(whole.buffer)
+        with window.memory_lock:
+            buffer = self.buffer
+            if buffer.is_deleted():
+                return
+            if not sharing.is_shared(buffer):
+                buffer.delete()
+            self.buffer = DeletedBuffer(buffer)
+            whole = sharing.whole_of(buffer)
+            if whole is not None:
+                whole.buffer = DeletedBuffer(whole.buffer)
 
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donation."""

@@ -185,27 +185,35 @@ class Executable:
 
     def _run_on_mesh(self, buffers: Sequence[Any], args: Sequence[Any]) -> Sequence[Any]:
         """Runs the program on several devices, where XLA does not look at what it is given."""
-        for buffer in buffers:
-            if buffer.is_deleted():
-                to_numpy(buffer)  # raises, and says why
         if self.donated:
             _check_donations(args, self.donated)
         if self.waits:
             window.check_may_start()
-            with window.lock:
+        with window.lock:
+            if self.waits:
                 window.admit()
-                results, running = self._start(buffers)
+            results, running = self._start_and_donate(buffers, args)
+            if self.waits:
                 window.started(running)
-        else:
-            results, running = self._start(buffers)
         if self.callbacks:
             running.block_until_ready()
             for callback in self.callbacks:
                 callback.raise_failure()
-        for i in self.donated:
-            if type.__instancecheck__(Array, args[i]):
-                args[i].delete()
         return results
+
+    def _start_and_donate(
+        self, buffers: Sequence[Any], args: Sequence[Any]
+    ) -> tuple[Sequence[Any], Any]:
+        # Between the look at an argument and the start no other thread may delete it.
+        with window.memory_lock:
+            for buffer in buffers:
+                if buffer.is_deleted():
+                    to_numpy(buffer)  # raises, and says why
+            started = self._start(buffers)
+            for i in self.donated:
+                if type.__instancecheck__(Array, args[i]):
+                    args[i].delete()
+        return started
 
     def _start(self, buffers: Sequence[Any]) -> tuple[Sequence[Any], Any]:
         running = failures.surfacing(self.loaded.execute_sharded, buffers, with_tokens=True)

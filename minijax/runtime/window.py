@@ -29,7 +29,13 @@ is_first_thread: Any = _jax.config.Config("minijax_first_thread", False, include
 """Whether this thread may pass by the window; in the keys of C++, so that no other one does."""
 is_first_thread.set_local(True)
 
-lock = threading.Lock()
+# Reentrant, as handlers of signals and finalizers may run programs too.
+lock = threading.RLock()
+"""Held while a program waits for its turn and starts."""
+
+memory_lock = threading.RLock()
+"""Held while arguments are looked at and a program starts, and while memory is deleted."""
+
 _running: deque[Any] = deque()
 
 
