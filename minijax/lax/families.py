@@ -345,7 +345,7 @@ def broadcast_operands(ctx: Any, values: Sequence[Any]) -> Sequence[Any]:
 
 
 def broadcast_to(x: Any, like: Any) -> Any:
-    """`x` repeated to the shape of `like`, and split as it is, by the rules of elementwise operands.
+    """`x` repeated to the shape of `like`, and split as it is, by rules of elementwise operands.
 
     Were it not split so, its cotangent would be gathered before it is summed.
     """

@@ -41,7 +41,7 @@ _running: deque[Any] = deque()
 
 def threads_for(count: int) -> int:
     """How many threads the pool of a client of `count` devices needs: decision 0008."""
-    return 2 * count + 8
+    return 3 * count + 8
 
 
 def admit() -> None:
