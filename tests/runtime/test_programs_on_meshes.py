@@ -85,7 +85,7 @@ def test_compilation_is_told_of_partitions_and_partitioner(
 def test_program_keeps_its_constants_and_callbacks(mesh: Mesh) -> None:
     def make() -> Any:
         table = jnp.arange(8192.0)
-        double = lambda x: 2 * np.asarray(x)  # noqa: E731  nothing else may hold it
+        double = lambda x: 2 * np.asarray(x)
         return minijax.jit(
             lambda x, unused: minijax.pure_callback(double, x, x) + table[: x.size]
         ).lower(x, x)
