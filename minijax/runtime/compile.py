@@ -6,7 +6,6 @@ Input: an MLIR module and options.  Output: jaxlib's executable.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -72,14 +71,6 @@ def compile_module(
                 )
             ) from error
         raise
-
-
-def has_collectives(loaded: Any) -> bool:
-    """Whether the devices of a compiled program wait for one another."""
-    return _COLLECTIVE.search(loaded.get_hlo_text()) is not None
-
-
-_COLLECTIVE = re.compile(r"(?:all-|reduce-scatter|collective-|ragged-)[a-z-]*\(")
 
 
 def parameter_tilings(loaded: Any, count: int) -> list[Any]:

@@ -15,7 +15,6 @@ from jaxlib import xla_client
 from minijax.core import config
 from minijax.core.errors import message
 from minijax.runtime import (
-    compile,
     failures,
     finiteness,
     placement,
@@ -60,7 +59,6 @@ class Executable:
         ordered: its ordered effects, whose tokens come before arguments and results.
         has_effects: whether it has any effect.
         callbacks: the Python functions that it calls, which may fail.
-        meets: whether its devices wait for one another, on the host.
         waits: whether it waits for its turn, as programs on several host devices do: `window`.
         diagnose: of what is bad in which result, and the arguments: raises an error that says why.
     """
@@ -79,7 +77,6 @@ class Executable:
         "ins",
         "kept",
         "loaded",
-        "meets",
         "ordered",
         "out_avals",
         "outs",
@@ -119,7 +116,6 @@ class Executable:
         self.has_effects = has_effects
         self.callbacks = tuple(callbacks)
         self.waits = len(devices) > 1 and devices[0].platform == "cpu"
-        self.meets = self.waits and compile.has_collectives(loaded)
         self.diagnose = diagnose
         one = placement.native_sharding(devices[0])
         self.buffer_avals = [
@@ -245,9 +241,7 @@ class Executable:
     @property
     def may_be_called_by_cpp(self) -> bool:
         """Whether jaxlib's call path may run the program: nothing is to be done before or after."""
-        if self.has_effects or self.callbacks or self.meets:
-            return False
-        if self.waits and not window.is_first_thread.value:
+        if self.has_effects or self.callbacks or self.waits:
             return False
         return len(self.devices) == 1 or not self.donated
 

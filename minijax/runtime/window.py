@@ -5,10 +5,6 @@ device, which waits while a device has 32 programs in flight; running it takes o
 and these wait for one another.  Once threads that wait fill the pool nothing moves: collectives
 abort the process, other programs hang.  So multi-device programs start one after the other, and
 only so many before the oldest has finished: threads that start programs then never wait.
-
-One Python thread may pass by the window with programs whose devices do not wait for one another:
-the one that imports this package.  What it starts takes no more threads than the pool has to
-spare, and moves whatever the others do.
 """
 
 from __future__ import annotations
@@ -18,16 +14,10 @@ import threading
 from collections import deque
 from typing import Any
 
-from jaxlib import _jax
-
 from minijax.core.errors import message
 
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
-
-is_first_thread: Any = _jax.config.Config("minijax_first_thread", False, include_in_jit_key=True)
-"""Whether this thread may pass by the window; in the keys of C++, so that no other one does."""
-is_first_thread.set_local(True)
 
 # Reentrant, as handlers of signals and finalizers may run programs too.
 lock = threading.RLock()
@@ -41,7 +31,7 @@ _running: deque[Any] = deque()
 
 def threads_for(count: int) -> int:
     """How many threads the pool of a client of `count` devices needs: decision 0008."""
-    return 3 * count + 8
+    return count
 
 
 def admit() -> None:
