@@ -278,9 +278,9 @@ class Array(_Convertible, metaclass=_ArrayType):
         """
         with window.memory_lock:
             buffer = self.buffer
-            if buffer.is_deleted():
+            if type(buffer) is DeletedBuffer:
                 return
-            if not sharing.is_shared(buffer):
+            if not (buffer.is_deleted() or sharing.is_shared(buffer)):
                 buffer.delete()
             self.buffer = DeletedBuffer(buffer)
             whole = sharing.whole_of(buffer)
