@@ -571,7 +571,9 @@ def pieces_of(buffer: Any) -> list[Any]:
     if len(sharding.devices) == 1:
         return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
     with _without_jax:
-        return list(buffer._arrays)
+        pieces = list(buffer._arrays)
+    sharing.join(buffer, pieces)
+    return pieces
 
 
 def _gathered(buffer: Any, keep: bool) -> np.ndarray[Any, Any]:
