@@ -278,9 +278,9 @@ class Array(_Convertible, metaclass=_ArrayType):
         """
         with window.memory_lock:
             buffer = self.buffer
-            if buffer.is_deleted():
+            if type(buffer) is DeletedBuffer:
                 return
-            if not sharing.is_shared(buffer):
+            if not (buffer.is_deleted() or sharing.is_shared(buffer)):
                 buffer.delete()
             self.buffer = DeletedBuffer(buffer)
             whole = sharing.whole_of(buffer)
@@ -571,7 +571,9 @@ def pieces_of(buffer: Any) -> list[Any]:
     if len(sharding.devices) == 1:
         return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
     with _without_jax:
-        return list(buffer._arrays)
+        pieces = list(buffer._arrays)
+    sharing.join(buffer, pieces)
+    return pieces
 
 
 def _gathered(buffer: Any, keep: bool) -> np.ndarray[Any, Any]:

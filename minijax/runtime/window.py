@@ -10,6 +10,7 @@ only so many before the oldest has finished: threads that start programs then ne
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections import deque
 from typing import Any
@@ -55,13 +56,13 @@ class _Inside(threading.local):
 inside = _Inside()
 """Whether this thread runs a Python function that a multi-device program calls."""
 
-_is_forked = False
+_forked: set[int] = set()
 
 
 def forked() -> None:
     """Called in a forked child, where the threads of the parent's pools are missing."""
-    global _is_forked
-    _is_forked = True
+    _forked.add(os.getpid())
+    is_first_thread.set_local(False)
 
 
 def check_may_start() -> None:
@@ -80,7 +81,7 @@ def check_may_start() -> None:
                 "program, or compute with NumPy or on one device",
             )
         )
-    if _is_forked:
+    if _forked:
         raise RuntimeError(
             message(
                 "jit",
