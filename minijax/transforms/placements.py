@@ -162,14 +162,18 @@ def check(
             raise ValueError(f"{function}: {name} of {what}: {error}") from None
 
 
-def resolved(options: program.Options) -> program.Options:
-    """The options with bare specs resolved on the mesh in force."""
+def resolved(closed: ClosedJaxpr, options: program.Options) -> program.Options:
+    """The options of a program with bare specs resolved on the mesh in force."""
     if not (options.in_shardings or options.out_shardings):
         return options
-    return options._replace(
-        in_shardings=tuple(_resolved(s, "in_shardings") for s in options.in_shardings),
-        out_shardings=tuple(_resolved(s, "out_shardings") for s in options.out_shardings),
-    )
+    key = ("resolved", contexts.mesh_of_arrays())
+    found: program.Options | None = closed.cache.get(key)
+    if found is None:
+        found = closed.cache[key] = options._replace(
+            in_shardings=tuple(_resolved(s, "in_shardings") for s in options.in_shardings),
+            out_shardings=tuple(_resolved(s, "out_shardings") for s in options.out_shardings),
+        )
+    return found
 
 
 def _resolved(sharding: Any, name: str) -> Any:
