@@ -16,7 +16,7 @@ from minijax.core.meshes import AbstractMesh
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer
-from minijax.interpreters import resharding
+from minijax.interpreters import relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.runtime.array import Array, array_from_host, physical_aval
 from minijax.sharding import contexts, hlo, rules
@@ -43,7 +43,7 @@ class ShardingConstraint(Primitive):
         return None if _is_abstract(sharding) else sharding
 
     def impl(self, x: Any, *, sharding: Sharding) -> Array:
-        return resharding.placed(x, _with_devices_of(x, sharding))
+        return relocation.placed(x, _with_devices_of(x, sharding))
 
     def abstract_eval(self, x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
         return x

@@ -21,7 +21,7 @@ from minijax.interpreters.reshard import reshard_to
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding, named
 from minijax.transforms import jit
-from minijax.transforms.placement import device_put
+from minijax.transforms.device_put import device_put
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

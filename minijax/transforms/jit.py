@@ -24,9 +24,9 @@ from minijax.interpreters import eager, evaluation, flattening, program, staging
 from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray, to_numpy
 from minijax.sharding.markers import UNSPECIFIED
-from minijax.transforms import placements, stages
+from minijax.transforms import jit_shardings, stages
 from minijax.transforms.jit_primitive import jit_p
-from minijax.transforms.placements import PlacementTree
+from minijax.transforms.jit_shardings import PlacementTree
 
 
 class Settings(NamedTuple):
@@ -40,8 +40,8 @@ class Settings(NamedTuple):
     inline: bool
     device: Any
     compiler_options: tuple[tuple[str, Any], ...]
-    in_shardings: PlacementTree = placements.NOTHING
-    out_shardings: PlacementTree = placements.NOTHING
+    in_shardings: PlacementTree = jit_shardings.NOTHING
+    out_shardings: PlacementTree = jit_shardings.NOTHING
 
 
 class Staged(NamedTuple):
@@ -59,7 +59,7 @@ class Staged(NamedTuple):
     @property
     def resolved_options(self) -> program.Options:
         """The options, whose bare specs now mean placements on the mesh in force."""
-        return placements.resolved(self.closed, self.options)
+        return jit_shardings.resolved(self.closed, self.options)
 
 
 # What arguments are in most calls: no tracers, references or descriptions, which need a look.
@@ -111,7 +111,7 @@ class JitFunction:
                 eager.check_no_tracers(leaves)
             return _run(staged, leaves)
         values = staged.outer + leaves
-        closed = placements.constrained(staged.closed, staged.options)
+        closed = jit_shardings.constrained(staged.closed, staged.options)
         if staged.inline:
             outs: Sequence[Any] = evaluation.eval_closed_jaxpr(closed, *values)
         else:
@@ -257,9 +257,9 @@ class JitFunction:
         """The placements that the user gives, for each flat argument and result."""
         given = self.settings
         ins = given.in_shardings.for_arguments(self.name, in_tree)
-        placements.check(self.name, "in_shardings", ins, in_avals, info.arg_names)
+        jit_shardings.check(self.name, "in_shardings", ins, in_avals, info.arg_names)
         outs = given.out_shardings.for_results(self.name, out_tree)
-        placements.check(self.name, "out_shardings", outs, out_avals, info.result_paths)
+        jit_shardings.check(self.name, "out_shardings", outs, out_avals, info.result_paths)
         return ins, outs
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:

@@ -13,7 +13,7 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import assignment, eager, resharding
+from minijax.interpreters import assignment, eager, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.runtime import client, transfer
 from minijax.runtime.array import (
@@ -130,7 +130,7 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
             return x  # type: ignore[no-any-return]
         if sharding is None:
             return rewrapped(transfer.copied(x.buffer), x)
-        return resharding.placed(x, sharding, may_alias=may_alias is not False)
+        return relocation.placed(x, sharding, may_alias=may_alias is not False)
     aval = aval_of(x)
     target = native(sharding or SingleDeviceSharding(client.default_device()), aval.ndim)
     return array_from_host(x, aval, target=target, committed=sharding is not None)
