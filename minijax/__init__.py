@@ -42,6 +42,12 @@ from minijax.runtime.mesh_layout import make_mesh
 from minijax.runtime.tokens import effects_barrier
 from minijax.sharding.contexts import set_mesh
 from minijax.sharding.named import NamedSharding
+from minijax.transforms.device_put import (
+    block_until_ready,
+    copy_to_host_async,
+    device_get,
+    device_put,
+)
 from minijax.transforms.grad import (
     closure_convert,
     grad,
@@ -53,12 +59,6 @@ from minijax.transforms.grad import (
 )
 from minijax.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.jit import jit
-from minijax.transforms.placement import (
-    block_until_ready,
-    copy_to_host_async,
-    device_get,
-    device_put,
-)
 from minijax.transforms.stages import ShapeDtypeStruct
 from minijax.transforms.tracing import (
     checking_leaks,

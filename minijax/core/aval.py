@@ -194,11 +194,11 @@ class ShapedArray(AbstractValue):
             return f"[{','.join(map(str, self.shape))}]"
         spec = self.sharding.spec
         dims = [
-            f"{size}@{specs.names_text(names)}" if names else str(size)
+            f"{size}@{specs.axes_text(names)}" if names else str(size)
             for size, names in zip(self.shape, spec.dims(self.ndim), strict=True)
         ]
         sums = [
-            f"{label}:{specs.names_text(sorted(axes, key=str))}"
+            f"{label}:{specs.axes_text(sorted(axes, key=str))}"
             for label, axes in (("U", spec.unreduced), ("R", spec.reduced))
             if axes
         ]

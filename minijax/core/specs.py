@@ -109,13 +109,18 @@ class PartitionSpec:
         found = tuple(map(names_of, self._entries))
         return found + ((),) * (ndim - len(found))
 
+    def padded(self, ndim: int) -> PartitionSpec:
+        """The same with an entry for each of `ndim` dimensions."""
+        missing = ndim - len(self._entries)
+        return self.with_entries((*self._entries, *[None] * missing)) if missing > 0 else self
+
     def with_entries(self, entries: Iterable[Any]) -> PartitionSpec:
         """The same sets, with other entries."""
         return PartitionSpec(*entries, unreduced=self.unreduced, reduced=self.reduced)
 
     def inserted(self, dim: int, entry: Any = None) -> PartitionSpec:
         """The spec of an array with one more dimension, at `dim`."""
-        entries = [*self._entries, *[None] * (dim - len(self._entries))]
+        entries = self.padded(dim)._entries
         return self.with_entries([*entries[:dim], entry, *entries[dim:]])
 
     def update(self, **changes: Any) -> PartitionSpec:
@@ -209,7 +214,7 @@ def _names(axes: Any, name: str) -> frozenset[Any]:
     return found
 
 
-def names_text(names: Sequence[Any]) -> str:
+def axes_text(names: Sequence[Any]) -> str:
     """One name of an axis, or several, as types show them: `x` or `(x,y)`."""
     return str(names[0]) if len(names) == 1 else f"({','.join(map(str, names))})"
 

@@ -404,7 +404,8 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     return structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
-def _is_none(node: Any) -> bool:
+def is_none(node: Any) -> bool:
+    """Whether a node is None: an `is_leaf` for trees in which None says something."""
     return node is None
 
 
@@ -428,7 +429,7 @@ def flatten_axes(
     Raises:
         ValueError: axis_tree is no tree prefix; all mismatches are listed.
     """
-    axes, axes_def = flatten(axis_tree, _is_none)
+    axes, axes_def = flatten(axis_tree, is_none)
     result = _spread(axes, axes_def, treedef)
     if result is not None:
         return result

@@ -114,7 +114,7 @@ def _shards(compiled: Compiled) -> Iterator[str]:
         ("result", compiled.out_avals, compiled.output_shardings),
     )
     for side, avals, shardings in sides:
-        places = tree.leaves(shardings, is_leaf=lambda x: x is None)
+        places = tree.leaves(shardings, is_leaf=tree.is_none)
         for (path, aval), place in zip(tree.leaves_with_path(avals), places, strict=True):
             name = side + tree.keystr(path)
             if place is None:

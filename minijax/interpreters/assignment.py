@@ -16,7 +16,6 @@ import numpy as np
 from minijax.core import meshes, source
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.core.meshes import AbstractMesh
 from minijax.core.specs import PartitionSpec
 from minijax.runtime import client, placement
 from minijax.runtime.array import Array, physical_aval, to_numpy
@@ -25,7 +24,7 @@ from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
 from minijax.sharding.markers import is_auto
 from minijax.sharding.mesh import Mesh
-from minijax.sharding.named import NamedSharding, named
+from minijax.sharding.named import NamedSharding, is_abstract, named
 from minijax.sharding.positional import PositionalSharding
 
 
@@ -455,8 +454,3 @@ def public_sharding(
     if spec is None:
         return GSPMDSharding(assignment.devices, tiling)
     return named(assignment.mesh, spec)
-
-
-def is_abstract(sharding: Any) -> bool:
-    """Whether a placement names no devices."""
-    return isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)

@@ -34,6 +34,7 @@ from minijax.runtime.execute import Executable
 from minijax.runtime.transfer import buffer_on
 from minijax.sharding import equality
 from minijax.sharding.markers import is_auto
+from minijax.sharding.named import is_abstract
 
 _LARGE_CONSTANT_BYTES = 4096
 
@@ -468,7 +469,7 @@ def _original(x: Any) -> Any:
 
 
 def _is_open(given: Any) -> bool:
-    return given is None or is_auto(given) or assignment.is_abstract(given)
+    return given is None or is_auto(given) or is_abstract(given)
 
 
 def _diagnosis(name: str, origin: Any) -> Callable[..., None]:

@@ -12,17 +12,16 @@ from typing import Any, ClassVar
 from minijax.core import tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
-from minijax.core.meshes import AbstractMesh
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer
-from minijax.interpreters import resharding
+from minijax.interpreters import relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.runtime.array import Array, array_from_host, physical_aval
 from minijax.sharding import contexts, hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
-from minijax.sharding.named import NamedSharding
+from minijax.sharding.named import NamedSharding, is_abstract
 
 
 class ShardingConstraint(Primitive):
@@ -40,10 +39,10 @@ class ShardingConstraint(Primitive):
     constrains_results: ClassVar[bool] = False
 
     def names_placement(self, *, sharding: Any) -> Any:
-        return None if _is_abstract(sharding) else sharding
+        return None if is_abstract(sharding) else sharding
 
     def impl(self, x: Any, *, sharding: Sharding) -> Array:
-        return resharding.placed(x, _with_devices_of(x, sharding))
+        return relocation.placed(x, _with_devices_of(x, sharding))
 
     def abstract_eval(self, x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
         return x
@@ -70,13 +69,9 @@ class ShardingConstraint(Primitive):
 sharding_constraint_p = ShardingConstraint()
 
 
-def _is_abstract(sharding: Any) -> bool:
-    return isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
-
-
 def _with_devices_of(x: Array, sharding: Any) -> Sharding:
     """The placement outside of programs: on the array's own devices, if it names none."""
-    if not _is_abstract(sharding):
+    if not is_abstract(sharding):
         return sharding  # type: ignore[no-any-return]
     own = x.sharding
     context = contexts.current_devices_mesh()
@@ -120,13 +115,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         TypeError: what stands in place of a sharding is none.
     """
     leaves, treedef = tree.flatten(x)
-    prefix = tree.broadcast_prefix(shardings, x, is_leaf=_is_leaf)
+    prefix = tree.broadcast_prefix(shardings, x, is_leaf=tree.is_none)
     outs = [_constrain(leaf, target) for leaf, target in zip(leaves, prefix, strict=True)]
     return tree.unflatten(treedef, outs)
 
 
 def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
-    if rules.canonical(wanted, aval.ndim) != aval.sharding:
+    if rules.shown(wanted, aval.ndim) != aval.sharding:
         raise AssertionError(
             message(
                 "with_sharding_constraint",
@@ -137,10 +132,6 @@ def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
                 fix="sharding.reshard(x, spec) to split it so",
             )
         )
-
-
-def _is_leaf(x: Any) -> bool:
-    return x is None or isinstance(x, PartitionSpec)
 
 
 def _constrain(x: Any, target: Any) -> Any:
@@ -164,7 +155,7 @@ def _constrain(x: Any, target: Any) -> Any:
     if isinstance(target, NamedSharding) and target.mesh.are_all_axes_explicit:
         _check_type(aval, target)
         return x
-    if eager and _is_abstract(target) and not type.__instancecheck__(Array, x):
+    if eager and is_abstract(target) and not type.__instancecheck__(Array, x):
         raise ValueError(
             message(
                 "with_sharding_constraint",

@@ -142,7 +142,7 @@ def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any, sharding: An
     permutation = [order.index(d) for d in (*range(rank), *rows, "column")]
     wanted = rules.resolve(sharding, "numpy.matmul")
     if wanted is not None:
-        spec = rules.padded(wanted, len(permutation)).spec
+        spec = wanted.spec.padded(len(permutation))
         wanted = wanted.with_spec(rules.permuted(spec, np.argsort(permutation).tolist()))
     out = _product("matmul", a, b, (contract, batch), precision, preferred, wanted)
     return shape.transpose(out, permutation)

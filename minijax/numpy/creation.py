@@ -32,7 +32,7 @@ from minijax.runtime.array import from_dlpack as array_from_dlpack
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import explicit
-from minijax.transforms.placement import committed_placement
+from minijax.transforms.device_put import committed_placement
 
 # Copying more elements than this takes longer than filling them on the device.
 _FEW = 1 << 16

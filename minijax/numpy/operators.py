@@ -34,7 +34,7 @@ from minijax.numpy import (
 )
 from minijax.numpy.one_program import native_program, one_program
 from minijax.runtime.array import Array
-from minijax.transforms.placement import device_put
+from minijax.transforms.device_put import device_put
 
 _FAST = frozenset((Array, bool, int, float, complex))
 _OPERANDS = (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)

@@ -144,7 +144,7 @@ class RandomUnwrap(Primitive):
         return shaped_array((*keys.shape, 2), _UINT32)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
-        return rules.extended(avals[0], outs[0].ndim)
+        return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any) -> Any:
         return keys
@@ -189,7 +189,7 @@ class RandomSplit(Primitive):
         return shaped_array((*keys.shape, *shape), keys.dtype)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, shape: Shape) -> PartitionSpec:
-        return rules.extended(avals[0], outs[0].ndim)
+        return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any, *, shape: Shape) -> Any:
         aval = ctx.avals_in[0]
@@ -247,7 +247,7 @@ class RandomBits(Primitive):
     def shard(
         self, avals: Sequence[Any], outs: Sequence[Any], *, bit_width: int, shape: Shape
     ) -> PartitionSpec:
-        return rules.extended(avals[0], outs[0].ndim)
+        return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any, *, bit_width: int, shape: Shape) -> Any:
         rank = ctx.avals_in[0].ndim

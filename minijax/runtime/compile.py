@@ -58,7 +58,7 @@ def compile_module(
     extra = [list(host_callbacks)] if host_callbacks else []
     try:
         return devices[0].client.compile_and_load(
-            module, placement.device_list(devices), compile_options, *extra
+            module, placement.native_devices(devices), compile_options, *extra
         )
     except xla_client.XlaRuntimeError as error:
         if options and "No such compile option" in str(error):

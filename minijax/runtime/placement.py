@@ -126,7 +126,7 @@ def native(sharding: Sharding, ndim: int) -> Any:
 def _make(sharding: Sharding, ndim: int) -> MeshPlacement:
     tiling = sharding.to_hlo(ndim)
     devices = sharding.device_assignment
-    made = MeshPlacement(device_list(devices), tiling, memory_kind=sharding.special_memory_kind)
+    made = MeshPlacement(native_devices(devices), tiling, memory_kind=sharding.special_memory_kind)
     made.public = sharding
     made.canonical = canonical(sharding, ndim)
     made.hlo = tiling
@@ -139,15 +139,15 @@ def canonical(sharding: Sharding, ndim: int) -> Sharding:
     """The one of all notations of a placement that has an entry for each dimension."""
     if not isinstance(sharding, NamedSharding):
         return sharding
-    entries = [*sharding.spec, *[None] * (ndim - len(sharding.spec))]
-    spec = PartitionSpec(*entries, unreduced=sharding.spec.unreduced)
+    # A value that is reduced lives where one that is whole does.
+    spec = sharding.spec.padded(ndim).update(reduced=())
     return named(sharding.mesh, spec, sharding.special_memory_kind)
 
 
 _device_lists: dict[tuple[Any, ...], Any] = {}
 
 
-def device_list(devices: tuple[Any, ...]) -> Any:
+def native_devices(devices: tuple[Any, ...]) -> Any:
     """Jaxlib's list of devices; the same object each time."""
     found = _device_lists.get(devices)
     if found is None:
@@ -299,7 +299,7 @@ def copy_buffers(buffers: Sequence[Any], placements: Sequence[Any]) -> list[Any]
     statistics.transfers["copied between devices"] += len(buffers)
     return _jax.batched_copy_array_to_devices_with_sharding(  # type: ignore[no-any-return]
         list(buffers),
-        [device_list(placement.devices) for placement in placements],
+        [native_devices(placement.devices) for placement in placements],
         list(placements),
         [CopySemantics.ALWAYS_COPY] * len(buffers),
     )

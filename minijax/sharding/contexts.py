@@ -149,7 +149,10 @@ def resolve(spec: PartitionSpec, user: str) -> NamedSharding:
     Raises:
         NoMeshError: there is no mesh; the text names `user`, the public function.
     """
-    return named(current_devices_mesh() or _entered_mesh(spec, user), spec)
+    mesh = mesh_of_arrays()
+    if mesh is None:
+        raise _no_mesh(spec, user)
+    return named(mesh, spec)
 
 
 def resolve_for_tracing(spec: PartitionSpec, user: str) -> NamedSharding:
@@ -158,22 +161,32 @@ def resolve_for_tracing(spec: PartitionSpec, user: str) -> NamedSharding:
     Raises:
         NoMeshError: there is no mesh; the text names `user`, the public function.
     """
-    mesh: MeshAxes = meshes.get_abstract_mesh()
-    return named(_entered_mesh(spec, user) if mesh.empty else mesh, spec)
+    traced = meshes.get_abstract_mesh()
+    mesh: MeshAxes | None = _entered_mesh() if traced.empty else traced
+    if mesh is None:
+        raise _no_mesh(spec, user)
+    return named(mesh, spec)
 
 
-def _entered_mesh(spec: PartitionSpec, user: str) -> Mesh:
+def mesh_of_arrays() -> Mesh | None:
+    """The mesh that bare specs of arrays refer to: set by `set_mesh`, or by `with mesh:`."""
+    return current_devices_mesh() or _entered_mesh()
+
+
+def _entered_mesh() -> Mesh | None:
     stack = mesh_stack.value
-    if not stack or stack[-1].empty:
-        raise NoMeshError(
-            message(
-                user,
-                "a PartitionSpec needs a mesh, and none is set.",
-                got=str(spec),
-                fix="call it inside `with minijax.set_mesh(mesh):`, or give a NamedSharding",
-            )
+    return stack[-1] if stack and not stack[-1].empty else None
+
+
+def _no_mesh(spec: PartitionSpec, user: str) -> NoMeshError:
+    return NoMeshError(
+        message(
+            user,
+            "a PartitionSpec needs a mesh, and none is set.",
+            got=str(spec),
+            fix="call it inside `with minijax.set_mesh(mesh):`, or give a NamedSharding",
         )
-    return stack[-1]  # type: ignore[no-any-return]
+    )
 
 
 def _check_not_tracing(user: str, instead: str) -> None:

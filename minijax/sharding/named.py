@@ -59,8 +59,7 @@ class NamedSharding(Sharding):
 
     @property
     def devices(self) -> DeviceList:
-        self._needs_devices("devices")
-        return self.mesh.device_list  # type: ignore[no-any-return]
+        return self._mesh_of_devices.device_list
 
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
@@ -82,7 +81,7 @@ class NamedSharding(Sharding):
     @property
     def abstract(self) -> NamedSharding:
         """The same placement on any devices."""
-        if type(self.mesh) is AbstractMesh:
+        if is_abstract(self):
             return self
         return NamedSharding(self.mesh.abstract_mesh, self.spec, memory_kind=self._memory_kind)
 
@@ -92,27 +91,24 @@ class NamedSharding(Sharding):
 
     @property
     def device_assignment(self) -> tuple[Any, ...]:
-        self._needs_devices("devices")
-        return self.mesh.flat_devices  # type: ignore[no-any-return]
-
-    @property
-    def device_set(self) -> set[Any]:
-        return set(self.device_assignment)
+        return self._mesh_of_devices.flat_devices
 
     @property
     def num_devices(self) -> int:
         return int(self.mesh.size)
 
-    def _needs_devices(self, member: str) -> None:
-        if not isinstance(self.mesh, Mesh):
-            raise ValueError(
-                message(
-                    "NamedSharding",
-                    f"has no {member}: its mesh is abstract.",
-                    got=str(self),
-                    fix="use a Mesh with devices",
-                )
+    @property
+    def _mesh_of_devices(self) -> Mesh:
+        if isinstance(self.mesh, Mesh):
+            return self.mesh
+        raise ValueError(
+            message(
+                "NamedSharding",
+                "has no devices: its mesh is abstract.",
+                got=str(self),
+                fix="use a Mesh with devices",
             )
+        )
 
     def tiling(self, ndim: int) -> Tiling:
         return _tiling(self.mesh, self.spec.dims(ndim))
@@ -260,6 +256,11 @@ def _special_memory_kind(mesh: MeshAxes, kind: str) -> str | None:
         return mesh.device_list.special_memory_kind(kind)
     check_memory_kind(kind, MEMORY_KINDS, str(mesh))
     return None if kind == MEMORY_KINDS[0] else kind
+
+
+def is_abstract(sharding: Any) -> bool:
+    """Whether a placement names no devices."""
+    return isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
 
 
 def has_open_dims(spec: PartitionSpec) -> bool:

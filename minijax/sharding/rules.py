@@ -25,22 +25,22 @@ OUT_SHARDING = "say how the result shall be split: out_sharding=spec"
 
 
 def typed_aval(aval: Any, sharding: NamedSharding) -> Any:
-    """`aval` with the part of a placement that types show: that on Explicit axes."""
-    found = canonical(sharding, aval.ndim)
+    """`aval` with the part of a placement that types show."""
+    found = shown(sharding, aval.ndim)
     return aval if found == aval.sharding else aval.update(sharding=found)
 
 
 @functools.lru_cache(4096)
-def canonical(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
-    """A placement as types hold it; None where no Explicit axis splits the value.
+def shown(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
+    """The part of a placement that types show; None where no Explicit axis splits the value.
 
     The mesh is abstract, the spec has an entry for each dimension, other axes are left out.
     """
     mesh = sharding.mesh.abstract_mesh
-    shown = frozenset(mesh.explicit_axes)
+    explicit = frozenset(mesh.explicit_axes)
     spec = sharding.spec
-    entries = [tuple(n for n in names if n in shown) for names in spec.dims(ndim)]
-    unreduced, reduced = spec.unreduced & shown, spec.reduced & shown
+    entries = [tuple(n for n in names if n in explicit) for names in spec.dims(ndim)]
+    unreduced, reduced = spec.unreduced & explicit, spec.reduced & explicit
     if not (any(entries) or unreduced or reduced):
         return None
     return named(mesh, PartitionSpec(*entries, unreduced=unreduced, reduced=reduced))
@@ -373,14 +373,8 @@ def given_spec(primitive: Any, aval: Any, sharding: NamedSharding) -> PartitionS
                     expected=f"a size that is a multiple of {factor}",
                 )
             )
-    explicit = canonical(sharding, aval.ndim)
-    return unsharded(aval.ndim) if explicit is None else explicit.spec
-
-
-def padded(sharding: NamedSharding, ndim: int) -> NamedSharding:
-    """The placement with an entry for each dimension, as parameters of equations hold it."""
-    missing = ndim - len(sharding.spec)
-    return sharding.with_spec(sharding.spec.with_entries((*sharding.spec, *[None] * missing)))
+    found = shown(sharding, aval.ndim)
+    return unsharded(aval.ndim) if found is None else found.spec
 
 
 def free_entry(sharding: NamedSharding | None, aval: Any, dim: int) -> Any:
@@ -449,12 +443,6 @@ def mesh_of_arguments(avals: Sequence[Any], function: str) -> AbstractMesh:
 def batched(sharding: NamedSharding | None, dim: int, entry: Any = None) -> NamedSharding | None:
     """The placement for a batch whose dimension is inserted at `dim`."""
     return None if sharding is None else sharding.with_spec(sharding.spec.inserted(dim, entry))
-
-
-def extended(aval: Any, ndim: int) -> PartitionSpec:
-    """The spec of `aval` with new dimensions behind its own."""
-    spec = spec_of(aval)
-    return spec.with_entries((*spec, *[None] * (ndim - aval.ndim)))
 
 
 def reshaped(primitive: Any, aval: Any, sizes: Shape) -> PartitionSpec:

@@ -41,8 +41,7 @@ def sharding_text(symbol: str, spec: PartitionSpec, ndim: int, *, is_open: bool 
 
     Where it `is_open`, the partitioner may split every dimension over further axes.
     """
-    entries = [*spec, *[None] * (ndim - len(spec))]
-    dims = ", ".join(_dim_text(entry, is_open) for entry in entries)
+    dims = ", ".join(_dim_text(entry, is_open) for entry in spec.padded(ndim))
     unreduced = ""
     if spec.unreduced:
         axes = ", ".join(sorted(map(axis_text, spec.unreduced)))

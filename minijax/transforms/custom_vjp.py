@@ -345,7 +345,7 @@ class _FlatForward:
         if isinstance(cts, tuple):
             indices = tree.unflatten(args_tree, range(args_tree.num_leaves))
             try:
-                return tree.broadcast_prefix(cts, indices, _is_none)
+                return tree.broadcast_prefix(cts, indices, tree.is_none)
             except ValueError:
                 pass
         raise TypeError(
@@ -375,10 +375,6 @@ class _FlatForward:
         if not hasattr(ct, "dtype"):
             return np.asarray(ct, expected.dtype)[()]
         return convert.convert_to_type(ct, expected.dtype, given.weak_type)
-
-
-def _is_none(x: Any) -> bool:
-    return x is None
 
 
 class custom_vjp:  # noqa: N801  mirrors jax.custom_vjp

@@ -19,9 +19,9 @@ from minijax.core.trace import current
 from minijax.interpreters import eager
 from minijax.interpreters.reshard import reshard_to
 from minijax.sharding import rules
-from minijax.sharding.named import NamedSharding, named
+from minijax.sharding.named import NamedSharding, is_abstract, named
 from minijax.transforms import jit
-from minijax.transforms.placement import device_put
+from minijax.transforms.device_put import device_put
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
@@ -41,7 +41,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         NoMeshError: there is a spec, and no mesh in force.
     """
     leaves, treedef = tree.flatten(xs)
-    targets = _prefix(out_shardings, xs)
+    targets = tree.broadcast_prefix(out_shardings, xs, is_leaf=tree.is_none)
     outs = [_resharded(x, target) for x, target in zip(leaves, targets, strict=True)]
     return tree.unflatten(treedef, outs)
 
@@ -53,7 +53,7 @@ def _resharded(x: Any, target: Any) -> Any:
     _check_explicit(wanted)
     if current.value is not eager.EAGER:
         return reshard_to(x, wanted)
-    if isinstance(target, NamedSharding) and isinstance(target.mesh, AbstractMesh):
+    if is_abstract(target):
         own = getattr(x, "sharding", None)
         target = target.spec if not isinstance(own, NamedSharding) else own.with_spec(target.spec)
     return device_put(x, target)
@@ -240,23 +240,14 @@ def _retyped(x: Any, mesh: AbstractMesh) -> Any:
 
 def _split(xs: Any, shardings: Any, mesh: AbstractMesh, name: str) -> Any:
     leaves, treedef = tree.flatten(xs)
+    targets = tree.broadcast_prefix(shardings, xs, is_leaf=tree.is_none)
     outs = []
-    for x, target in zip(leaves, _prefix(shardings, xs), strict=True):
+    for x, target in zip(leaves, targets, strict=True):
         spec = target.spec if isinstance(target, NamedSharding) else target
         if not isinstance(spec, PartitionSpec):
             raise TypeError(message(name, "needs shardings or specs.", got=f"{target!r}"))
         outs.append(reshard_to(x, named(mesh, spec)))
     return tree.unflatten(treedef, outs)
-
-
-def _is_target(x: Any) -> bool:
-    return x is None or isinstance(x, (NamedSharding, PartitionSpec))
-
-
-def _prefix(shardings: Any, xs: Any) -> list[Any]:
-    if _is_target(shardings):
-        return [shardings] * len(tree.leaves(xs))
-    return list(tree.broadcast_prefix(shardings, xs, is_leaf=_is_target))
 
 
 def _missing(name: str, argument: str) -> TypeError:

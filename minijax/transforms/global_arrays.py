@@ -21,7 +21,7 @@ from minijax.runtime.array import Array, physical_aval, wrap
 from minijax.runtime.placement import Place
 from minijax.sharding import contexts
 from minijax.sharding.base import Sharding
-from minijax.transforms.placement import device_put
+from minijax.transforms.device_put import device_put
 
 
 def make_array_from_single_device_arrays(

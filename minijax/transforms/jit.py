@@ -14,17 +14,19 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from minijax.core import config, history, refs, source, statistics, tree
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, evaluation, flattening, program, staging, trivial
 from minijax.runtime import client
-from minijax.runtime.array import Array, to_numpy
+from minijax.runtime.array import Array, ExtendedArray, to_numpy
 from minijax.sharding.markers import UNSPECIFIED
-from minijax.transforms import placements, stages
+from minijax.transforms import jit_shardings, stages
 from minijax.transforms.jit_primitive import jit_p
-from minijax.transforms.placements import PlacementTree
+from minijax.transforms.jit_shardings import PlacementTree
 
 
 class Settings(NamedTuple):
@@ -38,8 +40,8 @@ class Settings(NamedTuple):
     inline: bool
     device: Any
     compiler_options: tuple[tuple[str, Any], ...]
-    in_shardings: PlacementTree = placements.NOTHING
-    out_shardings: PlacementTree = placements.NOTHING
+    in_shardings: PlacementTree = jit_shardings.NOTHING
+    out_shardings: PlacementTree = jit_shardings.NOTHING
 
 
 class Staged(NamedTuple):
@@ -51,8 +53,17 @@ class Staged(NamedTuple):
     options: program.Options
     inline: bool
     device: Any
+    # Whether arguments are references, which have rules of their own.
+    takes_references: bool
+
+    @property
+    def resolved_options(self) -> program.Options:
+        """The options, whose bare specs now mean placements on the mesh in force."""
+        return jit_shardings.resolved(self.closed, self.options)
 
 
+# What arguments are in most calls: no tracers, references or descriptions, which need a look.
+_PLAIN = frozenset({Array, ExtendedArray, np.ndarray, bool, int, float})
 _no_statics: tuple[Any, ...] = ()
 _staged_by_function: weakref.WeakKeyDictionary[Any, dict[Any, Staged]] = weakref.WeakKeyDictionary()
 
@@ -92,18 +103,15 @@ class JitFunction:
         if config.disable_jit.value or (self.transparent and trace is not eager.EAGER):
             return self.function(*args, **kwargs), None, True
         leaves, staged = self.infer(args, kwargs)
-        stages.check_no_structs(self.name, leaves, staged.closed.jaxpr.debug_info)
+        is_plain = _PLAIN.issuperset(map(type, leaves))
+        if not is_plain:
+            stages.check_no_structs(self.name, leaves, staged.closed.jaxpr.debug_info)
+        if trace is eager.EAGER and not staged.outer and (is_plain or not refs.any_cell(leaves)):
+            if not is_plain:
+                eager.check_no_tracers(leaves)
+            return _run(staged, leaves)
         values = staged.outer + leaves
-        if trace is eager.EAGER and not staged.outer and not refs.any_cell(leaves):
-            eager.check_no_tracers(values)
-            options = placements.resolved(staged.options)
-            answer = trivial.results(staged.closed, values, options, staged.device)
-            if answer is not None:
-                return tree.unflatten(staged.out_tree, answer), None, True
-            executable = program.executable_for(staged.closed, values, options, staged.device)
-            result = tree.unflatten(staged.out_tree, executable(values))
-            return result, eager.fast_path(executable, len(values), result, leaves), False
-        closed = placements.constrained(staged.closed, staged.options)
+        closed = jit_shardings.constrained(staged.closed, staged.options)
         if staged.inline:
             outs: Sequence[Any] = evaluation.eval_closed_jaxpr(closed, *values)
         else:
@@ -143,7 +151,7 @@ class JitFunction:
             statistics.tracing.hits += 1
         else:
             staged = self._stage_new(key, leaves, positions, len(dyn_args))
-        if any(type(aval) is refs.AbstractRef for aval in avals):
+        if staged.takes_references:
             refs.check_distinct(self.name, leaves, names, staged.outer)
         return leaves, staged
 
@@ -235,6 +243,7 @@ class JitFunction:
             options,
             self.settings.inline,
             self.settings.device,
+            any(type(aval) is refs.AbstractRef for aval in avals),
         )
 
     def _placements(
@@ -248,9 +257,9 @@ class JitFunction:
         """The placements that the user gives, for each flat argument and result."""
         given = self.settings
         ins = given.in_shardings.for_arguments(self.name, in_tree)
-        placements.check(self.name, "in_shardings", ins, in_avals, info.arg_names)
+        jit_shardings.check(self.name, "in_shardings", ins, in_avals, info.arg_names)
         outs = given.out_shardings.for_results(self.name, out_tree)
-        placements.check(self.name, "out_shardings", outs, out_avals, info.result_paths)
+        jit_shardings.check(self.name, "out_shardings", outs, out_avals, info.result_paths)
         return ins, outs
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
@@ -265,7 +274,7 @@ class JitFunction:
             staged.outer,
             in_tree,
             staged.out_tree,
-            placements.resolved(staged.options),
+            staged.resolved_options,
             leaves,
             staged.device,
         )
@@ -278,9 +287,20 @@ class JitFunction:
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and dtypes of the results, without computing them."""
         _, staged = self.infer(args, kwargs)
-        avals, places = staged.closed.out_avals, placements.resolved(staged.options).out_shardings
+        avals, places = staged.closed.out_avals, staged.resolved_options.out_shardings
         known = map(stages.known_placement, places or (None,) * len(avals))
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
+
+
+def _run(staged: Staged, values: Sequence[Any]) -> tuple[Any, Any, bool]:
+    """Answers a call where nothing is traced; as `JitFunction.call` returns it."""
+    options = staged.resolved_options
+    answer = trivial.results(staged.closed, values, options, staged.device)
+    if answer is not None:
+        return tree.unflatten(staged.out_tree, answer), None, True
+    executable = program.executable_for(staged.closed, values, options, staged.device)
+    result = tree.unflatten(staged.out_tree, executable(values))
+    return result, eager.fast_path(executable, len(values), result, values), False
 
 
 def _split_static(

@@ -24,7 +24,7 @@ from minijax.runtime.execute import Executable
 from minijax.sharding import contexts, equality, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
-from minijax.transforms import placements
+from minijax.transforms import jit_shardings
 
 
 class ShapeDtypeStruct:
@@ -242,7 +242,7 @@ class Traced(_Stage):
         self._device = device
         given = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in args]
         names = closed.jaxpr.debug_info.arg_names
-        placements.check(self.fun_name, "the sharding", given, self._in_avals, names)
+        jit_shardings.check(self.fun_name, "the sharding", given, self._in_avals, names)
         self._args = [*outer, *map(_placeholder, args, given)]
 
     @property

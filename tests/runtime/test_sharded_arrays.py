@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.core import statistics
-from minijax.interpreters import resharding
+from minijax.interpreters import relocation
 from minijax.runtime import placement
 from minijax.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding, set_mesh
 from minijax.sharding import PartitionSpec as P
@@ -272,7 +272,7 @@ def test_places_of_other_processes_are_not_local() -> None:
 
 @pytest.mark.feature("AR-05")
 def test_program_moves_arrays_where_the_host_is_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resharding, "NEAR_THE_HOST", frozenset())
+    monkeypatch.setattr(relocation, "NEAR_THE_HOST", frozenset())
     statistics.transfers.clear()
     moved = jax.device_put(put("x"), NamedSharding(box(), P("y")))
     assert statistics.transfers == {"by a program": 1}

@@ -13,7 +13,7 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import assignment, eager, resharding
+from minijax.interpreters import eager, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.runtime import client, transfer
 from minijax.runtime.array import (
@@ -27,7 +27,7 @@ from minijax.runtime.array import (
 from minijax.runtime.placement import native
 from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
-from minijax.sharding.named import NamedSharding
+from minijax.sharding.named import NamedSharding, is_abstract
 from minijax.sharding.single_device import SingleDeviceSharding
 
 
@@ -38,7 +38,7 @@ def _target_of(target: Any) -> Sharding | None:
         ValueError: the target is neither a device nor a sharding on devices.
     """
     if target is None or isinstance(target, Sharding):
-        if assignment.is_abstract(target):
+        if is_abstract(target):
             raise ValueError(
                 message(
                     "device_put",
@@ -130,7 +130,7 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
             return x  # type: ignore[no-any-return]
         if sharding is None:
             return rewrapped(transfer.copied(x.buffer), x)
-        return resharding.placed(x, sharding, may_alias=may_alias is not False)
+        return relocation.placed(x, sharding, may_alias=may_alias is not False)
     aval = aval_of(x)
     target = native(sharding or SingleDeviceSharding(client.default_device()), aval.ndim)
     return array_from_host(x, aval, target=target, committed=sharding is not None)
@@ -192,13 +192,13 @@ def _spread(given: Any, x: Any, count: int, argument: str) -> Sequence[Any]:
     if given is None or isinstance(given, (bool, Sharding, PartitionSpec)) or _is_device(given):
         return [given] * count
     try:
-        return tree.broadcast_prefix(given, x, is_leaf=_is_target)
+        return tree.broadcast_prefix(given, x, is_leaf=tree.is_none)
     except ValueError as error:
         raise ValueError(
             message(
                 "device_put",
                 f"{argument} is no tree prefix of x.",
-                got=f"{argument}: {tree.structure(given, is_leaf=_is_target)}   "
+                got=f"{argument}: {tree.structure(given, is_leaf=tree.is_none)}   "
                 f"x: {tree.structure(x)}",
                 expected="the same tree, or one that ends earlier: an entry holds for all below it",
             )
@@ -246,10 +246,6 @@ def committed_placement(x: Any) -> Sharding | None:
 
 def _is_device(x: Any) -> bool:
     return hasattr(x, "device_kind")
-
-
-def _is_target(x: Any) -> bool:
-    return x is None or isinstance(x, PartitionSpec)
 
 
 def device_get(x: Any) -> Any:

@@ -29,7 +29,7 @@ class PlacementTree:
     def __init__(self, name: str, given: Any) -> None:
         self.name = name
         self.given = given
-        leaves, self.structure = tree.flatten(given, is_leaf=_is_leaf)
+        leaves, self.structure = tree.flatten(given, is_leaf=tree.is_none)
         self.leaves = tuple(_as_sharding(name, leaf) for leaf in leaves)
         self._hash = hash((self.leaves, self.structure))
 
@@ -74,11 +74,11 @@ class PlacementTree:
         if isinstance(whole, tuple) and isinstance(prefix, list):
             prefix = tuple(prefix)
         try:
-            return tuple(tree.broadcast_prefix(prefix, whole, is_leaf=_is_leaf))
+            return tuple(tree.broadcast_prefix(prefix, whole, is_leaf=tree.is_none))
         except ValueError:
             pass
         leaves, full = tree.flatten(whole)
-        structure = tree.structure(prefix, is_leaf=_is_leaf)
+        structure = tree.structure(prefix, is_leaf=tree.is_none)
         raise tree_errors.mismatch_error(
             function,
             f"{self.name} is no tree prefix {what}.",
@@ -99,10 +99,6 @@ class PlacementTree:
 
     def __repr__(self) -> str:
         return repr(self.given)
-
-
-def _is_leaf(x: Any) -> bool:
-    return x is None or x is UNSPECIFIED or isinstance(x, (PartitionSpec, Sharding))
 
 
 def _as_sharding(name: str, given: Any) -> Any:
@@ -162,14 +158,18 @@ def check(
             raise ValueError(f"{function}: {name} of {what}: {error}") from None
 
 
-def resolved(options: program.Options) -> program.Options:
-    """The options with bare specs resolved on the mesh in force."""
+def resolved(closed: ClosedJaxpr, options: program.Options) -> program.Options:
+    """The options of a program with bare specs resolved on the mesh in force."""
     if not (options.in_shardings or options.out_shardings):
         return options
-    return options._replace(
-        in_shardings=tuple(_resolved(s, "in_shardings") for s in options.in_shardings),
-        out_shardings=tuple(_resolved(s, "out_shardings") for s in options.out_shardings),
-    )
+    key = ("resolved", contexts.mesh_of_arrays())
+    found: program.Options | None = closed.cache.get(key)
+    if found is None:
+        found = closed.cache[key] = options._replace(
+            in_shardings=tuple(_resolved(s, "in_shardings") for s in options.in_shardings),
+            out_shardings=tuple(_resolved(s, "out_shardings") for s in options.out_shardings),
+        )
+    return found
 
 
 def _resolved(sharding: Any, name: str) -> Any:
