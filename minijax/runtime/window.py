@@ -62,7 +62,6 @@ _forked: set[int] = set()
 def forked() -> None:
     """Called in a forked child, where the threads of the parent's pools are missing."""
     _forked.add(os.getpid())
-    is_first_thread.set_local(False)
 
 
 def check_may_start() -> None:
