@@ -170,12 +170,12 @@ class Executable:
         return outs
 
     def _leave_shared(self, buffers: list[Any], args: Sequence[Any]) -> None:
-        """Copies memory that the program would take from arrays other than its arguments."""
+        """Copies memory that the program would take from others than its arguments."""
         for i in self.donated:
             if self.kept is not None and i not in self.kept:
                 continue
             at = len(self.consts) + (i if self.kept is None else self.kept.index(i))
-            if type.__instancecheck__(Array, args[i]) and sharing.is_shared(buffers[at]):
+            if type.__instancecheck__(Array, args[i]) and not sharing.may_be_taken(buffers[at]):
                 buffers[at] = copied(buffers[at])
                 args[i].delete()
 
