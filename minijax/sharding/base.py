@@ -6,7 +6,6 @@ Everything else, such as the indices each device holds, follows from these two f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import caches
@@ -134,9 +133,9 @@ class Sharding:
         everywhere = self.devices_indices_map(global_shape)
         return {d: index for d, index in everywhere.items() if is_local(d)}
 
-    def indices(self, global_shape: Shape) -> Sequence[Index]:
+    def indices(self, global_shape: Shape) -> list[Index]:
         """Which part of the array each device holds, in order of the devices."""
-        return _indices(self, tuple(global_shape))
+        return list(_indices(self, tuple(global_shape)))
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether both place an array of rank `ndim` alike."""
