@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -156,7 +157,8 @@ class AbstractMesh(MeshAxes):
         if found is None:
             made = super().__new__(cls)
             made.axis_sizes, made.axis_names, made.axis_types = key
-            found = _interned.setdefault(key, made)
+            with _lock:
+                found = _interned.setdefault(key, made)
         return found
 
     def update(self, **changes: Any) -> AbstractMesh:
@@ -207,6 +209,8 @@ _OF_DEVICES = frozenset(
     {"devices", "device_ids", "local_devices", "local_mesh", "is_multi_process", "_flat_devices"}
 )
 _interned: weakref.WeakValueDictionary[Any, AbstractMesh] = weakref.WeakValueDictionary()
+# Threads that make one mesh at a time must get one object, as meshes are compared by identity.
+_lock = threading.Lock()
 
 
 def canonical_names(names: Any, rank: int, user: str) -> tuple[Any, ...]:

@@ -49,7 +49,7 @@ transfers: Counter[str] = Counter()
 
 
 def watch(name: str, function: Any) -> None:
-    """Counts hits and misses of a function under `functools.lru_cache`, too."""
+    """Counts hits and misses of a function under `caches.remembered`, too."""
     _watched[name] = function
 
 
@@ -60,11 +60,9 @@ def cache_stats() -> dict[str, CacheInfo]:
 
 
 def reset() -> None:
-    """Sets all counters to zero, and empties the caches that count by themselves."""
+    """Sets all counters to zero."""
     for counter in _counters.values():
         counter.hits = counter.misses = 0
-    for function in _watched.values():
-        function.cache_clear()
     transfers.clear()
 
 

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from minijax.core import tree
-from minijax.core.errors import message
 from minijax.core.source import Frame
 from minijax.explain import groups, tables
 from minijax.explain.groups import Box
 from minijax.explain.hlo_text import HloModule, Instruction, Tensor
 from minijax.interpreters import planning
 from minijax.sharding.named import NamedSharding
-from minijax.transforms.jit import jit
+from minijax.transforms.jit import jitted
 from minijax.transforms.stages import Compiled, Lowered
 
 KINDS = (
@@ -192,19 +191,10 @@ def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
         compiled = function
         shardings = tree.leaves((compiled.input_shardings, compiled.output_shardings))
         return lambda: of_text(compiled.fun_name, compiled.as_text(), _meshes_of(shardings))
-    if not callable(function):
-        raise TypeError(
-            message(
-                "explain.collectives",
-                "expected a function.",
-                got=f"{type(function).__name__}: {function!r}",
-                fix="collectives(f)(*args)",
-            )
-        )
-    jitted = function if hasattr(function, "lower") else jit(function)
+    given = jitted("explain.collectives", function)
 
     def of(*args: Any, **kwargs: Any) -> Collectives:
-        lowered: Lowered = jitted.lower(*args, **kwargs)
+        lowered: Lowered = given.lower(*args, **kwargs)
         meshes = [Box(*mesh) for mesh in planning.meshes(lowered.compiler_ir())]
         leaves = tree.leaves((args, kwargs))
         meshes = meshes or _meshes_of([getattr(x, "sharding", None) for x in leaves])

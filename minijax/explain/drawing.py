@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from minijax.core.errors import message
-from minijax.core.meshes import AbstractMesh
 from minijax.runtime.array import Array
 from minijax.sharding.base import Sharding
+from minijax.sharding.named import is_abstract
 
 # Backgrounds that black text can be read on: the numbers of a terminal's 256 colours, and the
 # same for pictures.
@@ -118,7 +118,7 @@ def _tiles(shape: tuple[int, ...], sharding: Sharding) -> list[_Tile]:
                 fix="reshape the array, or print its sharding",
             )
         )
-    if isinstance(getattr(sharding, "mesh", None), AbstractMesh):
+    if is_abstract(sharding):
         raise ValueError(
             message(
                 "debug.visualize_sharding",

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from minijax.core import tree
-from minijax.core.errors import message
 from minijax.interpreters import planning
-from minijax.transforms.jit import jit
+from minijax.transforms.jit import jitted
 from minijax.transforms.stages import Compiled, Lowered
 
 _PARTITIONER = "spmd-partitioning"
@@ -63,14 +62,10 @@ def stages(function: Callable[..., Any]) -> Callable[..., Stages]:
     Raises:
         TypeError: `function` is not callable.
     """
-    if not callable(function):
-        raise TypeError(
-            message("explain.stages", "expected a function.", got=f"{type(function).__name__}")
-        )
-    jitted: Any = function if hasattr(function, "trace") else jit(function)
+    given = jitted("explain.stages", function)
 
     def of(*args: Any, **kwargs: Any) -> Stages:
-        traced = jitted.trace(*args, **kwargs)
+        traced = given.trace(*args, **kwargs)
         lowered = traced.lower()
         return Stages(lowered.fun_name, dict(_texts(traced.jaxpr, lowered)))
 

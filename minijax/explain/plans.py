@@ -26,7 +26,7 @@ from minijax.interpreters.planning import Axis, Planned, Value
 from minijax.sharding import contexts
 from minijax.sharding.mesh import Mesh
 from minijax.sharding.named import NamedSharding
-from minijax.transforms.jit import jit
+from minijax.transforms.jit import jitted
 from minijax.transforms.stages import ShapeDtypeStruct
 
 _TITLES = ("kind", "axes", "result", "bytes", "times", "moved", "inside", "line")
@@ -205,10 +205,7 @@ def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..
         TypeError: `function` is not callable, or `mesh` is no mesh.
         ValueError: an argument is placed on another mesh, or cannot be cut into equal parts.
     """
-    if not callable(function):
-        raise TypeError(
-            message("explain.plan", "expected a function.", got=f"{type(function).__name__}")
-        )
+    given = jitted("explain.plan", function)
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise TypeError(
             message(
@@ -218,7 +215,6 @@ def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..
                 fix="sharding.AbstractMesh((256, 256), ('x', 'y'))",
             )
         )
-    jitted: Any = function if hasattr(function, "trace") else jit(function)
     abstract = mesh.abstract_mesh
 
     def of(*args: Any, **kwargs: Any) -> Plan:
@@ -226,7 +222,7 @@ def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..
         placed = [_placed(x, abstract) for x in leaves]
         args, kwargs = tree.unflatten(structure, placed)
         with contexts.use_abstract_mesh(abstract):
-            lowered = jitted.trace(*args, **kwargs).lower()
+            lowered = given.trace(*args, **kwargs).lower()
         return of_module(lowered.fun_name, lowered.compiler_ir(), abstract)
 
     return of

@@ -18,6 +18,7 @@ from jaxlib.mlir import ir
 from minijax.core import effects
 from minijax.core.jaxpr import Jaxpr, subjaxprs
 from minijax.interpreters import assignment
+from minijax.interpreters.assignment import Assignment
 from minijax.interpreters.hlo_build import LoweringContext, boolean
 from minijax.runtime.array import physical_aval
 from minijax.sharding import hlo
@@ -47,7 +48,7 @@ class _Compilation:
 
     __slots__ = ("failure", "originals", "where")
 
-    def __init__(self, where: Any, originals: Sequence[Any]) -> None:
+    def __init__(self, where: Assignment, originals: Sequence[Any]) -> None:
         self.where = where
         self.originals = originals
         self.failure: BaseException | None = None
@@ -107,7 +108,7 @@ class Inspection:
 
 
 @contextlib.contextmanager
-def compiling(jaxpr: Jaxpr, where: Any, originals: Sequence[Any]) -> Iterator[None]:
+def compiling(jaxpr: Jaxpr, where: Assignment, originals: Sequence[Any]) -> Iterator[None]:
     """Compilation of a program: what its inspections need to know.
 
     Args:

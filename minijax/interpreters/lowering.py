@@ -20,6 +20,7 @@ from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import batching, hlo_build, staging
+from minijax.interpreters.assignment import Layout
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
 from minijax.interpreters.partitioning import Partitioning
 from minijax.interpreters.structural import to_batch_dim
@@ -324,7 +325,7 @@ def lower_to_module(
     donated: Sequence[bool] = (),
     arg_names: Sequence[str] | None = None,
     result_names: Sequence[str] | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
 ) -> Lowering:
     """The module of a whole program; its function `main` computes `closed`.
 
@@ -415,7 +416,7 @@ def _replicate_scalars(
 
 
 def _donation_attributes(
-    jaxpr: Jaxpr, donated: Sequence[bool], layout: Any
+    jaxpr: Jaxpr, donated: Sequence[bool], layout: Layout | None
 ) -> list[dict[str, Any]]:
     attributes: list[dict[str, Any]] = [{} for _ in jaxpr.invars]
     if not any(donated):

@@ -13,10 +13,12 @@ from jaxlib.mlir import ir
 
 from minijax.core import config
 from minijax.core.errors import message
+from minijax.core.meshes import MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.interpreters import hlo_build
 from minijax.interpreters.hlo_build import LoweringContext, string
 from minijax.sharding import shardy
+from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 
 Attributes = dict[str, Any]
@@ -57,7 +59,7 @@ class Partitioning:
             )
         return symbol
 
-    def placement(self, sharding: Any, ndim: int, *, is_open: bool = False) -> Attributes:
+    def placement(self, sharding: Sharding, ndim: int, *, is_open: bool = False) -> Attributes:
         """The attribute that places a value of rank `ndim`.
 
         Args:
@@ -75,7 +77,7 @@ class Partitioning:
             found = self._placements[key] = self._make_placement(sharding, ndim, is_open)
         return found
 
-    def _make_placement(self, sharding: Any, ndim: int, is_open: bool) -> Attributes:
+    def _make_placement(self, sharding: Sharding, ndim: int, is_open: bool) -> Attributes:
         if isinstance(sharding, NamedSharding):
             self._check_size(sharding.mesh)
         if not self.with_shardy:
@@ -93,7 +95,7 @@ class Partitioning:
         text = shardy.sharding_text(symbol, spec, ndim, is_open=is_open)
         return {"sdy.sharding": hlo_build.attribute(text)}
 
-    def _check_size(self, mesh: Any) -> None:
+    def _check_size(self, mesh: MeshAxes) -> None:
         if mesh.size != self.partitions:
             raise ValueError(
                 message(
@@ -149,7 +151,13 @@ class Partitioning:
         return _constraint(ctx, value, self.replicated(ndim, open_dims), open_dims)
 
     def constrained(
-        self, ctx: LoweringContext, value: Any, sharding: Any, ndim: int, *, is_open: bool = False
+        self,
+        ctx: LoweringContext,
+        value: Any,
+        sharding: Sharding,
+        ndim: int,
+        *,
+        is_open: bool = False,
     ) -> Any:
         """A value that is placed as `sharding` says; see `placement`."""
         if self.partitions == 1 and sharding.num_devices == 1:
@@ -175,7 +183,7 @@ def _constraint(
     return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
 
-def _check_expressible(sharding: Any) -> None:
+def _check_expressible(sharding: Sharding) -> None:
     """Refuses what GSPMD has no words for.
 
     Raises:

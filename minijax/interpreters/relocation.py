@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.core import statistics
+from minijax.core import caches, statistics
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.interpreters import program
 from minijax.runtime import placement, sharing, transfer
@@ -17,7 +17,6 @@ from minijax.sharding.base import Sharding
 
 # Where memory is the host's, its copies are faster than programs that devices wait in.
 NEAR_THE_HOST = frozenset({"cpu"})
-_identities: dict[Any, ClosedJaxpr] = {}
 
 
 def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
@@ -57,13 +56,16 @@ def _needs_program(source: Any, target: Any) -> bool:
     )
 
 
+@caches.remembered(512)
+def _identity(aval: Any) -> ClosedJaxpr:
+    """The program that returns its argument."""
+    var = Var(aval)
+    return ClosedJaxpr(Jaxpr([], [var], [var], []), [])
+
+
 def _by_program(x: Array, sharding: Sharding, target: Any) -> Any:
     statistics.transfers["by a program"] += 1
-    aval = physical_aval(x.aval).update(sharding=None)
-    identity = _identities.get(aval)
-    if identity is None:
-        var = Var(aval)
-        identity = _identities.setdefault(aval, ClosedJaxpr(Jaxpr([], [var], [var], []), []))
+    identity = _identity(physical_aval(x.aval).update(sharding=None))
     options = program.Options("device_put", out_shardings=(sharding,))
     plain = Array(x.buffer)
     (out,) = program.executable_for(identity, [plain], options)([plain])

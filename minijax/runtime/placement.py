@@ -6,14 +6,15 @@ There is one for each placement and rank; the public description is kept on it a
 from __future__ import annotations
 
 import collections
-import functools
+import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import meshes, statistics
+from minijax.core import caches, meshes, statistics
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.errors import message
 from minijax.core.specs import PartitionSpec
@@ -74,7 +75,9 @@ class PiecePlacement(_jax.GSPMDSharding):  # type: ignore[misc]
 # In bytes: pieces up to this size are copied faster than work on them is shared out.
 _QUICKLY_COPIED = 1 << 16
 _on_device: dict[Any, Any] = {}
-_on_mesh: dict[Any, MeshPlacement] = {}
+# As meshes are: a placement lives as long as an array or a program is placed so.
+_on_mesh: weakref.WeakValueDictionary[Any, MeshPlacement] = weakref.WeakValueDictionary()
+_lock = threading.Lock()
 
 
 def native_sharding(device: Any, memory_kind: str | None = None, *, of_piece: bool = False) -> Any:
@@ -119,7 +122,9 @@ def native(sharding: Sharding, ndim: int) -> Any:
     key = (sharding, ndim)
     found = _on_mesh.get(key)
     if found is None:
-        found = _on_mesh.setdefault(key, _make(sharding, ndim))
+        made = _make(sharding, ndim)
+        with _lock:
+            found = _on_mesh.setdefault(key, made)
     return found
 
 
@@ -144,15 +149,10 @@ def canonical(sharding: Sharding, ndim: int) -> Sharding:
     return named(sharding.mesh, spec, sharding.special_memory_kind)
 
 
-_device_lists: dict[tuple[Any, ...], Any] = {}
-
-
+@caches.remembered(2048)
 def native_devices(devices: tuple[Any, ...]) -> Any:
-    """Jaxlib's list of devices; the same object each time."""
-    found = _device_lists.get(devices)
-    if found is None:
-        found = _device_lists.setdefault(devices, xla_client.DeviceList(devices))
-    return found
+    """Jaxlib's list of devices."""
+    return xla_client.DeviceList(devices)
 
 
 def typed(aval: ShapedArray, target: Any) -> ShapedArray:
@@ -187,7 +187,7 @@ def is_unreduced(sharding: Sharding) -> bool:
     return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
 
 
-@functools.lru_cache(4096)
+@caches.remembered(1024)
 def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
     """Where the pieces of an array live, in order of the devices.
 

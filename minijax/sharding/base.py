@@ -6,9 +6,9 @@ Everything else, such as the indices each device holds, follows from these two f
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
+from minijax.core import caches
 from minijax.core.aval import Shape
 from minijax.core.errors import IndivisibleError, message
 from minijax.sharding import hlo
@@ -135,7 +135,7 @@ class Sharding:
 
     def indices(self, global_shape: Shape) -> list[Index]:
         """Which part of the array each device holds, in order of the devices."""
-        return _indices(self, tuple(global_shape))
+        return list(_indices(self, tuple(global_shape)))
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether both place an array of rank `ndim` alike."""
@@ -171,15 +171,15 @@ class Sharding:
         return self.to_hlo(ndim)
 
 
-@functools.lru_cache(4096)
-def _indices(sharding: Sharding, shape: Shape) -> list[Index]:
+@caches.remembered(1024)
+def _indices(sharding: Sharding, shape: Shape) -> tuple[Index, ...]:
     shard = sharding.shard_shape(shape)
     tiling = sharding.tiling(len(shape))
     whole = slice(None)
-    return [
+    return tuple(
         tuple(
             whole if factor == 1 else slice(part * size, (part + 1) * size)
             for part, factor, size in zip(parts, tiling.factors, shard, strict=True)
         )
         for parts in tiling.coordinates.tolist()
-    ]
+    )

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from minijax.core import caches
 from minijax.core.errors import message
 
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
@@ -96,7 +97,7 @@ class DeviceList:
         return kind
 
 
-@functools.lru_cache(2048)
+@caches.remembered(2048)
 def device_list(devices: tuple[Any, ...]) -> DeviceList:
     """The list of these devices; the same object while it is remembered."""
     return DeviceList(devices)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from minijax.core import caches
 from minijax.sharding import hlo
 from minijax.sharding.gspmd import GSPMDSharding
 
 
-@functools.lru_cache(4096)
+@caches.remembered(4096)
 def semantic_key(hlo_sharding: Any, ndim: int) -> Any:
     """A value that is equal for tilings that give every device the same tile at this rank.
 

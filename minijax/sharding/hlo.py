@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 from jaxlib import xla_client
 
+from minijax.core import caches
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
 from minijax.sharding.tiling import Tiling
@@ -21,7 +21,7 @@ _Kind = xla_client.OpSharding.Type
 REPLICATED = HloSharding.replicate()
 
 
-@functools.lru_cache(4096)
+@caches.remembered(4096)
 def of_spec(
     mesh: MeshAxes, dims: tuple[tuple[Any, ...], ...], unreduced: frozenset[Any] = frozenset()
 ) -> Any:
@@ -75,7 +75,7 @@ def tiling_of(hlo: Any, ndim: int, count: int) -> Tiling:
     return Tiling(shape[:ndim], coordinates)
 
 
-@functools.lru_cache(4096)
+@caches.remembered(4096)
 def spec_of(hlo: Any, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
     """The spec on `mesh` that gives this tiling, or None where no spec does."""
     if hlo.is_replicated():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 import weakref
 from typing import Any
@@ -15,6 +16,8 @@ from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 from minijax.sharding.devices import DeviceList, device_list
 
 _interned: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+# Threads that make one mesh at a time must get one object, as meshes are compared by identity.
+_lock = threading.Lock()
 
 mesh_stack: Any = _jax.config.Config(
     "minijax_mesh_stack", (), include_in_jit_key=True, include_in_trace_context=True
@@ -70,7 +73,8 @@ class Mesh(MeshAxes):
             made.device_list = device_list(flat)
             made.axis_names, made.axis_sizes, made.axis_types = names, box.shape, types
             made.abstract_mesh = AbstractMesh(box.shape, names, types)
-            found = _interned.setdefault(key, made)
+            with _lock:
+                found = _interned.setdefault(key, made)
         return found
 
     @property

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
+from minijax.core import caches
 from minijax.core.errors import DuplicateSpecError, message
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes, names_text
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
@@ -173,13 +173,13 @@ def _unpickle(mesh: Any, spec: Any, memory_kind: Any) -> NamedSharding:
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
-@functools.lru_cache(4096)
+@caches.remembered(4096)
 def named(mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> NamedSharding:
     """The placement of a mesh and a spec; the same object each time."""
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
-@functools.lru_cache(4096)
+@caches.remembered(4096)
 def _check(mesh: Any, spec: Any) -> None:
     if not isinstance(mesh, MeshAxes):
         raise TypeError(
@@ -233,7 +233,7 @@ def _check(mesh: Any, spec: Any) -> None:
             )
 
 
-@functools.lru_cache(4096)
+@caches.remembered(1024)
 def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
     places = dict(
         zip(
@@ -248,6 +248,7 @@ def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
         for name in names:
             coordinates[:, dim] = coordinates[:, dim] * mesh.axis_size(name) + places[name]
         factors.append(math.prod(mesh.axis_size(name) for name in names))
+    coordinates.flags.writeable = False
     return Tiling(tuple(factors), coordinates)
 
 

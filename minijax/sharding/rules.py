@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import meshes
+from minijax.core import caches, meshes
 from minijax.core.aval import Shape
 from minijax.core.errors import ShardingTypeError, message
 from minijax.core.meshes import AbstractMesh
@@ -30,7 +30,7 @@ def typed_aval(aval: Any, sharding: NamedSharding) -> Any:
     return aval if found == aval.sharding else aval.update(sharding=found)
 
 
-@functools.lru_cache(4096)
+@caches.remembered(4096)
 def shown(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
     """The part of a placement that types show; None where no Explicit axis splits the value.
 

@@ -596,6 +596,16 @@ def clear_staged() -> None:
         programs.clear()
 
 
+def jitted(name: str, function: Any) -> Any:
+    """A function as `jit` makes it; itself, where it has the stages of one.
+
+    Raises:
+        TypeError: `function` is not callable; the text names `name`, the public function.
+    """
+    eager.check_callable(name, function)
+    return function if hasattr(function, "trace") else jit(function)
+
+
 def is_jitted(function: Any) -> bool:
     """Whether `jit` made this callable."""
     return hasattr(function, "jit_function")

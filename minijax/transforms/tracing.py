@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import config, statistics, tree
+from minijax.core import caches, config, statistics, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
@@ -170,6 +170,7 @@ def clear_caches() -> None:
     jit.clear_staged()
     bodies.clear_staged()
     eager.clear_caches()
+    caches.clear()
     statistics.reset()
 
 
