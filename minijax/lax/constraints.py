@@ -126,7 +126,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
-    if rules.canonical(wanted, aval.ndim) != aval.sharding:
+    if rules.canonical(wanted, aval.ndim) != aval.split:
         raise AssertionError(
             message(
                 "with_sharding_constraint",
