@@ -32,18 +32,22 @@ class ManualAxisType(NamedTuple):
 NOT_MANUAL = ManualAxisType()
 
 
+whole_sharding: Callable[[int], Any] = NotImplemented
+"""The sharding of a value of some rank that nothing splits; `hooks.fill_whole_sharding` sets it."""
+
+
 class AbstractValue:
     """Base of all types of values.
 
     Attributes:
         is_extended: whether the dtype is one that XLA does not know, such as that of random keys.
-        sharding: how Explicit mesh axes split the value; None where none does.
+        split: how Explicit mesh axes split the value; None where none does.
         memory_kind: the memory it lives in; None for the devices' own.
     """
 
     __slots__ = ()
     is_extended = False
-    sharding: Any = None
+    split: Any = None
     memory_kind: str | None = None
 
     def tangent_aval(self) -> AbstractValue:
@@ -82,7 +86,8 @@ class ShapedArray(AbstractValue):
     """The type of arrays: shape, dtype, weak type, placement.
 
     Hash-consed: calling the class twice with the same facts gives the same object.
-    `sharding` is None, or a `NamedSharding` over an abstract mesh, as `sharding.rules` makes it.
+    `split` is None, or a `NamedSharding` over an abstract mesh, as `sharding.rules` makes it; users
+    ask for `sharding`, which is never None.
     Mirrors jax.core.ShapedArray.
     """
 
@@ -95,8 +100,8 @@ class ShapedArray(AbstractValue):
         "memory_kind",
         "ndim",
         "shape",
-        "sharding",
         "size",
+        "split",
         "weak_type",
     )
 
@@ -121,6 +126,8 @@ class ShapedArray(AbstractValue):
     ) -> ShapedArray:
         if not dtypes.is_extended(dtype):
             dtype = np.dtype(dtype)
+        if sharding is not None and sharding.mesh.empty:
+            sharding = None
         return _intern(
             canonicalize_shape(shape),
             dtype,
@@ -129,6 +136,14 @@ class ShapedArray(AbstractValue):
             manual_axis_type,
             memory_kind,
         )
+
+    @property
+    def sharding(self) -> Any:
+        """How the value is split, with an entry for each dimension.
+
+        A `NamedSharding` over an abstract mesh: where nothing is split, the mesh in force.
+        """
+        return self.split if self.split is not None else whole_sharding(self.ndim)
 
     @property
     def vma(self) -> frozenset[str]:
@@ -141,7 +156,7 @@ class ShapedArray(AbstractValue):
             "shape": self.shape,
             "dtype": self.dtype,
             "weak_type": self.weak_type,
-            "sharding": self.sharding,
+            "sharding": self.split,
             "manual_axis_type": self.manual_axis_type,
             "memory_kind": self.memory_kind,
         }
@@ -156,19 +171,19 @@ class ShapedArray(AbstractValue):
     def without_dim(self, dim: int) -> ShapedArray:
         """This type without a dimension; the others stay split as they are."""
         shape = self.shape[:dim] + self.shape[dim + 1 :]
-        if self.sharding is None:
+        if self.split is None:
             return self.with_shape(shape)
         return self._with_entries(shape, lambda e: (*e[:dim], *e[dim + 1 :]))
 
     def with_dim(self, dim: int, size: int, entry: Any = None) -> ShapedArray:
         """This type with a new dimension, split as `entry` says; the others stay as they are."""
         shape = (*self.shape[:dim], size, *self.shape[dim:])
-        if self.sharding is None:
+        if self.split is None:
             return self.with_shape(shape)
         return self._with_entries(shape, lambda e: (*e[:dim], entry, *e[dim:]))
 
     def _with_entries(self, shape: Shape, change: Callable[[Any], Any]) -> ShapedArray:
-        sharding = self.sharding
+        sharding = self.split
         spec = sharding.spec.with_entries(change(tuple(sharding.spec)))
         is_split = any(map(names_of, spec)) or spec.unreduced or spec.reduced
         found = sharding.with_spec(spec) if is_split else None
@@ -190,9 +205,9 @@ class ShapedArray(AbstractValue):
         return f"{dtypes.short_name(self.dtype)}{memory}{self._shape_text()}"
 
     def _shape_text(self) -> str:
-        if self.sharding is None:
+        if self.split is None:
             return f"[{','.join(map(str, self.shape))}]"
-        spec = self.sharding.spec
+        spec = self.split.spec
         dims = [
             f"{size}@{specs.axes_text(names)}" if names else str(size)
             for size, names in zip(self.shape, spec.dims(self.ndim), strict=True)
@@ -218,7 +233,7 @@ class ShapedArray(AbstractValue):
         return f"ShapedArray({dtype}{self._shape_text()}{weak})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        placed = self.sharding, self.manual_axis_type, self.memory_kind
+        placed = self.split, self.manual_axis_type, self.memory_kind
         return _unpickle, (self.shape, self.dtype, self.weak_type, *placed)
 
 
@@ -269,7 +284,7 @@ def _build(
     aval.shape = shape
     aval.dtype = dtype
     aval.weak_type = weak_type
-    aval.sharding = sharding
+    aval.split = sharding
     aval.manual_axis_type = manual_axis_type
     aval.memory_kind = memory_kind
     aval.ndim = len(shape)

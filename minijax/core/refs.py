@@ -61,8 +61,13 @@ class AbstractRef(AbstractValue):
         return self.inner_aval.manual_axis_type
 
     @property
+    def split(self) -> Any:
+        """How Explicit mesh axes split the value; None where none does."""
+        return self.inner_aval.split
+
+    @property
     def sharding(self) -> Any:
-        """How Explicit mesh axes split the value."""
+        """How the value is split."""
         return self.inner_aval.sharding
 
     def update(self, **changes: Any) -> AbstractRef:

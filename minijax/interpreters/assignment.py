@@ -347,7 +347,7 @@ def _own(x: Any, aval: Any) -> Sharding | None:
 
 def _placement_of_type(aval: Any, physical: Any, mesh: Mesh) -> Sharding | None:
     """The placement of a result on a mesh with explicit axes, if its type tells it."""
-    typed = getattr(aval, "sharding", None)
+    typed = getattr(aval, "split", None)
     if typed is None and not mesh.are_all_axes_explicit:
         return None
     spec = PartitionSpec() if typed is None else typed.spec

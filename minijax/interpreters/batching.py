@@ -78,7 +78,7 @@ class BatchTrace(Trace):
             return value
         tracer = _new_tracer(BatchTracer)
         aval = aval_of(value)
-        if aval.sharding is not None and self.placement is None:
+        if aval.split is not None and self.placement is None:
             self.placement = rules.placement_of_dim(aval, dim)
         tracer.traced_by = self
         tracer.aval = aval.without_dim(dim)

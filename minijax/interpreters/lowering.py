@@ -235,14 +235,14 @@ def lower_jaxpr(
 def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Any, Any]) -> None:
     """Holds the partitioner to the shardings that types show, or that the user asks for."""
     given = eqn.params.get(eqn.primitive.sharding_param)
-    typed = [s for v in (*eqn.outvars, *eqn.invars) if (s := v.aval.sharding) is not None]
+    typed = [s for v in (*eqn.outvars, *eqn.invars) if (s := v.aval.split) is not None]
     if not typed and not isinstance(given, NamedSharding):
         return
     mesh = (given or typed[0]).mesh
     for var in eqn.outvars:
         if isinstance(var.aval, AbstractToken):
             continue
-        sharding = given or var.aval.sharding or named(mesh, PartitionSpec())
+        sharding = given or var.aval.split or named(mesh, PartitionSpec())
         ndim = physical_aval(var.aval).ndim
         names = set(sharding.spec.names()) | sharding.spec.unreduced
         is_open = bool(mesh.auto_axes) and not names.intersection(mesh.auto_axes)

@@ -67,7 +67,7 @@ def reshard_to(x: Any, sharding: NamedSharding | None) -> Any:
 
 def like_primal(ct: Any, primal: Any) -> Any:
     """A cotangent split as the value of type `primal` that it belongs to."""
-    given = aval_of(ct).sharding
+    given = aval_of(ct).split
     wanted = rules.of_cotangent(primal, None if given is None else given.mesh)
     if wanted is None or wanted == given or primal.is_extended:
         return ct

@@ -94,7 +94,7 @@ class StagingTrace(Trace):
     def new_arg(self, aval: Any) -> StagingTracer:
         """A new parameter of the jaxpr."""
         var = Var(aval)
-        self.has_shardings |= aval.sharding is not None
+        self.has_shardings |= aval.split is not None
         self.invars.append(var)
         return self.tracer(var)
 
@@ -117,7 +117,7 @@ class StagingTrace(Trace):
             if isinstance(x, Tracer):
                 check_alive(x)
             aval = aval_of(x)
-            self.has_shardings |= aval.sharding is not None
+            self.has_shardings |= aval.split is not None
             found = self.constants[id(x)] = (Var(aval), x)
         return found[0]
 
@@ -151,7 +151,7 @@ class StagingTrace(Trace):
             self.has_references |= primitive.makes_references
         if primitive.multiple_results:
             if not self.has_shardings:
-                self.has_shardings = any(aval.sharding is not None for aval in out)
+                self.has_shardings = any(aval.split is not None for aval in out)
             outvars = list(map(Var, out))
             tracers = list(map(self.tracer, outvars))
         else:

@@ -320,7 +320,7 @@ def zeros(aval: Any) -> Any:
     """Zeros of a type; of type float0 they are a NumPy array."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    return full(aval.shape, 0, aval.dtype, sharding=aval.sharding)
+    return full(aval.shape, 0, aval.dtype, sharding=aval.split)
 
 
 def instantiate(tangent: Any) -> Any:

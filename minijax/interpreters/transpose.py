@@ -28,7 +28,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]
     def accumulate(atom: Any, ct: Any) -> None:
         if ct is None or type(ct) is Zero or type(atom) is Literal or atom in values:
             return
-        if aval_of(ct).sharding is not atom.aval.sharding:
+        if aval_of(ct).split is not atom.aval.split:
             ct = reshard.like_primal(ct, atom.aval)
         before = totals.get(atom)
         totals[atom] = ct if before is None else add_tangents(before, ct)

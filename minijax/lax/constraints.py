@@ -121,7 +121,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
-    if rules.shown(wanted, aval.ndim) != aval.sharding:
+    if rules.shown(wanted, aval.ndim) != aval.split:
         raise AssertionError(
             message(
                 "with_sharding_constraint",

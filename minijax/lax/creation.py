@@ -185,7 +185,7 @@ def full_like(
 
 def _sharding_of(like: Any, shape: Shape | None) -> Any:
     aval = getattr(like, "aval", None)
-    return None if shape is not None or aval is None else aval.sharding
+    return None if shape is not None or aval is None else aval.split
 
 
 def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:

@@ -353,7 +353,7 @@ def broadcast_to(x: Any, like: Any) -> Any:
     if source == target.shape:
         return x
     dims = range(target.ndim) if source else ()
-    return broadcast_in_dim(x, target.shape, dims, sharding=target.sharding)
+    return broadcast_in_dim(x, target.shape, dims, sharding=target.split)
 
 
 def sum_to_shape(ct: Any, shape: tuple[int, ...]) -> Any:

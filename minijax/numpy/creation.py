@@ -188,7 +188,7 @@ def _like(name: str, x: Any, value: Any, dtype: Any, dims: Any, device: Any, sha
 
 def _sharding_in_type(x: Any) -> Any:
     """How `x` is split, where its type shows that."""
-    typed = getattr(getattr(x, "aval", None), "sharding", None)
+    typed = getattr(getattr(x, "aval", None), "split", None)
     return typed if typed is None or isinstance(x, Tracer) else x.sharding
 
 

@@ -280,7 +280,7 @@ class Array(_Convertible, metaclass=_ArrayType):
             buffer = self.buffer
             if type(buffer) is DeletedBuffer:
                 return
-            if not buffer.is_deleted() and sharing.may_be_taken(buffer):
+            if not buffer.is_deleted() and not sharing.is_shared(buffer):
                 buffer.delete()
             self.buffer = DeletedBuffer(buffer)
             whole = sharing.whole_of(buffer)

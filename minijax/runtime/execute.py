@@ -175,7 +175,7 @@ class Executable:
             if self.kept is not None and i not in self.kept:
                 continue
             at = len(self.consts) + (i if self.kept is None else self.kept.index(i))
-            if type.__instancecheck__(Array, args[i]) and not sharing.may_be_taken(buffers[at]):
+            if type.__instancecheck__(Array, args[i]) and sharing.is_shared(buffers[at]):
                 buffers[at] = copied(buffers[at])
                 args[i].delete()
 

@@ -161,7 +161,7 @@ def typed(aval: ShapedArray, target: Any) -> ShapedArray:
     if isinstance(public, NamedSharding) and public.mesh.explicit_axes:
         found: ShapedArray = rules.typed_aval(aval, public)
         return found
-    return aval if aval.sharding is None else aval.update(sharding=None)
+    return aval if aval.split is None else aval.update(sharding=None)
 
 
 class Place(NamedTuple):

@@ -12,8 +12,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.runtime import window
-
 
 def join(buffer: Any, pieces: Sequence[Any]) -> None:
     """Notes that an array over several devices consists of pieces that others may have too."""
@@ -41,19 +39,6 @@ def is_shared(buffer: Any) -> bool:
     if placement.device is not None:
         return placement.of_piece or len(getattr(buffer, "holders", ())) > 0
     return any(len(piece.holders) > 1 for piece in getattr(buffer, "parts", ()))
-
-
-def may_be_taken(buffer: Any) -> bool:
-    """Whether memory may be freed, or given to a program: no other array and no thread has it.
-
-    On the host C++ may be about to run a program of the first thread, which no lock keeps out.
-    """
-    if is_shared(buffer):
-        return False
-    placement = buffer._sharding
-    if placement.device is not None or placement.devices[0].platform != "cpu":
-        return True
-    return bool(window.is_first_thread.value)
 
 
 def note_whole(piece: Any, whole: Any) -> None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import caches, meshes
+from minijax.core import caches, hooks, meshes
 from minijax.core.aval import Shape
 from minijax.core.errors import ShardingTypeError, message
 from minijax.core.meshes import AbstractMesh
@@ -27,7 +27,7 @@ OUT_SHARDING = "say how the result shall be split: out_sharding=spec"
 def typed_aval(aval: Any, sharding: NamedSharding) -> Any:
     """`aval` with the part of a placement that types show."""
     found = shown(sharding, aval.ndim)
-    return aval if found == aval.sharding else aval.update(sharding=found)
+    return aval if found == aval.split else aval.update(sharding=found)
 
 
 @caches.remembered(4096)
@@ -48,9 +48,9 @@ def shown(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
 
 def spec_of(aval: Any) -> PartitionSpec:
     """The spec of a type, with an entry for each dimension."""
-    if aval.sharding is None:
+    if aval.split is None:
         return unsharded(aval.ndim)
-    spec: PartitionSpec = aval.sharding.spec
+    spec: PartitionSpec = aval.split.spec
     return spec
 
 
@@ -58,6 +58,14 @@ def spec_of(aval: Any) -> PartitionSpec:
 def unsharded(ndim: int) -> PartitionSpec:
     """The spec of a value that nothing splits."""
     return PartitionSpec(*[None] * ndim)
+
+
+def whole_sharding(ndim: int) -> NamedSharding:
+    """What types of values that nothing splits answer: a spec of Nones, on the mesh in force."""
+    return named(meshes.get_abstract_mesh(), unsharded(ndim))
+
+
+hooks.fill_whole_sharding(whole_sharding)
 
 
 def cotangent_spec(spec: PartitionSpec) -> PartitionSpec:
@@ -129,17 +137,17 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
 def _common_mesh(primitive: Any, avals: Sequence[Any], given: Any) -> AbstractMesh | None:
     mesh = given.mesh.abstract_mesh if isinstance(given, NamedSharding) else None
     for aval in avals:
-        if aval.sharding is None or primitive.changes_mesh:
-            if aval.sharding is not None and mesh is None:
-                mesh = aval.sharding.mesh
+        if aval.split is None or primitive.changes_mesh:
+            if aval.split is not None and mesh is None:
+                mesh = aval.split.mesh
         elif mesh is None:
-            mesh = aval.sharding.mesh
-        elif mesh is not aval.sharding.mesh:
+            mesh = aval.split.mesh
+        elif mesh is not aval.split.mesh:
             raise ValueError(
                 message(
                     primitive.name,
                     "the operands are on different meshes.",
-                    got=_operands(avals) + "".join(f"\n{m}" for m in (mesh, aval.sharding.mesh)),
+                    got=_operands(avals) + "".join(f"\n{m}" for m in (mesh, aval.split.mesh)),
                     fix="bring them onto one mesh with device_put, or with reshard",
                 )
             )
@@ -296,9 +304,9 @@ def check_unsharded(
         ShardingTypeError: one is.
     """
     for aval in avals:
-        if aval.sharding is None:
+        if aval.split is None:
             continue
-        for dim, entry in enumerate(aval.sharding.spec):
+        for dim, entry in enumerate(aval.split.spec):
             if entry is not None and (dims is None or dim in dims):
                 raise refusal(
                     primitive.name,
@@ -379,22 +387,22 @@ def given_spec(primitive: Any, aval: Any, sharding: NamedSharding) -> PartitionS
 
 def free_entry(sharding: NamedSharding | None, aval: Any, dim: int) -> Any:
     """How `aval` is split in a batch dimension, without the axes that `sharding` uses itself."""
-    if sharding is None or aval.sharding is None:
+    if sharding is None or aval.split is None:
         return None
     used = {*sharding.spec.names(), *sharding.spec.unreduced, *sharding.spec.reduced}
-    return tuple(n for n in names_of(aval.sharding.spec[dim]) if n not in used)
+    return tuple(n for n in names_of(aval.split.spec[dim]) if n not in used)
 
 
 def of_cotangent(primal: Any, mesh: AbstractMesh | None = None) -> NamedSharding | None:
     """The sharding of cotangents of a value; None for an unsharded one of which no mesh is told."""
-    if primal.sharding is None:
+    if primal.split is None:
         return None if mesh is None else named(mesh, unsharded(primal.ndim))
-    return named(primal.sharding.mesh, cotangent_spec(primal.sharding.spec))
+    return named(primal.split.mesh, cotangent_spec(primal.split.spec))
 
 
 def mesh_of(avals: Iterable[Any]) -> AbstractMesh | None:
     """The mesh of the first type that shows a sharding."""
-    return next((a.sharding.mesh for a in avals if a.sharding is not None), None)
+    return next((a.split.mesh for a in avals if a.split is not None), None)
 
 
 class DimPlacement(NamedTuple):
@@ -406,8 +414,8 @@ class DimPlacement(NamedTuple):
 
 def placement_of_dim(aval: Any, dim: int) -> DimPlacement | None:
     """What splits one dimension of a value whose type shows a sharding."""
-    names = names_of(aval.sharding.spec[dim])
-    return DimPlacement(aval.sharding.mesh, names) if names else None
+    names = names_of(aval.split.spec[dim])
+    return DimPlacement(aval.split.mesh, names) if names else None
 
 
 def with_batch_dim(aval: Any, dim: int, size: int, placement: DimPlacement | None) -> Any:
@@ -427,7 +435,7 @@ def mesh_of_arguments(avals: Sequence[Any], function: str) -> AbstractMesh:
     Raises:
         ValueError: they are on different meshes.
     """
-    found = {aval.sharding.mesh: None for aval in avals if aval.sharding is not None}
+    found = {aval.split.mesh: None for aval in avals if aval.split is not None}
     if len(found) > 1:
         raise ValueError(
             message(
@@ -452,9 +460,9 @@ def reshaped(primitive: Any, aval: Any, sizes: Shape) -> PartitionSpec:
     Raises:
         ShardingTypeError: axes split a dimension that is not a leading one, or do not divide one.
     """
-    if aval.sharding is None:
+    if aval.split is None:
         return unsharded(len(sizes))
-    spec, axis_size = aval.sharding.spec, aval.sharding.mesh.axis_size
+    spec, axis_size = aval.split.spec, aval.split.mesh.axis_size
     entries: list[Any] = []
     for before, after in _groups(aval.shape, sizes):
         names = _leading_names([spec[d] for d in before], [aval.shape[d] for d in before])

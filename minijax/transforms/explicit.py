@@ -228,7 +228,7 @@ def _chosen(name: str, axes: Any, mesh: AbstractMesh) -> Sequence[Any]:
 
 def _retyped(x: Any, mesh: AbstractMesh) -> Any:
     """A value with the type it has on a mesh of the same axes with other types."""
-    sharding = aval_of(x).sharding
+    sharding = aval_of(x).split
     if sharding is None:
         return x
     kept = [

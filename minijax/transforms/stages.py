@@ -122,7 +122,7 @@ def struct_of(aval: Any, sharding: Any = None) -> Any:
     if not isinstance(aval, ShapedArray):
         return aval
     return ShapeDtypeStruct(
-        aval.shape, aval.dtype, sharding=sharding or aval.sharding, weak_type=aval.weak_type
+        aval.shape, aval.dtype, sharding=sharding or aval.split, weak_type=aval.weak_type
     )
 
 

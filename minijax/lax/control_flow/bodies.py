@@ -351,7 +351,7 @@ def check_branches(
 
 
 def _fits(a: AbstractValue, b: AbstractValue) -> bool:
-    return same_type(a, b) and a.sharding == b.sharding
+    return same_type(a, b) and a.split == b.split
 
 
 def leaf_names(treedef: Any) -> list[str]:
@@ -366,7 +366,7 @@ def difference(a: AbstractValue, b: AbstractValue) -> str:
     facts = (
         ("shapes", a.shape, b.shape),
         ("dtypes", a.dtype, b.dtype),
-        ("shardings", a.sharding, b.sharding),
+        ("shardings", a.split, b.split),
     )
     found = [what for what, x, y in facts if x != y]
     return f"the {' and '.join(found) or 'varying axes'} differ"
@@ -396,7 +396,7 @@ def _origin(jaxpr: Jaxpr, atom: Any, expected: Any) -> str:
         if out.dtype != expected.dtype and aval.dtype == out.dtype:
             return True
         if out.shape == expected.shape:
-            return bool(out.sharding != expected.sharding and aval.sharding == out.sharding)
+            return bool(out.split != expected.split and aval.split == out.split)
         return bool(aval.shape == out.shape)
 
     while True:
