@@ -64,7 +64,7 @@ def test_compilation_is_told_of_partitions_and_partitioner(
 ) -> None:
     seen: list[Any] = []
     client = SimpleNamespace(compile_and_load=lambda *given: seen.extend(given))
-    monkeypatch.setattr(placement, "device_list", list)
+    monkeypatch.setattr(placement, "native_devices", list)
     devices = tuple(SimpleNamespace(id=d.id, client=client) for d in mesh.flat_devices[::-1])
     with config.use_shardy_partitioner(with_shardy):
         compilation.compile_module(
