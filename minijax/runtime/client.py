@@ -13,8 +13,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from jaxlib import _jax, xla_client
@@ -107,29 +106,10 @@ def _number_of_cpu_devices(count: int) -> int:
     return count
 
 
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Inside it, a client gets a pool of that many threads at least; XLA asks when it is made."""
-    own = os.environ.get("NPROC")
-    asked = [int(own)] if own and own.isdigit() else []
-    os.environ["NPROC"] = str(max(count, os.cpu_count() or 1, *asked))
-    try:
-        yield
-    finally:
-        if own is None:
-            del os.environ["NPROC"]
-        else:
-            os.environ["NPROC"] = own
-
-
 def _make_cpu_client(count: int) -> Any:
     _check_xla_flags()
     number = _number_of_cpu_devices(count)
-    asked = number if count > 0 else None
-    if number == 1:
-        return xla_client.make_cpu_client(num_devices=asked)
-    with _threads(window.threads_for(number)):
-        return xla_client.make_cpu_client(num_devices=asked)
+    return xla_client.make_cpu_client(num_devices=number if count > 0 else None)
 
 
 def _warn_of_fork() -> None:

@@ -170,7 +170,7 @@ class Executable:
         return outs
 
     def _leave_shared(self, buffers: list[Any], args: Sequence[Any]) -> None:
-        """Copies memory that the program would take from others than its arguments."""
+        """Copies memory that the program would take from arrays other than its arguments."""
         for i in self.donated:
             if self.kept is not None and i not in self.kept:
                 continue

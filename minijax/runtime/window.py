@@ -1,10 +1,10 @@
 """A window over multi-device programs in flight on host devices.
 
-A client of host devices has one pool of threads.  Starting a program takes a thread for each
-device, which waits while a device has 32 programs in flight; running it takes one more for each,
-and these wait for one another.  Once threads that wait fill the pool nothing moves: collectives
-abort the process, other programs hang.  So multi-device programs start one after the other, and
-only so many before the oldest has finished: threads that start programs then never wait.
+A client of n host devices has a pool of at least n threads.  Starting a program takes n of them,
+each of which waits while its device has 32 programs in flight; running it takes n more, which
+wait for one another.  Once threads that wait fill the pool nothing moves: collectives abort the
+process, other programs hang.  So multi-device programs start one after the other, and only so
+many before the oldest has finished: threads that start programs then never wait.
 """
 
 from __future__ import annotations
@@ -28,11 +28,6 @@ memory_lock = threading.RLock()
 """Held while arguments are looked at and a program starts, and while memory is deleted."""
 
 _running: deque[Any] = deque()
-
-
-def threads_for(count: int) -> int:
-    """How many threads the pool of a client of `count` devices needs: decision 0008."""
-    return count
 
 
 def admit() -> None:
