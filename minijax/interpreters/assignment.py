@@ -348,7 +348,8 @@ def _own(x: Any, aval: Any) -> Sharding | None:
 def _placement_of_type(aval: Any, physical: Any, mesh: Mesh) -> Sharding | None:
     """The placement of a result on a mesh with explicit axes, if its type tells it."""
     typed = getattr(aval, "split", None)
-    if typed is None and not mesh.are_all_axes_explicit:
+    if not mesh.are_all_axes_explicit:
+        # How Auto axes split it is the compiler's choice.
         return None
     spec = PartitionSpec() if typed is None else typed.spec
     return placement.canonical(named(mesh, spec), physical.ndim)
