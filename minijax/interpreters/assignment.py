@@ -174,8 +174,8 @@ def gather(
                 _check_given(_argument(i, closed, options.name), there, demanded, in_avals[i])
     if mesh is not None and mesh.explicit_axes:
         outs = [
-            out or _placement_of_type(var.aval, aval, mesh)
-            for out, var, aval in zip(outs, jaxpr.outvars, out_avals, strict=True)
+            out or _placement_of_type(var.aval, mesh)
+            for out, var in zip(outs, jaxpr.outvars, strict=True)
         ]
     ins = _canonical(ins, in_avals)
     layout = None
@@ -345,14 +345,14 @@ def _own(x: Any, aval: Any) -> Sharding | None:
     return x.buffer._sharding.canonical  # type: ignore[no-any-return]
 
 
-def _placement_of_type(aval: Any, physical: Any, mesh: Mesh) -> Sharding | None:
+def _placement_of_type(aval: Any, mesh: Mesh) -> Sharding | None:
     """The placement of a result on a mesh with explicit axes, if its type tells it."""
     typed = getattr(aval, "split", None)
     if not mesh.are_all_axes_explicit:
         # How Auto axes split it is the compiler's choice.
         return None
     spec = PartitionSpec() if typed is None else typed.spec
-    return placement.canonical(named(mesh, spec), physical.ndim)
+    return placement.canonical(named(mesh, spec), aval.ndim)
 
 
 def _is_on(own: Sharding, given: Sharding) -> bool:

@@ -253,3 +253,28 @@ def test_a_constraint_that_types_fulfil_brings_values_to_its_mesh() -> None:
             found = constrain(x, whole)
             assert found.committed
             assert found.sharding.is_equivalent_to(whole, 1)
+
+
+@pytest.mark.feature("MS-06", "JT-35")
+def test_types_of_inner_results_show_their_out_shardings() -> None:
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    split = NamedSharding(mesh, PartitionSpec("x"))
+    shown = []
+
+    def outer(x: Any) -> Any:
+        y = jax.jit(lambda x: x * 2, out_shardings=split)(x)
+        shown.append(str(jax.typeof(y)))
+        return y
+
+    found = jax.jit(outer)(np.ones(8, np.float32))
+    assert shown == [str(jax.typeof(found))]
+    assert found.sharding.is_equivalent_to(split, 1)
+
+
+@pytest.mark.feature("MS-06")
+def test_random_keys_are_split_as_their_types_say() -> None:
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    keys = jax.random.split(jax.random.key(0), 8)
+    placed = jax.device_put(keys, NamedSharding(mesh, PartitionSpec("x")))
+    found = jax.jit(lambda keys: jnp.stack([keys, keys[::-1]], 1))(placed)
+    assert found.sharding.shard_shape(found.shape) == (2, 2)
