@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import meshes, source
+from minijax.core.aval import ShapedArray
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.specs import PartitionSpec
@@ -347,11 +348,10 @@ def _own(x: Any, aval: Any) -> Sharding | None:
 
 def _placement_of_type(aval: Any, mesh: Mesh) -> Sharding | None:
     """The placement of a result on a mesh with explicit axes, if its type tells it."""
-    typed = getattr(aval, "split", None)
-    if not mesh.are_all_axes_explicit:
-        # How Auto axes split it is the compiler's choice.
+    # How Auto axes split it is the compiler's choice.
+    if not (isinstance(aval, ShapedArray) and mesh.are_all_axes_explicit):
         return None
-    spec = PartitionSpec() if typed is None else typed.spec
+    spec = PartitionSpec() if aval.split is None else aval.split.spec
     return placement.canonical(named(mesh, spec), aval.ndim)
 
 
@@ -438,20 +438,21 @@ def public_sharding(
 
     Args:
         tiling: the choice.
-        aval: the result's physical type.
+        aval: the result's type.
         assignment: where the program runs.
         originals: the placements of its inputs as users have written them.
     """
+    ndim = physical_aval(aval).ndim
     for own in originals:
         if isinstance(own, NamedSharding) and len(own.spec) <= aval.ndim:
-            found = placement.native(own, aval.ndim)
+            found = placement.native(own, ndim)
             if found.hlo == tiling and found.devices == assignment.devices:
                 return own
             break
         if isinstance(own, PositionalSharding) and own.device_assignment == assignment.devices:
-            tiles = hlo.tiling_of(tiling, aval.ndim, len(assignment.devices))
+            tiles = hlo.tiling_of(tiling, ndim, len(assignment.devices))
             return PositionalSharding.of_tiling(assignment.devices, tiles)
-    spec = None if assignment.mesh is None else hlo.spec_of(tiling, assignment.mesh, aval.ndim)
+    spec = None if assignment.mesh is None else hlo.spec_of(tiling, assignment.mesh, ndim)
     if spec is None:
         return GSPMDSharding(assignment.devices, tiling)
     return named(assignment.mesh, spec)

@@ -278,3 +278,20 @@ def test_random_keys_are_split_as_their_types_say() -> None:
     placed = jax.device_put(keys, NamedSharding(mesh, PartitionSpec("x")))
     found = jax.jit(lambda keys: jnp.stack([keys, keys[::-1]], 1))(placed)
     assert found.sharding.shard_shape(found.shape) == (2, 2)
+
+
+@pytest.mark.feature("JT-01")
+def test_placements_of_keys_have_the_rank_of_the_keys(auto_mesh: Any) -> None:
+    words = np.arange(16, dtype=np.uint32).reshape(8, 2)
+    placed = jax.device_put(words, NamedSharding(auto_mesh, PartitionSpec("x", None)))
+    found = jax.jit(jax.random.wrap_key_data)(placed)
+    assert found.sharding.shard_shape(found.shape) == (2,)
+
+
+@pytest.mark.feature("MS-06")
+def test_tokens_are_results_beside_split_arrays() -> None:
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    placed = jax.device_put(np.ones(8), NamedSharding(mesh, PartitionSpec("x")))
+    doubled, token = jax.jit(lambda x: (x * 2, lax.create_token()))(placed)
+    assert str(jax.typeof(doubled)) == "f32[8@x]"
+    assert repr(token) == "Token()"
