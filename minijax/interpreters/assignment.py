@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import meshes, source
+from minijax.core.aval import ShapedArray
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.specs import PartitionSpec
@@ -174,8 +175,8 @@ def gather(
                 _check_given(_argument(i, closed, options.name), there, demanded, in_avals[i])
     if mesh is not None and mesh.explicit_axes:
         outs = [
-            out or _placement_of_type(var.aval, aval, mesh)
-            for out, var, aval in zip(outs, jaxpr.outvars, out_avals, strict=True)
+            out or _placement_of_type(var.aval, mesh)
+            for out, var in zip(outs, jaxpr.outvars, strict=True)
         ]
     ins = _canonical(ins, in_avals)
     layout = None
@@ -345,13 +346,13 @@ def _own(x: Any, aval: Any) -> Sharding | None:
     return x.buffer._sharding.canonical  # type: ignore[no-any-return]
 
 
-def _placement_of_type(aval: Any, physical: Any, mesh: Mesh) -> Sharding | None:
+def _placement_of_type(aval: Any, mesh: Mesh) -> Sharding | None:
     """The placement of a result on a mesh with explicit axes, if its type tells it."""
-    typed = getattr(aval, "split", None)
-    if typed is None and not mesh.are_all_axes_explicit:
+    # How Auto axes split it is the compiler's choice.
+    if not (isinstance(aval, ShapedArray) and mesh.are_all_axes_explicit):
         return None
-    spec = PartitionSpec() if typed is None else typed.spec
-    return placement.canonical(named(mesh, spec), physical.ndim)
+    spec = PartitionSpec() if aval.split is None else aval.split.spec
+    return placement.canonical(named(mesh, spec), aval.ndim)
 
 
 def _is_on(own: Sharding, given: Sharding) -> bool:
@@ -437,20 +438,21 @@ def public_sharding(
 
     Args:
         tiling: the choice.
-        aval: the result's physical type.
+        aval: the result's type.
         assignment: where the program runs.
         originals: the placements of its inputs as users have written them.
     """
+    ndim = physical_aval(aval).ndim
     for own in originals:
         if isinstance(own, NamedSharding) and len(own.spec) <= aval.ndim:
-            found = placement.native(own, aval.ndim)
+            found = placement.native(own, ndim)
             if found.hlo == tiling and found.devices == assignment.devices:
                 return own
             break
         if isinstance(own, PositionalSharding) and own.device_assignment == assignment.devices:
-            tiles = hlo.tiling_of(tiling, aval.ndim, len(assignment.devices))
+            tiles = hlo.tiling_of(tiling, ndim, len(assignment.devices))
             return PositionalSharding.of_tiling(assignment.devices, tiles)
-    spec = None if assignment.mesh is None else hlo.spec_of(tiling, assignment.mesh, aval.ndim)
+    spec = None if assignment.mesh is None else hlo.spec_of(tiling, assignment.mesh, ndim)
     if spec is None:
         return GSPMDSharding(assignment.devices, tiling)
     return named(assignment.mesh, spec)

@@ -246,7 +246,7 @@ def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Any, Any]) -
         ndim = physical_aval(var.aval).ndim
         names = set(sharding.spec.names()) | sharding.spec.unreduced
         is_open = bool(mesh.auto_axes) and not names.intersection(mesh.auto_axes)
-        if names or not is_open:
+        if names or not is_open or ctx.module.partitioning.with_shardy:
             value = values[var]
             values[var] = ctx.module.partitioning.constrained(
                 ctx, value, sharding, ndim, is_open=is_open

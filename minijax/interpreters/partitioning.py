@@ -65,7 +65,8 @@ class Partitioning:
         Args:
             sharding: where it lives.
             ndim: the rank of what XLA computes with.
-            is_open: whether the partitioner may split dimensions over further axes.
+            is_open: whether the partitioner may split dimensions over further axes, which are
+                Auto.
 
         Raises:
             ValueError: the sharding's mesh has another number of devices than the program, or
@@ -87,12 +88,20 @@ class Partitioning:
             mesh, spec = shardy.mesh_text(sharding.mesh), sharding.spec
         else:
             mesh, spec = shardy.of_tiling(sharding.tiling(ndim))
-        return self._sharding(self._symbol(mesh, "mesh"), spec, ndim, is_open=is_open)
+        closed = _explicit_axes_left(sharding) if is_open else ()
+        symbol = self._symbol(mesh, "mesh")
+        return self._sharding(symbol, spec, ndim, is_open=is_open, replicated=closed)
 
     def _sharding(
-        self, symbol: str, spec: PartitionSpec, ndim: int, *, is_open: bool = False
+        self,
+        symbol: str,
+        spec: PartitionSpec,
+        ndim: int,
+        *,
+        is_open: bool = False,
+        replicated: Collection[Any] = (),
     ) -> Attributes:
-        text = shardy.sharding_text(symbol, spec, ndim, is_open=is_open)
+        text = shardy.sharding_text(symbol, spec, ndim, is_open=is_open, replicated=replicated)
         return {"sdy.sharding": hlo_build.attribute(text)}
 
     def _check_size(self, mesh: MeshAxes) -> None:
@@ -181,6 +190,12 @@ def _constraint(
         listed = ",".join(map(str, sorted(set(open_dims))))
         attributes["backend_config"] = string(f"unspecified_dims=[{listed}]")
     return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
+
+
+def _explicit_axes_left(sharding: NamedSharding) -> list[Any]:
+    """The axes over which nothing else may be split, because types would show it."""
+    used = {*sharding.spec.names(), *sharding.spec.unreduced}
+    return [name for name in sharding.mesh.explicit_axes if name not in used]
 
 
 def _check_expressible(sharding: Sharding) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import config, effects, history, meshes, statistics
-from minijax.core.aval import aval_of
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.interpreters import (
@@ -285,9 +285,9 @@ def natives(
         AssertionError: XLA places a value otherwise than the program says.
     """
     jaxpr = lowered.jaxpr
-    in_avals = [physical_aval(aval_of(c)) for c in lowered.large_consts]
-    in_avals += [physical_aval(v.aval) for v in jaxpr.invars]
-    out_avals = [physical_aval(v.aval) for v in jaxpr.outvars]
+    in_avals = [aval_of(c) for c in lowered.large_consts]
+    in_avals += [_array_type(v.aval) for v in jaxpr.invars]
+    out_avals = [_array_type(v.aval) for v in jaxpr.outvars]
     if where.mesh is None and where.layout is None:
         device = where.devices[0]
         one = placement.native_sharding(device)
@@ -305,19 +305,25 @@ def natives(
             return chosen if is_there else chosen.with_memory_kind(aval.memory_kind)
         # XLA does not cut what holds nothing.
         if aval.size:
-            _check_kept_to(lowered, what, own, tiling, aval.ndim)
+            _check_kept_to(lowered, what, own, tiling, physical_aval(aval).ndim)
         return own
 
     ins, outs = [], []
     tilings = compile.parameter_tilings(loaded, ordered + len(in_avals))[ordered:]
     for i, (own, given, *facts) in enumerate(zip(wanted, written, tilings, in_avals, strict=True)):
-        public, ndim = placed(f"parameter {i}", own, *facts), in_avals[i].ndim
+        public, ndim = placed(f"parameter {i}", own, *facts), physical_aval(in_avals[i]).ndim
         found = public if own is None else _as_written(own, given, ndim)
         ins.append(placement.native(found, ndim))
     tilings = compile.result_tilings(loaded, ordered + len(out_avals))[ordered:]
     for i, (own, tiling, aval) in enumerate(zip(where.outs, tilings, out_avals, strict=True)):
-        outs.append(placement.native(placed(f"result {i}", own, tiling, aval), aval.ndim))
+        public = placed(f"result {i}", own, tiling, aval)
+        outs.append(placement.native(public, physical_aval(aval).ndim))
     return ins, outs
+
+
+def _array_type(aval: Any) -> Any:
+    """A type, or for tokens that of the buffers that stand for them."""
+    return aval if isinstance(aval, ShapedArray) else physical_aval(aval)
 
 
 def _as_written(own: Any, given: Any, ndim: int) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from minijax.core import tree
+from minijax.core import meshes, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
@@ -154,7 +154,8 @@ def _constrain(x: Any, target: Any) -> Any:
     target.shard_shape(aval.shape)
     if isinstance(target, NamedSharding) and target.mesh.are_all_axes_explicit:
         _check_type(aval, target)
-        return x
+        if target.mesh.abstract_mesh is meshes.get_abstract_mesh():
+            return x
     if eager and is_abstract(target) and not type.__instancecheck__(Array, x):
         raise ValueError(
             message(

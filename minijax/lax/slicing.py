@@ -197,6 +197,8 @@ class DynamicSlice(Primitive):
     def lower(self, ctx: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
         if not starts:
             return x
+        if ctx.module.partitioning.partitions > 1:
+            starts = _clamped(ctx, starts, slice_sizes)
         return ctx.op(
             "stablehlo.dynamic_slice",
             [x, *starts],
@@ -336,13 +338,15 @@ class DynamicUpdateSlice(Primitive):
         x, update = avals[:2]
         pairs = zip(rules.spec_of(x), rules.spec_of(update), strict=True)
         unlike = [d for d, (a, b) in enumerate(pairs) if a != b and x.shape[d] != update.shape[d]]
-        # A part that lies on one device only: XLA loses updates whose start it has to clamp.
+        # The cotangent of a part is a slice, whose split would not follow from that of the part.
         rules.check_unsharded(self, avals[:2], unlike)
         return rules.join(self, avals[:2], x.ndim)
 
     def lower(self, ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
         if not starts:
             return update
+        if ctx.module.partitioning.partitions > 1:
+            starts = _clamped(ctx, starts, ctx.avals_in[1].shape)
         return ctx.op("stablehlo.dynamic_update_slice", [x, update, *starts])
 
     def faults(self, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
@@ -385,6 +389,21 @@ class DynamicUpdateSlice(Primitive):
             x, index, update, numbers, indices_are_sorted=True, unique_indices=True, mode="clip"
         )
         return out, 0
+
+
+def _clamped(ctx: Any, starts: Sequence[Any], sizes: Shape) -> tuple[Any, ...]:
+    """The starts of slices of these sizes, inside the operand.
+
+    XLA clamps starts itself, but wrongly where the slice or the operand is split over devices:
+    parts of a slice are clamped one by one, and an update of one element is dropped.
+    """
+    avals = ctx.avals_in[-len(starts) :]
+    found = []
+    for start, aval, n, m in zip(starts, avals, ctx.avals_in[0].shape, sizes, strict=True):
+        last = min(n - m, np.iinfo(aval.dtype).max)
+        least, most = ctx.constant(0, aval.dtype), ctx.constant(last, aval.dtype)
+        found.append(ctx.op("stablehlo.clamp", [least, start, most], None, start.type))
+    return tuple(found)
 
 
 dynamic_slice_p = DynamicSlice()

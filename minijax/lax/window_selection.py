@@ -162,12 +162,8 @@ class SelectAndScatterAdd(Primitive):
         def scatter(inner: Any, a: Any, b: Any) -> list[Any]:
             return [inner.op("stablehlo.add", [a, b], None, kind)]
 
-        return ctx.ops(
-            "stablehlo.select_and_scatter",
-            [x, source, ctx.constant(0, dtype)],
-            _attributes(ctx, **params),
-            regions=[([kind, kind], select), ([kind, kind], scatter)],
-        )[0]
+        regions = [([kind, kind], select), ([kind, kind], scatter)]
+        return _scattered(ctx, x, source, ctx.constant(0, dtype), regions, **params)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -208,14 +204,35 @@ def _undilated(window: Window) -> dict[str, Any]:
     return {name: getattr(window, name) for name in names}
 
 
-def _attributes(
-    ctx: Any, *, window_dimensions: Shape, window_strides: Shape, padding: Pads
-) -> dict[str, Any]:
-    return {
+def _scattered(
+    ctx: Any,
+    x: Any,
+    source: Any,
+    init: Any,
+    regions: Sequence[Any],
+    *,
+    window_dimensions: Shape,
+    window_strides: Shape,
+    padding: Pads,
+) -> Any:
+    """What the windows' sources add up to.
+
+    Where windows overlap, XLA forgets what they scatter over the border between two devices.
+    """
+    ndim = len(window_dimensions)
+    pairs = zip(window_dimensions, window_strides, strict=True)
+    overlapping = [d for d, (size, stride) in enumerate(pairs) if size > stride]
+    whole = ctx.module.partitioning.whole_along
+    if overlapping:
+        x, source = (whole(ctx, operand, overlapping, ndim) for operand in (x, source))
+    attributes = {
         "window_dimensions": ctx.i64_array(window_dimensions),
         "window_strides": ctx.i64_array(window_strides),
         "padding": i64_matrix(padding, 2),
     }
+    operands = [x, source, init]
+    found = ctx.ops("stablehlo.select_and_scatter", operands, attributes, regions=regions)[0]
+    return whole(ctx, found, overlapping, ndim) if overlapping else found
 
 
 class SelectAndScatter(Primitive):
@@ -257,12 +274,8 @@ class SelectAndScatter(Primitive):
         scatter_jaxpr: ClosedJaxpr,
         **params: Any,
     ) -> Any:
-        return ctx.ops(
-            "stablehlo.select_and_scatter",
-            [x, source, init],
-            _attributes(ctx, **params),
-            regions=[region_of_jaxpr(ctx, select_jaxpr), region_of_jaxpr(ctx, scatter_jaxpr)],
-        )[0]
+        regions = [region_of_jaxpr(ctx, select_jaxpr), region_of_jaxpr(ctx, scatter_jaxpr)]
+        return _scattered(ctx, x, source, init, regions, **params)
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Collection
 from typing import Any
 from urllib import parse
 
@@ -36,17 +37,28 @@ def axis_name(text: str) -> str:
     return parse.unquote(text)
 
 
-def sharding_text(symbol: str, spec: PartitionSpec, ndim: int, *, is_open: bool = False) -> str:
+def sharding_text(
+    symbol: str,
+    spec: PartitionSpec,
+    ndim: int,
+    *,
+    is_open: bool = False,
+    replicated: Collection[Any] = (),
+) -> str:
     """The attribute that places a value: `#sdy.sharding<@mesh, [{"x"}, {?}]>`.
 
-    Where it `is_open`, the partitioner may split every dimension over further axes.
+    Where it `is_open`, the partitioner may split every dimension over further axes, but not over
+    those that are `replicated`.
     """
     dims = ", ".join(_dim_text(entry, is_open) for entry in spec.padded(ndim))
+    closed = ""
+    if replicated:
+        closed = f", replicated={{{', '.join(sorted(map(axis_text, replicated)))}}}"
     unreduced = ""
     if spec.unreduced:
         axes = ", ".join(sorted(map(axis_text, spec.unreduced)))
         unreduced = f", unreduced={{{axes}}}"
-    return f"#sdy.sharding<@{symbol}, [{dims}]{unreduced}>"
+    return f"#sdy.sharding<@{symbol}, [{dims}]{closed}{unreduced}>"
 
 
 def of_tiling(tiling: Tiling) -> tuple[str, PartitionSpec]:

@@ -13,8 +13,9 @@ from minijax.core.errors import NoMeshError, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import evaluation, program, staging
+from minijax.interpreters.reshard import reshard_to
 from minijax.lax.constraints import sharding_constraint_p
-from minijax.sharding import contexts
+from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.markers import UNSPECIFIED, is_auto
 from minijax.sharding.named import NamedSharding, has_open_dims
@@ -202,10 +203,14 @@ def constrained(closed: ClosedJaxpr, options: program.Options) -> ClosedJaxpr:
 def _placed(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
     if not shardings:
         return list(values)
-    return [
-        x if s is None else sharding_constraint_p.bind(x, sharding=s)
-        for x, s in zip(values, shardings, strict=True)
-    ]
+    return [x if s is None else _at(x, s) for x, s in zip(values, shardings, strict=True)]
+
+
+def _at(x: Any, sharding: NamedSharding) -> Any:
+    x = sharding_constraint_p.bind(x, sharding=sharding)
+    if sharding.mesh.explicit_axes:
+        x = reshard_to(x, rules.resolve(sharding, "jit"))
+    return x
 
 
 def _inside(sharding: Any, name: str) -> Any:

@@ -94,7 +94,7 @@ def _unary(shape: tuple[int, ...]) -> dict[str, Callable[..., Any]]:
 
 
 def _scanned(x: Any) -> Any:
-    return lax.scan(lambda c, row: (c + row, c * row), jnp.zeros(x.shape[1:], x.dtype), x)[1]
+    return lax.scan(lambda c, row: (c + row, c * row), jnp.zeros_like(x[0]), x)[1]
 
 
 def _of_two(a: tuple[int, ...], b: tuple[int, ...]) -> dict[str, Callable[..., Any]]:

@@ -12,10 +12,12 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.sharding import AxisType, NamedSharding, PartitionSpec, set_mesh
 from minijax.testing.strategies import meshes, specs
+from tests.sharding.operations import OPERATIONS
 from tests.sharding.programs import Program, programs
 
 DTYPES = ("float32", "int32", "bfloat16", "complex64")
-TOLERANCES = {"bfloat16": 5e-2, "complex64": 1e-4, "float32": 1e-4, "int32": 0}
+TOLERANCES = {"bfloat16": 5e-2, "float16": 5e-3, "complex64": 1e-4, "float32": 1e-4}
+MORE_SHAPES = ((2,), (3,), (5,), (6,), (8,), (2, 3), (4, 2), (2, 2, 2))
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +29,7 @@ def eight_devices():
 def _check_equal(found: Any, expected: Any) -> None:
     assert found.shape == expected.shape
     assert found.dtype == expected.dtype
-    tolerance = TOLERANCES[expected.dtype.name]
+    tolerance = TOLERANCES.get(expected.dtype.name, 0)
     scale = 1 + float(np.max(np.abs(np.asarray(expected, np.complex64)), initial=0))
     np.testing.assert_allclose(
         np.asarray(found).astype(np.complex64),
@@ -124,6 +126,26 @@ def test_explicit_sharding_changes_no_gradient_and_gradients_keep_it(data: Any) 
         assert jax.typeof(own) == jax.typeof(x)
 
 
+@pytest.mark.feature("JT-01", "JT-35", "SD-05")
+@pytest.mark.slow
+@given(data=st.data())
+@settings(max_examples=200)
+def test_every_operation_computes_the_same_on_any_mesh(data: Any) -> None:
+    operation = OPERATIONS[data.draw(st.sampled_from(sorted(OPERATIONS)), label="operation")]
+    dtype = data.draw(st.sampled_from(operation.dtypes), label="dtype")
+    mesh = data.draw(meshes(jax.devices(), shapes=MORE_SHAPES), label="mesh")
+
+    def place(x: Any) -> NamedSharding:
+        return NamedSharding(mesh, data.draw(specs(mesh, x.shape), label="spec"))
+
+    operands = operation.operands(dtype, seed=0)
+    expected = jax.jit(operation.function)(*operands)
+    placed = [jax.device_put(x, place(x)) for x in operands]
+    outs = jax.tree.map(place, expected) if data.draw(st.booleans(), label="given outs") else None
+    found = jax.jit(lambda *args: operation.function(*args), out_shardings=outs)(*placed)
+    jax.tree.map(_check_equal, found, expected)
+
+
 @pytest.mark.feature("AR-05", "AR-10")
 @given(data=st.data())
 @settings(max_examples=60)
@@ -159,3 +181,117 @@ def test_reductions_that_devices_cannot_share_are_done_by_each(name: str) -> Non
     x = np.arange(1, 9).astype(dtype)
     found = jax.jit(function)(jax.device_put(x, NamedSharding(mesh, PartitionSpec("x"))))
     np.testing.assert_allclose(found, expected(x), rtol=1e-6)
+
+
+@pytest.fixture
+def auto_mesh() -> Any:
+    return jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+
+OUTSIDE = [(0, 0), (7, 3), (8, 4), (100, 0), (-1, 3), (-100, 100)]
+
+
+@pytest.mark.feature("SD-05")
+@pytest.mark.parametrize("sizes", [(1, 1), (8, 1), (2, 4)])
+def test_an_update_outside_of_a_split_dimension_is_moved_inside(
+    auto_mesh: Any, sizes: tuple[int, ...]
+) -> None:
+    x, update = np.zeros((8, 4), np.float32), np.ones(sizes, np.float32)
+    written = jax.jit(lambda *args: lax.dynamic_update_slice(*args, allow_negative_indices=False))
+    placed = jax.device_put(x, NamedSharding(auto_mesh, PartitionSpec("x", "y")))
+    for starts in [list(map(np.int32, pair)) for pair in OUTSIDE]:
+        found = written(placed, update, starts)
+        np.testing.assert_array_equal(found, written(x, update, starts))
+
+
+@pytest.mark.feature("SD-05")
+def test_a_slice_outside_of_the_array_may_be_split(auto_mesh: Any) -> None:
+    x = np.arange(32, dtype=np.float32).reshape(8, 4)
+    whole, split = (
+        NamedSharding(auto_mesh, PartitionSpec()),
+        NamedSharding(auto_mesh, PartitionSpec("y")),
+    )
+    taken = jax.jit(lambda x, i: lax.dynamic_slice(x, i, (2, 4)), out_shardings=split)
+    for row, column in OUTSIDE:
+        found = taken(jax.device_put(x, whole), [np.int32(row), np.int32(column)])
+        first = min(max(row + 8 if row < 0 else row, 0), 6)
+        np.testing.assert_array_equal(found, x[first : first + 2])
+
+
+@pytest.mark.feature("SD-05")
+@pytest.mark.parametrize(("window", "stride"), [(3, 1), (3, 2), (2, 2), (4, 3)])
+def test_gradients_of_overlapping_windows_cross_borders(
+    auto_mesh: Any, window: int, stride: int
+) -> None:
+    def loss(x: Any) -> Any:
+        pooled = lax.reduce_window(x, -np.inf, lax.max, (window,), (stride,), "SAME")
+        return (pooled * jnp.arange(1.0, pooled.size + 1)).sum()
+
+    x = np.random.default_rng(0).permutation(16).astype(np.float32)
+    placed = jax.device_put(x, NamedSharding(auto_mesh, PartitionSpec(("x", "y"))))
+    gradient = jax.jit(jax.grad(loss))
+    np.testing.assert_array_equal(gradient(placed), gradient(x))
+
+
+@pytest.mark.feature("MS-06", "MS-07")
+def test_results_stay_split_over_auto_axes_beside_explicit_ones() -> None:
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    x = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh, PartitionSpec("x", "y")))
+    assert jnp.sin(x).sharding.spec == PartitionSpec("x", "y")
+    assert jax.jit(jnp.transpose)(x).sharding.spec == PartitionSpec("y", "x")
+
+
+@pytest.mark.feature("MS-10")
+def test_a_constraint_that_types_fulfil_brings_values_to_its_mesh() -> None:
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    whole = NamedSharding(mesh, PartitionSpec())
+    for x in (np.ones(8, np.float32), jnp.ones(8)):
+        for constrain in (
+            lax.with_sharding_constraint,
+            jax.jit(lax.with_sharding_constraint, static_argnums=1),
+        ):
+            found = constrain(x, whole)
+            assert found.committed
+            assert found.sharding.is_equivalent_to(whole, 1)
+
+
+@pytest.mark.feature("MS-06", "JT-35")
+def test_types_of_inner_results_show_their_out_shardings() -> None:
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    split = NamedSharding(mesh, PartitionSpec("x"))
+    shown = []
+
+    def outer(x: Any) -> Any:
+        y = jax.jit(lambda x: x * 2, out_shardings=split)(x)
+        shown.append(str(jax.typeof(y)))
+        return y
+
+    found = jax.jit(outer)(np.ones(8, np.float32))
+    assert shown == [str(jax.typeof(found))]
+    assert found.sharding.is_equivalent_to(split, 1)
+
+
+@pytest.mark.feature("MS-06")
+def test_random_keys_are_split_as_their_types_say() -> None:
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    keys = jax.random.split(jax.random.key(0), 8)
+    placed = jax.device_put(keys, NamedSharding(mesh, PartitionSpec("x")))
+    found = jax.jit(lambda keys: jnp.stack([keys, keys[::-1]], 1))(placed)
+    assert found.sharding.shard_shape(found.shape) == (2, 2)
+
+
+@pytest.mark.feature("JT-01")
+def test_placements_of_keys_have_the_rank_of_the_keys(auto_mesh: Any) -> None:
+    words = np.arange(16, dtype=np.uint32).reshape(8, 2)
+    placed = jax.device_put(words, NamedSharding(auto_mesh, PartitionSpec("x", None)))
+    found = jax.jit(jax.random.wrap_key_data)(placed)
+    assert found.sharding.shard_shape(found.shape) == (2,)
+
+
+@pytest.mark.feature("MS-06")
+def test_tokens_are_results_beside_split_arrays() -> None:
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    placed = jax.device_put(np.ones(8), NamedSharding(mesh, PartitionSpec("x")))
+    doubled, token = jax.jit(lambda x: (x * 2, lax.create_token()))(placed)
+    assert str(jax.typeof(doubled)) == "f32[8@x]"
+    assert repr(token) == "Token()"
