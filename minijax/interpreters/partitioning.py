@@ -84,11 +84,12 @@ class Partitioning:
         if not self.with_shardy:
             _check_expressible(sharding)
             return {"mhlo.sharding": string(str(sharding.to_hlo(ndim)))}
+        closed: Collection[Any] = ()
         if isinstance(sharding, NamedSharding):
             mesh, spec = shardy.mesh_text(sharding.mesh), sharding.spec
+            closed = _explicit_axes_left(sharding) if is_open else ()
         else:
             mesh, spec = shardy.of_tiling(sharding.tiling(ndim))
-        closed = _explicit_axes_left(sharding) if is_open else ()
         symbol = self._symbol(mesh, "mesh")
         return self._sharding(symbol, spec, ndim, is_open=is_open, replicated=closed)
 
