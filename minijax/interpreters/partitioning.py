@@ -84,12 +84,11 @@ class Partitioning:
         if not self.with_shardy:
             _check_expressible(sharding)
             return {"mhlo.sharding": string(str(sharding.to_hlo(ndim)))}
-        closed: Collection[Any] = ()
         if isinstance(sharding, NamedSharding):
             mesh, spec = shardy.mesh_text(sharding.mesh), sharding.spec
-            closed = _explicit_axes_left(sharding) if is_open else ()
         else:
             mesh, spec = shardy.of_tiling(sharding.tiling(ndim))
+        closed = _explicit_axes_left(sharding) if is_open else []
         symbol = self._symbol(mesh, "mesh")
         return self._sharding(symbol, spec, ndim, is_open=is_open, replicated=closed)
 
@@ -193,8 +192,10 @@ def _constraint(
     return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
 
-def _explicit_axes_left(sharding: NamedSharding) -> list[Any]:
+def _explicit_axes_left(sharding: Sharding) -> list[Any]:
     """The axes over which nothing else may be split, because types would show it."""
+    if not isinstance(sharding, NamedSharding):
+        return []
     used = {*sharding.spec.names(), *sharding.spec.unreduced}
     return [name for name in sharding.mesh.explicit_axes if name not in used]
 
