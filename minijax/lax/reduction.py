@@ -34,17 +34,23 @@ from minijax.sharding import rules
 Identity = Callable[[Any], Any]
 
 
+def _infinity(dtype: Any, infinity: float, limit: Any) -> Any:
+    """An infinity, or the limit of dtypes that have none and take it for NaN."""
+    value = np.asarray(infinity).astype(dtype)[()]
+    return value if value == infinity else np.asarray(limit).astype(dtype)[()]
+
+
 def lowest(dtype: Any) -> Any:
     """The least value of a dtype: the identity of `max`."""
     if dtypes.issubdtype(dtype, np.inexact):
-        return np.asarray(-np.inf).astype(dtype)[()]
+        return _infinity(dtype, -np.inf, dtypes.finfo(dtype).min)
     return np.False_ if dtype == np.bool_ else np.asarray(dtypes.iinfo(dtype).min, dtype)[()]
 
 
 def highest(dtype: Any) -> Any:
     """The greatest value of a dtype: the identity of `min`."""
     if dtypes.issubdtype(dtype, np.inexact):
-        return np.asarray(np.inf).astype(dtype)[()]
+        return _infinity(dtype, np.inf, dtypes.finfo(dtype).max)
     return np.True_ if dtype == np.bool_ else np.asarray(dtypes.iinfo(dtype).max, dtype)[()]
 
 
