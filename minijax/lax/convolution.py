@@ -85,6 +85,9 @@ class ConvGeneralDilated(Primitive):
             f"output_feature_dimension = {n.out_spec[1]}, "
             f"output_spatial_dimensions = {list(n.out_spec[2:])}>"
         )
+        # XLA miscounts where both operands are split along the window, as in gradients of kernels.
+        spatial = n.rhs_spec[2:]
+        rhs = ctx.module.partitioning.whole_along(ctx, rhs, spatial, len(n.rhs_spec))
         rank = len(p.window_strides)
         pads = np.array(p.padding, np.int64).reshape(rank, 2)
         return ctx.op(

@@ -295,3 +295,28 @@ def test_tokens_are_results_beside_split_arrays() -> None:
     doubled, token = jax.jit(lambda x: (x * 2, lax.create_token()))(placed)
     assert str(jax.typeof(doubled)) == "f32[8@x]"
     assert repr(token) == "Token()"
+
+
+@pytest.mark.feature("SD-01")
+@pytest.mark.parametrize(
+    "spec", [PartitionSpec(None, "x"), PartitionSpec(None, None, "y")], ids=str
+)
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2)], ids=str)
+def test_gradient_of_a_kernel_is_right_where_images_are_split(
+    spec: PartitionSpec, strides: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(2, 8, 8, 3)).astype(np.float32)
+    kernel = rng.normal(size=(3, 3, 3, 4)).astype(np.float32)
+
+    def loss(kernel: Any, images: Any) -> Any:
+        numbers = ("NHWC", "HWIO", "NHWC")
+        out = lax.conv_general_dilated(images, kernel, strides, "SAME", dimension_numbers=numbers)
+        return (out**2).sum()
+
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    split = jax.device_put(images, NamedSharding(mesh, spec))
+    gradient = jax.jit(jax.grad(loss))
+    np.testing.assert_allclose(
+        gradient(kernel, split), gradient(kernel, images), rtol=1e-4, atol=1e-3
+    )
