@@ -81,6 +81,11 @@ def leaf_paths(treedef: PyTreeDef) -> Iterator[KeyPath[Any]]:
             yield (key, *path)
 
 
+def names(treedef: PyTreeDef, root: str) -> list[str]:
+    """A name for each leaf of a tree called `root`: `x`, `x['w']`, `x[0]['w']`."""
+    return [root + keystr(path) for path in leaf_paths(treedef)]
+
+
 def argument_paths(
     in_tree: PyTreeDef, parameters: inspect.Signature | Sequence[str] | None = None
 ) -> tuple[str, ...]:

@@ -355,8 +355,24 @@ def transpose(
     )
 
 
-def broadcast_prefix(prefix: Any, full: Any, is_leaf: IsLeaf = None) -> list[Any]:
+def broadcast_prefix(
+    prefix: Any,
+    full: Any,
+    is_leaf: IsLeaf = None,
+    *,
+    user: str = "tree.broadcast",
+    first: str = "prefix_tree",
+    second: str = "full_tree",
+) -> list[Any]:
     """One leaf of `prefix` for each leaf of `full`, in the order of the latter's leaves.
+
+    Args:
+        prefix: a tree that ends earlier than `full`, or where it does.
+        full: a tree.
+        is_leaf: says of nodes of `prefix` whether they count as leaves.
+        user: the public function, for messages.
+        first: what it calls `prefix`.
+        second: what it calls `full`.
 
     Raises:
         ValueError: prefix is no tree prefix of full.
@@ -367,11 +383,11 @@ def broadcast_prefix(prefix: Any, full: Any, is_leaf: IsLeaf = None) -> list[Any
     if result is not None:
         return result
     raise tree_errors.mismatch_error(
-        "tree.broadcast",
-        "prefix_tree is no tree prefix of full_tree.",
+        user,
+        f"{first} is no tree prefix of {second}.",
         tree_errors.differences(prefix_def, full_def, full_values, prefix=True),
-        first="prefix_tree",
-        second="full_tree",
+        first=first,
+        second=second,
     )
 
 

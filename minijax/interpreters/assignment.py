@@ -17,10 +17,9 @@ from minijax.core import meshes, source
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.core.specs import PartitionSpec
 from minijax.runtime import client, placement
 from minijax.runtime.array import Array, physical_aval, to_numpy
-from minijax.sharding import hlo
+from minijax.sharding import hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
 from minijax.sharding.markers import is_auto
@@ -351,8 +350,7 @@ def _placement_of_type(aval: Any, mesh: Mesh) -> Sharding | None:
     # How Auto axes split it is the compiler's choice.
     if not (isinstance(aval, ShapedArray) and mesh.are_all_axes_explicit):
         return None
-    spec = PartitionSpec() if aval.split is None else aval.split.spec
-    return placement.canonical(named(mesh, spec), aval.ndim)
+    return placement.canonical(named(mesh, rules.spec_of(aval)), aval.ndim)
 
 
 def _is_on(own: Sharding, given: Sharding) -> bool:

@@ -14,6 +14,7 @@ from jaxlib import _jax
 from minijax.core import axes, refs
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.specs import names_of
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import discharge, evaluation, staging
 from minijax.interpreters.structural import to_batch_dim
@@ -23,6 +24,13 @@ _new_tracer = object.__new__
 
 _placement: Any = _jax.config.Config("minijax_batch_placement", None)
 """How the batch is split whose rules are running: what jaxprs inside operations are batched by."""
+
+
+def spmd_axes() -> tuple[Any, ...]:
+    """The mesh axes that the user says split the batch whose rules are running."""
+    placement = _placement.value
+    return () if placement is None or placement.mesh is not None else placement.names
+
 
 not_mapped = None
 """Stands where a batch dimension would, for values that are the same for all examples."""
@@ -51,7 +59,7 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Applies operations to whole batches, in `parent`."""
 
-    __slots__ = ("axis_name", "lock", "parent", "placement", "size", "spmd_axis_name")
+    __slots__ = ("axis_name", "lock", "parent", "placement", "size")
 
     parent: Any
 
@@ -67,9 +75,11 @@ class BatchTrace(Trace):
         self.parent = parent
         self.size = size
         self.axis_name = axis_name
-        self.spmd_axis_name = spmd_axis_name
-        # How the first mapped value that Explicit axes split along the batch is split there.
+        # What the user says, or how the first mapped value that Explicit axes split along the batch
+        # is split there.
         self.placement: rules.DimPlacement | None = None
+        if spmd_axis_name is not None:
+            self.placement = rules.DimPlacement(None, names_of(spmd_axis_name))
         self.lock = threading.RLock()
 
     def tracer(self, value: Any, dim: int | None) -> Any:
@@ -78,8 +88,8 @@ class BatchTrace(Trace):
             return value
         tracer = _new_tracer(BatchTracer)
         aval = aval_of(value)
-        if aval.split is not None and self.placement is None:
-            self.placement = rules.placement_of_dim(aval, dim)
+        if aval.split is not None and (self.placement is None or self.placement.mesh is None):
+            self.placement = rules.placement_of_dim(aval, dim) or self.placement
         tracer.traced_by = self
         tracer.aval = aval.without_dim(dim)
         tracer.value = value
@@ -110,7 +120,7 @@ class BatchTrace(Trace):
                 current.set_local(self)
                 return primitive.with_references(args, params)  # type: ignore[no-any-return]
             values, dims = zip(*map(self.split, args), strict=True)
-            if self.placement is None:
+            if self.placement is _placement.value:
                 out, out_dim = primitive.batch(self.size, values, dims, **params)
             else:
                 around = _placement.swap_local(self.placement)
@@ -227,7 +237,11 @@ def _batch_jaxpr(
 
     def function(*args: Any) -> list[Any]:
         outs, found = batch_flat(
-            lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs), size, args, dims
+            lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs),
+            size,
+            args,
+            dims,
+            spmd_axis_name=spmd_axes() or None,
         )
         out_batched[:] = [d is not None or f for d, f in zip(found, force, strict=True)]
         return [

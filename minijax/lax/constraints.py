@@ -6,29 +6,29 @@ that its arguments bring.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import meshes, tree
+from minijax.core import key_paths, meshes, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer
-from minijax.interpreters import relocation
+from minijax.interpreters import batching, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.runtime.array import Array, array_from_host, physical_aval
 from minijax.sharding import contexts, hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
-from minijax.sharding.named import NamedSharding, is_abstract
+from minijax.sharding.named import NamedSharding, has_open_dims, is_abstract
 
 
 class ShardingConstraint(Primitive):
     """Places `x` as `sharding` says; the values do not change.
 
     Shapes: x: T[s] -> T[s].  Linear in x.  Dimensions that are UNCONSTRAINED are left to the
-    compiler, as are the batch dimensions that `vmap` adds.
+    compiler, as are the batch dimensions that `vmap` adds without `spmd_axis_name`.
     """
 
     name = "sharding_constraint"
@@ -42,7 +42,9 @@ class ShardingConstraint(Primitive):
         return None if is_abstract(sharding) else sharding
 
     def impl(self, x: Any, *, sharding: Sharding) -> Array:
-        return relocation.placed(x, _with_devices_of(x, sharding))
+        if not type.__instancecheck__(Array, x):
+            x = array_from_host(x, aval_of(x))
+        return relocation.placed(x, _without_open_dims(x, _with_devices_of(x, sharding)))
 
     def abstract_eval(self, x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
         return x
@@ -59,14 +61,39 @@ class ShardingConstraint(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: Sharding
     ) -> tuple[Any, Any]:
         if isinstance(sharding, NamedSharding):
-            spec = sharding.spec.inserted(dims[0], UNCONSTRAINED)
-            return self.bind(args[0], sharding=sharding.with_spec(spec)), dims[0]
+            wide = with_batch_dim(self.name, sharding, dims[0], UNCONSTRAINED)
+            return self.bind(args[0], sharding=wide), dims[0]
         tiling = sharding.tiling(aval_of(args[0]).ndim - 1).with_whole_dim(dims[0])
         wider = GSPMDSharding(sharding.device_assignment, hlo.of_tiling(tiling))
         return self.bind(args[0], sharding=wider), dims[0]
 
 
 sharding_constraint_p = ShardingConstraint()
+
+
+def with_batch_dim(
+    name: str, sharding: NamedSharding, dim: int, otherwise: Any = None
+) -> NamedSharding:
+    """The placement of a batch along `dim`: over the axes that `vmap` was told, or `otherwise`.
+
+    Raises:
+        ValueError: `vmap` was told an axis that the mesh does not have, or that the spec uses.
+    """
+    axes = batching.spmd_axes()
+    used = {*sharding.spec.names(), *sharding.spec.unreduced, *sharding.spec.reduced}
+    for axis in axes:
+        missing = axis not in sharding.mesh.axis_names
+        if missing or axis in used:
+            problem = "is no axis of the mesh" if missing else "splits another dimension already"
+            raise ValueError(
+                message(
+                    "vmap",
+                    f"spmd_axis_name: {axis!r} {problem} in a {name} inside.",
+                    got=f"{sharding.spec} on {sharding.mesh}",
+                    expected="an axis of the mesh that is free for the batch",
+                )
+            )
+    return sharding.with_spec(sharding.spec.inserted(dim, axes or otherwise))
 
 
 def _with_devices_of(x: Array, sharding: Any) -> Sharding:
@@ -99,6 +126,23 @@ def _with_devices_of(x: Array, sharding: Any) -> Sharding:
     return NamedSharding(own.mesh, sharding.spec, memory_kind=sharding.memory_kind)
 
 
+def _without_open_dims(x: Array, sharding: Sharding) -> Sharding:
+    """The placement outside of programs: open dimensions stay split as they are."""
+    if not isinstance(sharding, NamedSharding) or not has_open_dims(sharding.spec):
+        return sharding
+    own = x.sharding
+    known = isinstance(own, NamedSharding) and own.mesh is sharding.mesh
+    used = frozenset(sharding.spec.names())
+    given = own.spec.dims(x.ndim) if known else ((),) * x.ndim
+    entries = [
+        tuple(n for n in names if n not in used) if entry is UNCONSTRAINED else entry
+        for names, entry in zip(given, sharding.spec, strict=False)
+    ]
+    while entries and not entries[-1]:
+        entries.pop()
+    return sharding.with_spec(sharding.spec.with_entries(entries))
+
+
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """The arrays of a tree, placed as `shardings` says; inside `jit`, an order to the compiler.
 
@@ -115,8 +159,14 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         TypeError: what stands in place of a sharding is none.
     """
     leaves, treedef = tree.flatten(x)
-    prefix = tree.broadcast_prefix(shardings, x, is_leaf=tree.is_none)
-    outs = [_constrain(leaf, target) for leaf, target in zip(leaves, prefix, strict=True)]
+    user = "with_sharding_constraint"
+    prefix = tree.broadcast_prefix(
+        shardings, x, is_leaf=tree.is_none, user=user, first="shardings", second="x"
+    )
+    outs = [
+        _constrain(leaf, target, lambda i=i: f"{user}: {key_paths.names(treedef, 'x')[i]}")
+        for i, (leaf, target) in enumerate(zip(leaves, prefix, strict=True))
+    ]
     return tree.unflatten(treedef, outs)
 
 
@@ -134,7 +184,7 @@ def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
         )
 
 
-def _constrain(x: Any, target: Any) -> Any:
+def _constrain(x: Any, target: Any, what: Callable[[], str]) -> Any:
     if target is None:
         return x
     aval = aval_of(x)
@@ -151,7 +201,7 @@ def _constrain(x: Any, target: Any) -> Any:
                 expected="a NamedSharding, or a PartitionSpec under a mesh",
             )
         )
-    target.shard_shape(aval.shape)
+    target.check_fits(aval.shape, what)
     if isinstance(target, NamedSharding) and target.mesh.are_all_axes_explicit:
         _check_type(aval, target)
         if target.mesh.abstract_mesh is meshes.get_abstract_mesh():
@@ -165,6 +215,4 @@ def _constrain(x: Any, target: Any) -> Any:
                 fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
             )
         )
-    if eager and not type.__instancecheck__(Array, x):
-        x = array_from_host(x, aval)
     return sharding_constraint_p.bind(x, sharding=target)

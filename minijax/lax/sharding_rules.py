@@ -116,7 +116,8 @@ def gathered_spec(
     batching = dict(
         zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True)
     )
-    _check_whole(primitive, avals, slice_sizes, numbers.operand_batching_dims)
+    instead = ", or x.at[index].get(out_sharding=spec)"
+    _check_whole(primitive, avals, slice_sizes, numbers.operand_batching_dims, instead)
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     kept = iter([e for d, e in enumerate(source) if d not in gone])
     outer = iter(
@@ -144,7 +145,8 @@ def scattered_spec(
     """
     x, _, updates = avals
     target, places, written = map(rules.spec_of, avals)
-    _check_whole(primitive, avals, windows, numbers.operand_batching_dims)
+    instead = ", or x.at[index].set(y, out_sharding=spec) and the like"
+    _check_whole(primitive, avals, windows, numbers.operand_batching_dims, instead)
     gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     outer = [d for d in range(updates.ndim) if d not in numbers.update_window_dims]
     sources: dict[int, list[Any]] = {d: [target[d]] for d in range(x.ndim)}
@@ -160,6 +162,9 @@ def scattered_spec(
     return PartitionSpec(*entries)
 
 
-def _check_whole(primitive: Any, avals: Sequence[Any], sizes: Shape, along: Iterable[int]) -> None:
+def _check_whole(
+    primitive: Any, avals: Sequence[Any], sizes: Shape, along: Iterable[int], instead: str
+) -> None:
     parts = [d for d, (n, size) in enumerate(zip(avals[0].shape, sizes, strict=True)) if n != size]
-    rules.check_unsharded(primitive, avals[:1], [d for d in parts if d not in along])
+    dims = [d for d in parts if d not in along]
+    rules.check_unsharded(primitive, avals[:1], dims, instead)

@@ -112,7 +112,8 @@ def default_placement(ndim: int) -> tuple[Any, bool]:
     mesh = meshes.device_context.value
     if mesh is None:
         return native_sharding(client.default_device()), False
-    return native(named(mesh, PartitionSpec()), ndim), True
+    spec = rules.unsharded(ndim if mesh.explicit_axes else 0)
+    return native(named(mesh, spec), ndim), True
 
 
 def native(sharding: Sharding, ndim: int) -> Any:

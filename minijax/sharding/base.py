@@ -6,6 +6,7 @@ Everything else, such as the indices each device holds, follows from these two f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from minijax.core import caches
@@ -122,6 +123,18 @@ class Sharding:
                     )
                 )
         return tuple(size // factor for size, factor in zip(shape, factors, strict=True))
+
+    def check_fits(self, shape: Shape, what: Callable[[], str]) -> None:
+        """Refuses arrays of a shape that cannot be placed so; `what` names the value.
+
+        Raises:
+            IndivisibleError: a dimension cannot be cut into equal parts.
+            ValueError: the rank is too small.
+        """
+        try:
+            self.shard_shape(shape)
+        except ValueError as error:
+            raise type(error)(f"{what()}: {error}") from None
 
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
         """Which part of the array each device holds, as slices of each dimension."""

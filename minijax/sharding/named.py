@@ -136,6 +136,7 @@ class NamedSharding(Sharding):
                     "the spec has more entries than the array has dimensions.",
                     got=f"{self.spec} for an array of rank {ndim}",
                     expected=f"at most {ndim} entries",
+                    fix=f"one entry for each dimension, such as {PartitionSpec(*self.spec[:ndim])}",
                 )
             )
 
@@ -196,7 +197,7 @@ def _check(mesh: Any, spec: Any) -> None:
                 "NamedSharding",
                 "the second argument must be a PartitionSpec.",
                 got=f"{spec!r} of type {type(spec).__name__}",
-                fix="PartitionSpec('x', None) for an array whose first dimension is split over x",
+                fix=f"PartitionSpec{_as_entries(spec)}",
             )
         )
     seen: set[Any] = set()
@@ -250,6 +251,13 @@ def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
         factors.append(math.prod(mesh.axis_size(name) for name in names))
     coordinates.flags.writeable = False
     return Tiling(tuple(factors), coordinates)
+
+
+def _as_entries(spec: Any) -> str:
+    """What a user meant by something else in place of a spec, as arguments of a call."""
+    if isinstance(spec, (tuple, list)):
+        return f"({', '.join(map(repr, spec))})"
+    return "()" if spec is None else f"({spec!r})" if isinstance(spec, str) else "('x', None)"
 
 
 def _special_memory_kind(mesh: MeshAxes, kind: str) -> str | None:

@@ -296,7 +296,7 @@ def nothing_sharded(
 
 
 def check_unsharded(
-    primitive: Any, avals: Sequence[Any], dims: Sequence[int] | None = None
+    primitive: Any, avals: Sequence[Any], dims: Sequence[int] | None = None, instead: str = ""
 ) -> None:
     """Refuses operands that are split in one of `dims`; in any dimension where that is None.
 
@@ -313,7 +313,7 @@ def check_unsharded(
                     f"dimension {dim} of an operand is split over {_names(names_of(entry))}, "
                     "but the operation needs it whole on every device.",
                     avals,
-                    fix=f"unshard the dimension: {RESHARD}",
+                    fix=f"unshard the dimension: {RESHARD}{instead}",
                 )
 
 
@@ -406,9 +406,9 @@ def mesh_of(avals: Iterable[Any]) -> AbstractMesh | None:
 
 
 class DimPlacement(NamedTuple):
-    """The axes of a mesh that split one dimension."""
+    """The axes of a mesh that split one dimension; no mesh where types do not show it."""
 
-    mesh: AbstractMesh
+    mesh: AbstractMesh | None
     names: tuple[Any, ...]
 
 
@@ -420,7 +420,7 @@ def placement_of_dim(aval: Any, dim: int) -> DimPlacement | None:
 
 def with_batch_dim(aval: Any, dim: int, size: int, placement: DimPlacement | None) -> Any:
     """The type of a batch of values, split as other batches are."""
-    if placement is None or not hasattr(aval, "ndim"):
+    if placement is None or placement.mesh is None or not hasattr(aval, "ndim"):
         return aval.with_dim(dim, size)
     spec = spec_of(aval)
     used = {*spec.names(), *spec.unreduced, *spec.reduced}

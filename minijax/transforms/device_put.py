@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, key_paths, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
@@ -15,6 +15,7 @@ from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.lax import constraints
 from minijax.runtime import client, transfer
 from minijax.runtime.array import (
     Array,
@@ -107,7 +108,7 @@ class DevicePut(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: Any
     ) -> tuple[Any, Any]:
         if isinstance(sharding, NamedSharding) and dims[0] is not None:
-            sharding = sharding.with_spec(sharding.spec.inserted(dims[0]))
+            sharding = constraints.with_batch_dim(self.name, sharding, dims[0])
         return self.bind(args[0], sharding=sharding), dims[0]
 
 
@@ -168,8 +169,9 @@ def device_put(
     aliases = _spread(may_alias, x, len(leaves), "may_alias")
     for source in _spread(src, x, len(leaves), "src"):
         _target_of(source)
-    for leaf, target, given, shared in zip(leaves, targets, donations, aliases, strict=True):
-        _check_put(leaf, target)
+    facts = zip(leaves, targets, donations, aliases, strict=True)
+    for i, (leaf, target, given, shared) in enumerate(facts):
+        _check_put(leaf, target, lambda i=i: f"device_put: {key_paths.names(treedef, 'x')[i]}")
         if given and shared:
             raise ValueError(
                 message(
@@ -191,25 +193,16 @@ def _spread(given: Any, x: Any, count: int, argument: str) -> Sequence[Any]:
     """
     if given is None or isinstance(given, (bool, Sharding, PartitionSpec)) or _is_device(given):
         return [given] * count
-    try:
-        return tree.broadcast_prefix(given, x, is_leaf=tree.is_none)
-    except ValueError as error:
-        raise ValueError(
-            message(
-                "device_put",
-                f"{argument} is no tree prefix of x.",
-                got=f"{argument}: {tree.structure(given, is_leaf=tree.is_none)}   "
-                f"x: {tree.structure(x)}",
-                expected="the same tree, or one that ends earlier: an entry holds for all below it",
-            )
-        ) from error
+    return tree.broadcast_prefix(
+        given, x, is_leaf=tree.is_none, user="device_put", first=argument, second="x"
+    )
 
 
-def _check_put(leaf: Any, target: Sharding | None) -> None:
+def _check_put(leaf: Any, target: Sharding | None, what: Callable[[], str]) -> None:
     aval = leaf.aval if hasattr(leaf, "aval") else aval_of(leaf)
     if target is None:
         return
-    target.shard_shape(aval.shape)
+    target.check_fits(aval.shape, what)
     if isinstance(target, NamedSharding) and UNCONSTRAINED in tuple(target.spec):
         raise ValueError(
             message(

@@ -56,7 +56,16 @@ def _resharded(x: Any, target: Any) -> Any:
     if is_abstract(target):
         own = getattr(x, "sharding", None)
         target = target.spec if not isinstance(own, NamedSharding) else own.with_spec(target.spec)
-    return device_put(x, target)
+    return device_put(x, _with_all_entries(target, aval_of(x).ndim))
+
+
+def _with_all_entries(target: Any, ndim: int) -> Any:
+    """A spec or sharding with an entry for each dimension, as types have it."""
+    spec = target.spec if isinstance(target, NamedSharding) else target
+    if len(spec) >= ndim:
+        return target
+    spec = spec.with_entries((*spec, *[None] * (ndim - len(spec))))
+    return target.with_spec(spec) if isinstance(target, NamedSharding) else spec
 
 
 def _check_explicit(sharding: NamedSharding) -> None:
@@ -265,5 +274,7 @@ def placed(x: Any, target: Any, name: str) -> Any:
     if target is None:
         return x
     if current.value is eager.EAGER or not isinstance(target, (NamedSharding, PartitionSpec)):
+        if isinstance(target, PartitionSpec):
+            target = _with_all_entries(target, aval_of(x).ndim)
         return device_put(x, target)
     return reshard_to(x, rules.resolve(target, name))

@@ -113,6 +113,8 @@ def _by_device(user: str, wanted: Sequence[Place], arrays: Sequence[Any]) -> dic
                 "one array is needed for each device of this process in the sharding.",
                 got=f"{len(arrays)} arrays",
                 expected=f"{len(wanted)} arrays",
+                fix="[device_put(whole[i], d) for d, i in "
+                "sharding.addressable_devices_indices_map(shape).items()]",
             )
         )
     by_device = {next(iter(x.devices())): x for x in arrays}
@@ -148,6 +150,7 @@ def _common_aval(
                     "a piece has another shape than the sharding gives it.",
                     got=f"{aval} for device {place.device.id}",
                     expected=f"shape {shard}, for a whole of shape {dims} with {sharding}",
+                    fix="give each device its own part: whole[index]",
                 )
             )
         if aval.dtype != (avals[0].dtype if dtype is None else dtype):
@@ -283,6 +286,7 @@ def _from_local(user: str, sharding: Sharding, data: Any, global_shape: Any) -> 
                     fix="leave global_shape away",
                 )
             )
+        sharding.check_fits(local, lambda: user)
         return device_put(data, sharding)
     dims, indices = local_indices(sharding, local, global_shape)
     host = _piece(data)

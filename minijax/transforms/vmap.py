@@ -39,7 +39,8 @@ def vmap(
         out_axes: the same for the results.
         axis_name: a name under which collectives in `fun` can refer to the batch.
         axis_size: the size of the batch; needed where no argument is mapped.
-        spmd_axis_name: the mesh axis that the batch is sharded over.
+        spmd_axis_name: the mesh axis, or a tuple of axes, that the batch is split over: where `fun`
+            places values, the batch dimension is.
         sum_match: accepted for compatibility.
 
     Raises:
