@@ -6,6 +6,7 @@ Input: key paths, or a tree definition.  Output: texts for errors, debug informa
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -81,9 +82,10 @@ def leaf_paths(treedef: PyTreeDef) -> Iterator[KeyPath[Any]]:
             yield (key, *path)
 
 
-def names(treedef: PyTreeDef, root: str) -> list[str]:
-    """A name for each leaf of a tree called `root`: `x`, `x['w']`, `x[0]['w']`."""
-    return [root + keystr(path) for path in leaf_paths(treedef)]
+def leaf_name(user: str, root: str, treedef: PyTreeDef, index: int) -> str:
+    """How messages of `user` name a leaf of its argument `root`: `device_put: x['w']`."""
+    path = next(itertools.islice(leaf_paths(treedef), index, None))
+    return f"{user}: {root}{keystr(path)}"
 
 
 def argument_paths(

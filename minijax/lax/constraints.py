@@ -6,6 +6,7 @@ that its arguments bring.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -164,7 +165,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         shardings, x, is_leaf=tree.is_none, user=user, first="shardings", second="x"
     )
     outs = [
-        _constrain(leaf, target, lambda i=i: f"{user}: {key_paths.names(treedef, 'x')[i]}")
+        _constrain(leaf, target, functools.partial(key_paths.leaf_name, user, "x", treedef, i))
         for i, (leaf, target) in enumerate(zip(leaves, prefix, strict=True))
     ]
     return tree.unflatten(treedef, outs)

@@ -17,7 +17,6 @@ from jaxlib import _jax, xla_client
 from minijax.core import caches, meshes, statistics
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.errors import message
-from minijax.core.specs import PartitionSpec
 from minijax.runtime import client
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Index, Sharding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -171,7 +172,8 @@ def device_put(
         _target_of(source)
     facts = zip(leaves, targets, donations, aliases, strict=True)
     for i, (leaf, target, given, shared) in enumerate(facts):
-        _check_put(leaf, target, lambda i=i: f"device_put: {key_paths.names(treedef, 'x')[i]}")
+        what = functools.partial(key_paths.leaf_name, "device_put", "x", treedef, i)
+        _check_put(leaf, target, what)
         if given and shared:
             raise ValueError(
                 message(

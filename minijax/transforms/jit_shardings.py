@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import tree, tree_errors
-from minijax.core.errors import message
+from minijax.core.errors import NoMeshError, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import evaluation, program, staging
@@ -150,9 +150,13 @@ def check(
     for i, (given, aval) in enumerate(zip(shardings, avals, strict=False)):
         if given is None or is_auto(given) or not hasattr(aval, "shape"):
             continue
-        what = names[i] if names is not None and i < len(names) else f"value {i}"
-        text = f"{function}: {name} of {what}"
-        _resolved(given, name).check_fits(aval.shape, lambda text=text: text)
+        try:
+            _resolved(given, name).shard_shape(aval.shape)
+        except NoMeshError:
+            raise
+        except ValueError as error:
+            what = names[i] if names is not None and i < len(names) else f"value {i}"
+            raise type(error)(f"{function}: {name} of {what}: {error}") from None
 
 
 def resolved(closed: ClosedJaxpr, options: program.Options) -> program.Options:
