@@ -15,14 +15,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _all: list[_lru_cache_wrapper[Any]] = []
+shown: dict[str, _lru_cache_wrapper[Any]] = {}
+"""The caches that `cache_stats` shows, by what they hold."""
 
 
-def remembered(most: int) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
-    """Decorator: the function's last results, `most` of them, are remembered."""
+def remembered(most: int, name: str = "") -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
+    """Decorator: the function's last results, `most` of them, are remembered.
+
+    Args:
+        most: how many.
+        name: what they are, to be shown in `cache_stats`.
+    """
 
     def decorate(function: Callable[..., T]) -> _lru_cache_wrapper[T]:
         cached = functools.lru_cache(most)(function)
         _all.append(cached)
+        if name:
+            shown[name] = cached
         return cached
 
     return decorate

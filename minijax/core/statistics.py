@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from minijax.core import config
+from minijax.core import caches, config
 
 logger = logging.getLogger("minijax")
 
@@ -41,22 +41,18 @@ lowering = CacheCounter("lower")
 compilation = CacheCounter("compile")
 eager = CacheCounter("eager")
 transformed = CacheCounter("transform")
+meshes = CacheCounter("meshes")
 
 
-_watched: dict[str, Any] = {}
 transfers: Counter[str] = Counter()
 """How often what was done to bring values where they are needed."""
-
-
-def watch(name: str, function: Any) -> None:
-    """Counts hits and misses of a function under `caches.remembered`, too."""
-    _watched[name] = function
 
 
 def cache_stats() -> dict[str, CacheInfo]:
     """Hits and misses of each kind of cache since the start or the last `clear_caches`."""
     own = {name: CacheInfo(c.hits, c.misses) for name, c in _counters.items()}
-    return own | {name: CacheInfo(*f.cache_info()[:2]) for name, f in _watched.items()}
+    remembered = {name: f.cache_info() for name, f in caches.shown.items()}
+    return own | {name: CacheInfo(c.hits, c.misses) for name, c in remembered.items()}
 
 
 def reset() -> None:

@@ -187,7 +187,7 @@ def is_unreduced(sharding: Sharding) -> bool:
     return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
 
 
-@caches.remembered(1024)
+@caches.remembered(1024, "index tables")
 def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
     """Where the pieces of an array live, in order of the devices.
 
@@ -211,9 +211,6 @@ def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
         found.append(Place(device, index, key, seen[key], device in local))
         seen[key] += 1
     return tuple(found)
-
-
-statistics.watch("index tables", places)
 
 
 def _extent(index: Any, size: int) -> tuple[int, int]:

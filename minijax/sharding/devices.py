@@ -97,7 +97,7 @@ class DeviceList:
         return kind
 
 
-@caches.remembered(2048)
+@caches.remembered(2048, "device lists")
 def device_list(devices: tuple[Any, ...]) -> DeviceList:
     """The list of these devices; the same object while it is remembered."""
     return DeviceList(devices)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import meshes
+from minijax.core import meshes, statistics
 from minijax.core.errors import message
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 from minijax.sharding.devices import DeviceList, device_list
@@ -66,7 +66,10 @@ class Mesh(MeshAxes):
         flat = () if not names and box[()] is None else tuple(box.flat)
         key = flat, box.shape, names, types
         found = _interned.get(key)
-        if found is None:
+        if found is not None:
+            statistics.meshes.hits += 1
+        else:
+            statistics.meshes.misses += 1
             made = super().__new__(cls)
             box.flags.writeable = False
             made.devices, made.flat_devices = box, flat

@@ -174,7 +174,7 @@ def _unpickle(mesh: Any, spec: Any, memory_kind: Any) -> NamedSharding:
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
-@caches.remembered(4096)
+@caches.remembered(4096, "named shardings")
 def named(mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> NamedSharding:
     """The placement of a mesh and a spec; the same object each time."""
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
@@ -234,7 +234,7 @@ def _check(mesh: Any, spec: Any) -> None:
             )
 
 
-@caches.remembered(1024)
+@caches.remembered(1024, "tilings")
 def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
     places = dict(
         zip(

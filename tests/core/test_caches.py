@@ -93,3 +93,23 @@ def test_threads_that_make_one_mesh_get_one_object() -> None:
             assert len(in_threads(lambda name=name: Mesh(np.array(["a", "b"]), name))) == 1
     finally:
         sys.setswitchinterval(before)
+
+
+@pytest.mark.feature("LG-05")
+def test_cache_stats_count_meshes_and_what_is_made_of_them() -> None:
+    def counted() -> dict[str, tuple[int, int]]:
+        return {name: tuple(info) for name, info in jax.cache_stats().items()}
+
+    with jax.cpu_devices(4):
+        devices = np.array(jax.devices())
+        jax.clear_caches()
+        before = counted()
+        x = np.arange(8.0)
+        for _ in range(2):
+            mesh = Mesh(devices, ("x",))
+            jax.device_put(x, NamedSharding(mesh, P("x")))
+        after = counted()
+    for name in ("meshes", "device lists", "index tables", "named shardings", "tilings"):
+        assert name in after
+    assert after["meshes"][0] > before["meshes"][0]
+    assert after["index tables"] != before["index tables"]
