@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.core import caches, statistics
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters import program
+from minijax.interpreters.reshard import reshard_p
 from minijax.runtime import placement, sharing, transfer
 from minijax.runtime.array import Array, physical_aval, rewrapped
 from minijax.sharding.base import Sharding
+from minijax.sharding.named import NamedSharding
 
 # Where memory is the host's, its copies are faster than programs that devices wait in.
 NEAR_THE_HOST = frozenset({"cpu"})
@@ -57,15 +59,23 @@ def _needs_program(source: Any, target: Any) -> bool:
 
 
 @caches.remembered(512)
-def _identity(aval: Any) -> ClosedJaxpr:
-    """The program that returns its argument."""
-    var = Var(aval)
-    return ClosedJaxpr(Jaxpr([], [var], [var], []), [])
+def _identity(aval: Any, wanted: Any = None) -> ClosedJaxpr:
+    """The program that returns its argument, resharded to `wanted` if that is given."""
+    var = out = Var(aval)
+    eqns = []
+    if wanted is not None:
+        out = Var(aval)
+        eqns.append(Eqn([var], [out], reshard_p, {"dst_sharding": wanted}))
+    return ClosedJaxpr(Jaxpr([], [var], [out], eqns), [])
 
 
 def _by_program(x: Array, sharding: Sharding, target: Any) -> Any:
     statistics.transfers["by a program"] += 1
-    identity = _identity(physical_aval(x.aval).update(sharding=None))
+    # A sum that is still to be done is done by an operation, not by returning it.
+    wanted = None
+    if placement.is_unreduced(x.sharding) and isinstance(sharding, NamedSharding):
+        wanted = sharding.abstract
+    identity = _identity(physical_aval(x.aval).update(sharding=None), wanted)
     options = program.Options("device_put", out_shardings=(sharding,))
     plain = Array(x.buffer)
     (out,) = program.executable_for(identity, [plain], options)([plain])

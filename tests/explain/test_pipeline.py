@@ -47,7 +47,7 @@ def test_stages_come_in_order(product: Stages) -> None:
     [
         ("jaxpr", "dot_general["),
         ("stablehlo", "stablehlo.dot_general"),
-        ("hlo", "f32[8,16]{1,0} parameter(0), sharding={devices=[1,4,2]<=[8]"),
+        ("hlo", "f32[8,16]{1,0} parameter(0), sharding="),
         ("partitioned", "f32[8,4]{1,0} parameter(0)"),
         ("partitioned", "all-reduce("),
         ("optimized", "is_scheduled=true"),
