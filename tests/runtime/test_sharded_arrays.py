@@ -3,7 +3,7 @@
 import copy
 import pickle
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +19,7 @@ from minijax.runtime import placement
 from minijax.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding, set_mesh
 from minijax.sharding import PartitionSpec as P
 from minijax.testing import strategies
+from tests.sharding.mock_devices import Device
 
 X = np.arange(16, dtype=np.float32).reshape(8, 2)
 
@@ -241,23 +242,6 @@ def test_index_tables_are_made_once() -> None:
     put("x", "y")
     after = jax.cache_stats()["index tables"]
     assert (after.misses - before.misses, after.hits > before.hits) == (0, True)
-
-
-class Process(NamedTuple):
-    """The client of a process, as far as devices tell of it."""
-
-    number: int
-
-    def process_index(self) -> int:
-        return self.number
-
-
-class Device(NamedTuple):
-    """A device of some process, seen from process 1."""
-
-    id: int
-    process_index: int
-    client: Process = Process(1)
 
 
 def test_places_of_other_processes_are_not_local() -> None:

@@ -1,7 +1,7 @@
 """`make_array_from_…`: arrays over many devices from pieces."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +12,7 @@ import minijax.numpy as jnp
 from minijax.sharding import Mesh, NamedSharding, SingleDeviceSharding, set_mesh
 from minijax.sharding import PartitionSpec as P
 from minijax.transforms.global_arrays import local_indices
+from tests.sharding.mock_devices import Device
 
 pytestmark = pytest.mark.feature("AR-13")
 X = np.arange(16, dtype=np.float32).reshape(8, 2)
@@ -200,23 +201,6 @@ def test_local_data_may_name_a_spec_under_a_mesh() -> None:
 def test_global_shape_that_one_process_does_not_have_is_refused(shape: Any) -> None:
     with pytest.raises(ValueError, match=r"single process(.|\n)*\(8, 2\)"):
         jax.make_array_from_process_local_data(on("x"), X, shape)
-
-
-class Process(NamedTuple):
-    """The client of a process, as far as devices tell of it."""
-
-    number: int
-
-    def process_index(self) -> int:
-        return self.number
-
-
-class Device(NamedTuple):
-    """A device of some process, seen from process 1."""
-
-    id: int
-    process_index: int
-    client: Process = Process(1)
 
 
 def two_processes(*spec: Any) -> NamedSharding:
