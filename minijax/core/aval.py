@@ -32,6 +32,34 @@ class ManualAxisType(NamedTuple):
 NOT_MANUAL = ManualAxisType()
 
 
+def manual_type(
+    varying: Iterable[Any] = (), unreduced: Iterable[Any] = (), reduced: Iterable[Any] = ()
+) -> ManualAxisType:
+    """The type of a value that varies over some mesh axes, and is a sum over others.
+
+    Raises:
+        ValueError: an axis is in two of the sets.
+    """
+    v, u, r = frozenset(varying), frozenset(unreduced), frozenset(reduced)
+    if not (v or u or r):
+        return NOT_MANUAL
+    twice = (v & u) | (v & r) | (u & r)
+    if twice:
+        raise ValueError(
+            message(
+                "ManualAxisType",
+                "an axis must be varying, unreduced, reduced, or none of these.",
+                got=f"varying {sorted(v, key=str)}, unreduced {sorted(u, key=str)}, "
+                f"reduced {sorted(r, key=str)}: {sorted(twice, key=str)} twice",
+            )
+        )
+    key = v, u, r
+    return _manual_types.setdefault(key, ManualAxisType(*key))
+
+
+_manual_types: dict[Any, ManualAxisType] = {}
+
+
 whole_sharding: Callable[[int], Any] = NotImplemented
 """The sharding of a value of some rank that nothing splits; `hooks.fill_whole_sharding` sets it."""
 
@@ -50,12 +78,22 @@ class AbstractValue:
     split: Any = None
     memory_kind: str | None = None
 
+    manual_axis_type: ManualAxisType = NOT_MANUAL
+
     def tangent_aval(self) -> AbstractValue:
         """The type of this type's tangents."""
         raise TypeError(message("aval", f"{self} has no tangent type."))
 
+    def cotangent_aval(self) -> AbstractValue:
+        """The type of this type's cotangents."""
+        return self.tangent_aval()
+
     def strip_weak_type(self) -> AbstractValue:
         """The same type, no longer weak."""
+        return self
+
+    def with_manual_type(self, kind: ManualAxisType) -> AbstractValue:
+        """This type over mesh axes of other kinds; types that speak of no axes stay as they are."""
         return self
 
     def str_short(self) -> str:
@@ -128,6 +166,8 @@ class ShapedArray(AbstractValue):
             dtype = np.dtype(dtype)
         if sharding is not None and sharding.mesh.empty:
             sharding = None
+        if manual_axis_type is not NOT_MANUAL:
+            manual_axis_type = manual_type(*manual_axis_type)
         return _intern(
             canonicalize_shape(shape),
             dtype,
@@ -200,24 +240,37 @@ class ShapedArray(AbstractValue):
                 self._tangent = self.update(dtype=dtypes.float0, weak_type=False)
         return self._tangent
 
+    def cotangent_aval(self) -> ShapedArray:
+        """As `tangent_aval`; what is unreduced is reduced there, and the other way round."""
+        varying, unreduced, reduced = self.manual_axis_type
+        tangent = self.tangent_aval()
+        if not (unreduced or reduced):
+            return tangent
+        return tangent.update(manual_axis_type=manual_type(varying, reduced, unreduced))
+
+    def with_manual_type(self, kind: ManualAxisType) -> ShapedArray:
+        """This type over mesh axes of other kinds."""
+        if self.manual_axis_type is kind:
+            return self
+        return _intern(self.shape, self.dtype, self.weak_type, self.split, kind, self.memory_kind)
+
     def str_short(self) -> str:
         memory = "" if self.memory_kind is None else "<host>"
         return f"{dtypes.short_name(self.dtype)}{memory}{self._shape_text()}"
 
     def _shape_text(self) -> str:
-        if self.split is None:
-            return f"[{','.join(map(str, self.shape))}]"
-        spec = self.split.spec
-        dims = [
-            f"{size}@{specs.axes_text(names)}" if names else str(size)
-            for size, names in zip(self.shape, spec.dims(self.ndim), strict=True)
-        ]
-        sums = [
-            f"{label}:{specs.axes_text(sorted(axes, key=str))}"
-            for label, axes in (("U", spec.unreduced), ("R", spec.reduced))
-            if axes
-        ]
-        return f"[{','.join(dims)}]" + (f"{{{', '.join(sums)}}}" if sums else "")
+        varying, unreduced, reduced = self.manual_axis_type
+        dims: Iterable[str] = map(str, self.shape)
+        if self.split is not None:
+            spec = self.split.spec
+            dims = [
+                f"{size}@{specs.axes_text(names)}" if names else str(size)
+                for size, names in zip(self.shape, spec.dims(self.ndim), strict=True)
+            ]
+            unreduced, reduced = unreduced | spec.unreduced, reduced | spec.reduced
+        kinds = ("V", varying), ("U", unreduced), ("R", reduced)
+        shown = [f"{k}:{specs.axes_text(sorted(axes, key=str))}" for k, axes in kinds if axes]
+        return f"[{','.join(dims)}]" + (f"{{{', '.join(shown)}}}" if shown else "")
 
     def __len__(self) -> int:
         if not self.shape:

@@ -1,71 +1,155 @@
-"""Named axes: which names are in scope, and how long they are.
+"""Named axes: which names are in scope, how long they are, and what binds them.
 
-`vmap(..., axis_name="i")` extends the environment while the function is traced; it enters the
-keys of trace caches.  Devices live elsewhere, in `sharding/mesh.py`.
+`vmap(..., axis_name="i")`, `pmap` and `shard_map` extend the environment while their function is
+traced; it enters the keys of trace caches.  Devices live elsewhere, in `sharding/mesh.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.errors import message
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
 
 _environment: Any = _jax.config.Config(
     "minijax_axis_environment", (), include_in_jit_key=True, include_in_trace_context=True
 )
 
 
-class extend:  # noqa: N801  a context manager reads as a verb
-    """Context manager: inside it, `name` is an axis of `size`; a nameless axis changes nothing."""
+check_vma: Any = _jax.config.Config(
+    "minijax_check_vma", True, include_in_jit_key=True, include_in_trace_context=True
+)
+"""Whether types tell over which mesh axes values vary; `shard_map(check_vma=False)` and `pmap`
+switch it off for their bodies."""
 
-    __slots__ = ("_name", "_previous", "_size")
 
-    def __init__(self, name: Any, size: int) -> None:
-        self._name = name
-        self._size = size
+class Axis(NamedTuple):
+    """A named axis in scope; `kind` says what binds it: `"vmap"`, `"pmap"`, or a `"mesh"`."""
+
+    name: Any
+    size: int
+    kind: str
+
+
+class extend_all:  # noqa: N801  a context manager reads as a verb
+    """Context manager: inside it, these axes are in scope, the last one innermost."""
+
+    __slots__ = ("_axes", "_previous")
+
+    def __init__(self, axes: Iterable[Axis]) -> None:
+        self._axes = tuple(axes)
 
     def __enter__(self) -> None:
         self._previous = _environment.value
-        if self._name is not None:
-            _environment.set_local((*self._previous, (self._name, self._size)))
+        if self._axes:
+            _environment.set_local((*self._previous, *self._axes))
 
     def __exit__(self, *_: object) -> None:
         _environment.set_local(self._previous)
 
 
-def in_scope() -> tuple[Any, ...]:
-    """The axes in scope with their lengths, outermost first."""
-    axes: tuple[Any, ...] = _environment.value
+def extend(name: Any, size: int, kind: str = "vmap") -> extend_all:
+    """Context manager: inside it, `name` is an axis of `size`; a nameless axis changes nothing."""
+    return extend_all(() if name is None else (Axis(name, size, kind),))
+
+
+def in_scope() -> tuple[Axis, ...]:
+    """The axes in scope, outermost first."""
+    axes: tuple[Axis, ...] = _environment.value
     return axes
+
+
+def find(name: Any) -> Axis | None:
+    """The innermost axis of this name; None where there is none."""
+    return next((axis for axis in reversed(_environment.value) if axis.name == name), None)
 
 
 def exists(name: Any) -> bool:
     """Whether an axis of this name is in scope."""
-    return any(bound == name for bound, _ in _environment.value)
+    return find(name) is not None
 
 
-def size(name: Any, user: str = "axis_size") -> int:
+def axis(name: Any, user: str) -> Axis:
+    """The innermost axis of this name.
+
+    Raises:
+        NameError: no such axis is in scope.
+    """
+    found = find(name)
+    if found is None:
+        names = [bound.name for bound in in_scope()]
+        raise NameError(
+            message(
+                user,
+                f"unbound axis name {name!r}.",
+                expected=f"one of {names}" if names else "no axis is in scope here",
+                fix=f"call it inside vmap(..., axis_name={name!r}), or inside pmap or shard_map "
+                "with an axis of this name",
+            )
+        )
+    return found
+
+
+def size(name: Any, user: str = "lax.axis_size") -> int:
     """How long the innermost axis of this name is.
 
     Raises:
         NameError: no such axis is in scope.
     """
-    for bound, length in reversed(_environment.value):
-        if bound == name:
-            return int(length)
-    raise NameError(
-        message(
-            user,
-            f"unbound axis name {name!r}.",
-            expected=f"one of {[bound for bound, _ in _environment.value]}",
-            fix=f"call it inside vmap(..., axis_name={name!r}) or another mapping construct",
-        )
-    )
+    return axis(name, user).size
+
+
+def are_typed() -> bool:
+    """Whether types speak of mesh axes here: inside `shard_map`, where variance is checked."""
+    return bool(_environment.value) and check_vma.value
+
+
+def typed_among(names: Sequence[Any]) -> tuple[Any, ...]:
+    """Those of the names that types speak of: mesh axes, where variance is checked."""
+    if not check_vma.value:
+        return ()
+    return tuple(n for n in names if (found := find(n)) is not None and found.kind == "mesh")
+
+
+def used_by(jaxpr: Jaxpr) -> frozenset[Any]:
+    """The names of axes that a jaxpr refers to and does not bind itself."""
+    names: set[Any] = set()
+    for eqn in jaxpr.eqns:
+        for key in eqn.primitive.axis_params:
+            value = eqn.params[key]
+            names.update(value if isinstance(value, tuple) else (value,))
+        bound = bound_by(eqn.primitive, eqn.params)
+        for inner in jaxprs_in_params(eqn.params):
+            names.update(used_by(inner) - bound)
+    return frozenset(names)
+
+
+def bound_by(primitive: Any, params: Mapping[str, Any]) -> frozenset[Any]:
+    """The names of axes that an operation binds for the jaxprs it holds."""
+    if primitive.binds_axis is None:
+        return frozenset()
+    found = params[primitive.binds_axis]
+    return found if isinstance(found, frozenset) else frozenset({found})
+
+
+def communication_over(jaxpr: Jaxpr, names: frozenset[Any]) -> Eqn | None:
+    """The first equation of a jaxpr in which devices along these axes wait for each other."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.communicates:
+            for key in eqn.primitive.axis_params:
+                value = eqn.params[key]
+                if names.intersection(value if isinstance(value, tuple) else (value,)):
+                    return eqn
+        inner_names = names - bound_by(eqn.primitive, eqn.params)
+        for inner in jaxprs_in_params(eqn.params):
+            found = communication_over(inner, inner_names)
+            if found is not None:
+                return found
+    return None
 
 
 def substitute(jaxpr: Jaxpr, names: Mapping[Any, Any]) -> Jaxpr:
@@ -79,8 +163,8 @@ def substitute(jaxpr: Jaxpr, names: Mapping[Any, Any]) -> Jaxpr:
         params = dict(eqn.params)
         for key in eqn.primitive.axis_params:
             params[key] = _renamed(params[key], names)
-        bound = params.get(eqn.primitive.binds_axis) if eqn.primitive.binds_axis else None
-        inner = {old: new for old, new in names.items() if bound is None or old != bound}
+        bound = bound_by(eqn.primitive, params)
+        inner = {old: new for old, new in names.items() if old not in bound}
         for key, value in params.items():
             if isinstance(value, Jaxpr):
                 params[key] = substitute(value, inner)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from minijax.core import printing, refs
-from minijax.core.aval import AbstractValue, ShapedArray
+from minijax.core import printing, refs, variance
+from minijax.core.aval import NOT_MANUAL, AbstractValue, ShapedArray
 from minijax.core.errors import InternalError
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
@@ -68,6 +68,9 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
         out = eqn.primitive.abstract_eval(*avals, **eqn.params)
     except Exception as error:
         raise InternalError(_text(jaxpr, f"{text} does not type-check: {error}")) from error
+    if eqn.primitive.vary is not None or any(variance.of(a) is not NOT_MANUAL for a in avals):
+        literals = [type(atom) is Literal for atom in eqn.invars]
+        out = variance.typed(eqn.primitive, avals, literals, out, eqn.params)
     outs = out if eqn.primitive.multiple_results else (out,)
     if len(outs) != len(eqn.outvars):
         _fail(jaxpr, f"{text} gives {len(outs)} results but binds {len(eqn.outvars)}")

@@ -43,6 +43,20 @@ class Primitive:
     # Parameters that name axes which the operation uses, and the one that names an axis it binds.
     axis_params: ClassVar[tuple[str, ...]] = ()
     binds_axis: ClassVar[str | None] = None
+    # Over which mesh axes the results vary: `vary(avals, outs, **params)`, a `ManualAxisType` or one
+    # for each result; None: the operation does not communicate and asks for nothing that differs
+    # between devices, so its results vary where its operands do, see `variance.join`.
+    vary: Any = None
+    # Casts operands of other kinds over mesh axes before the operation: `agree(trace, args, params)`
+    # gives the arguments and parameters that fit together; asked where types speak of mesh axes.
+    agree: Any = None
+    # Whether devices wait for each other in it.
+    communicates: ClassVar[bool] = False
+    # Whether a result is linear in each of two operands, so that sums may be taken before or after.
+    is_bilinear: ClassVar[bool] = False
+    # The batching rule where the mapped axis is one that the operation itself names:
+    # `batch_axis(size, name, args, dims, **params)`, asked even if no operand is mapped.
+    batch_axis: Any = None
     # Whether parameters are Python functions, which may close over tracers.  `batch` is then given
     # the trace in place of the size, and a parameter `name` tells whose functions they are.
     holds_functions: ClassVar[bool] = False

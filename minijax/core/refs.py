@@ -70,6 +70,10 @@ class AbstractRef(AbstractValue):
         """How the value is split."""
         return self.inner_aval.sharding
 
+    def with_manual_type(self, kind: Any) -> AbstractRef:
+        """The type of references to values over mesh axes of other kinds."""
+        return AbstractRef(self.inner_aval.with_manual_type(kind))
+
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to values of which some facts are others."""
         return AbstractRef(self.inner_aval.update(**changes))

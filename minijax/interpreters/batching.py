@@ -13,7 +13,7 @@ from jaxlib import _jax
 
 from minijax.core import axes, refs
 from minijax.core.aval import aval_of
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from minijax.core.specs import names_of
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import discharge, evaluation, staging
@@ -24,6 +24,9 @@ _new_tracer = object.__new__
 
 _placement: Any = _jax.config.Config("minijax_batch_placement", None)
 """How the batch is split whose rules are running: what jaxprs inside operations are batched by."""
+
+_axis_name: Any = _jax.config.Config("minijax_batch_axis", None)
+"""The name of the axis whose batch rules are running."""
 
 
 def spmd_axes() -> tuple[Any, ...]:
@@ -110,29 +113,47 @@ class BatchTrace(Trace):
         try:
             if primitive.holds_functions:
                 return self._process_functions(primitive, args, params)
+            names_axis = self.axis_name is not None and _names(primitive, params, self.axis_name)
             for x in args:
                 if type(x) is BatchTracer and x.traced_by is self:
                     break
             else:
-                if not primitive.makes_references:
+                if not (primitive.makes_references or names_axis):
                     return parent.process(primitive, args, params)
             if primitive.with_references is not None and any(map(refs.is_reference, args)):
                 current.set_local(self)
                 return primitive.with_references(args, params)  # type: ignore[no-any-return]
-            values, dims = zip(*map(self.split, args), strict=True)
-            if self.placement is _placement.value:
-                out, out_dim = primitive.batch(self.size, values, dims, **params)
+            pairs = list(map(self.split, args))
+            values, dims = [value for value, _ in pairs], [dim for _, dim in pairs]
+            if self.placement is _placement.value and self.axis_name is _axis_name.value:
+                out, out_dim = self._apply(primitive, values, dims, params, names_axis)
             else:
                 around = _placement.swap_local(self.placement)
+                name_around = _axis_name.swap_local(self.axis_name)
                 try:
-                    out, out_dim = primitive.batch(self.size, values, dims, **params)
+                    out, out_dim = self._apply(primitive, values, dims, params, names_axis)
                 finally:
                     _placement.set_local(around)
+                    _axis_name.set_local(name_around)
             if primitive.multiple_results:
                 return list(map(self.tracer, out, out_dim))
             return (self.tracer(out, out_dim),)
         finally:
             current.set_local(self)
+
+    def _apply(
+        self,
+        primitive: Any,
+        values: Sequence[Any],
+        dims: Sequence[Any],
+        params: dict[str, Any],
+        names_axis: bool,
+    ) -> tuple[Any, Any]:
+        if names_axis and primitive.batch_axis is not None:
+            return primitive.batch_axis(  # type: ignore[no-any-return]
+                self.size, self.axis_name, values, dims, **params
+            )
+        return primitive.batch(self.size, values, dims, **params)  # type: ignore[no-any-return]
 
     def _process_functions(
         self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
@@ -165,6 +186,17 @@ class BatchTrace(Trace):
                 current.set_local(before)
                 self.parent, self.finished = parent, finished
         return [value for value, _ in pairs], [dim for _, dim in pairs]
+
+
+def _names(primitive: Any, params: dict[str, Any], name: Any) -> bool:
+    """Whether an operation refers to the axis `name`, or jaxprs that it holds do."""
+    for key in primitive.axis_params:
+        value = params[key]
+        if value == name or (isinstance(value, tuple) and name in value):
+            return True
+    if name in axes.bound_by(primitive, params):
+        return False
+    return any(name in axes.used_by(jaxpr) for jaxpr in jaxprs_in_params(params))
 
 
 def batch_flat(
@@ -214,7 +246,7 @@ def batch_jaxpr(
     in_dims = in_dims or (0,) * len(batched)
     out_dims = out_dims or (0,) * len(force)
     dims = [d if mapped else None for d, mapped in zip(in_dims, batched, strict=True)]
-    key = ("batch", size, *dims, tuple(force), tuple(out_dims), _placement.value)
+    key = ("batch", size, *dims, tuple(force), tuple(out_dims), _placement.value, _axis_name.value)
     result: tuple[ClosedJaxpr, list[bool]] = closed.remember(
         key, lambda: _batch_jaxpr(closed, size, dims, force, out_dims)
     )
@@ -241,6 +273,7 @@ def _batch_jaxpr(
             size,
             args,
             dims,
+            axis_name=_axis_name.value,
             spmd_axis_name=spmd_axes() or None,
         )
         out_batched[:] = [d is not None or f for d, f in zip(found, force, strict=True)]

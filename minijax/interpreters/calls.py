@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from minijax.core import variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
@@ -44,6 +45,7 @@ class FunctionCall(Primitive):
     holds_functions: ClassVar[bool] = True
     constrains_results: ClassVar[bool] = False
     shard = rules.from_types
+    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return call_jaxpr.out_avals

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import refs
+from minijax.core import axes, refs
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import discharge, evaluation, staging
+from minijax.interpreters import casts, discharge, evaluation, staging
 from minijax.interpreters.confinement import confine
 from minijax.interpreters.structural import instantiate
 from minijax.interpreters.tangents import Zero, with_zeros
@@ -44,11 +44,13 @@ class JVPTracer(Tracer):
 class JVPTrace(Trace):
     """Pushes tangents forward; primitives run in `parent`."""
 
-    __slots__ = ("parent",)
+    __slots__ = ("has_variance", "parent")
 
     def __init__(self, parent: Trace, function_name: str = "") -> None:
         super().__init__(function_name)
         self.parent = parent
+        # Whether types may tell that values vary over mesh axes: casts then have tangents too.
+        self.has_variance = axes.are_typed()
 
     def tracer(self, primal: Any, tangent: Any) -> Any:
         """A primal with its tangent; the primal alone where the tangent is zero."""
@@ -71,6 +73,8 @@ class JVPTrace(Trace):
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         parent = self.parent
+        if self.has_variance:
+            args, params = casts.agreeing(self, primitive, args, params)
         current.set_local(parent)
         try:
             if primitive.holds_functions:

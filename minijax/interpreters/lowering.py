@@ -6,8 +6,9 @@ equation asks its primitive for the operations it stands for.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from minijax.core.aval import AbstractToken, abstract_token
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import batching, hlo_build, staging
+from minijax.interpreters import batching, hlo_build, manual_regions, staging
 from minijax.interpreters.assignment import Layout
+from minijax.interpreters.device_axes import DeviceAxes, NoDeviceAxes
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
 from minijax.interpreters.partitioning import Partitioning
 from minijax.interpreters.structural import to_batch_dim
@@ -46,6 +48,8 @@ class Lowering:
         operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)
         self.host_callbacks: list[Any] = []
+        # The axes that what is being built is written per device of.
+        self.device_axes: DeviceAxes = NoDeviceAxes()
         self.partitioning = Partitioning(self.module, partitions, self.fresh_name)
         self._context = context
         self._names: dict[str, int] = {}
@@ -57,6 +61,19 @@ class Lowering:
             frame_limit=_FRAMES_IN_LOCATIONS,
             context=context,
         )
+
+    @contextlib.contextmanager
+    def inside(self, device_axes: DeviceAxes) -> Iterator[None]:
+        """While this is entered, what is built is written per device of these axes."""
+        before = self.device_axes, self.partitioning.is_manual
+        self.device_axes = device_axes
+        self.partitioning.is_manual = device_axes.are_all_manual
+        try:
+            yield
+        finally:
+            self.device_axes, self.partitioning.is_manual = before
+
+    scalar_of_region = staticmethod(manual_regions.scalar)
 
     def location(self, eqn: Any, scope: tuple[str, ...]) -> Any:
         """Where an equation comes from: its scope, its primitive, the user's lines."""

@@ -28,18 +28,35 @@ class Partitioning:
     """The meshes of a module under construction, and what refers to them.
 
     Attributes:
-        partitions: the number of devices.
+        devices: the number of devices.
+        is_manual: whether the part being built is written per device of all mesh axes, so that
+            there is nothing to partition.
         with_shardy: whether Shardy partitions the program, or its predecessor.
     """
 
     def __init__(self, module: Any, partitions: int, fresh_name: Callable[[str], str]) -> None:
-        self.partitions = partitions
+        self.devices = partitions
+        self.is_manual = False
         self.with_shardy = config.use_shardy_partitioner.value
         self._module = module
         self._fresh_name = fresh_name
         self._meshes: dict[str, str] = {}
         self._last_mesh: Any = None
         self._placements: dict[Any, Attributes] = {}
+
+    @property
+    def partitions(self) -> int:
+        """Among how many devices values of the part being built may be cut."""
+        return 1 if self.is_manual else self.devices
+
+    def symbol_of(self, mesh: MeshAxes) -> str:
+        """The symbol of a mesh.
+
+        Raises:
+            ValueError: it has another number of devices than the program.
+        """
+        self._check_size(mesh)
+        return self._symbol(shardy.mesh_text(mesh), "mesh")
 
     def _symbol(self, text: str, name: str) -> str:
         """The symbol of a mesh, which stands before all functions, after those made earlier."""
@@ -105,11 +122,11 @@ class Partitioning:
         return {"sdy.sharding": hlo_build.attribute(text)}
 
     def _check_size(self, mesh: MeshAxes) -> None:
-        if mesh.size != self.partitions:
+        if mesh.size != self.devices:
             raise ValueError(
                 message(
                     "sharding",
-                    f"the mesh has {mesh.size} devices, the program runs on {self.partitions}.",
+                    f"the mesh has {mesh.size} devices, the program runs on {self.devices}.",
                     got=str(mesh),
                     fix="place the arguments on all devices of the mesh, or call under set_mesh",
                 )
@@ -169,7 +186,7 @@ class Partitioning:
         is_open: bool = False,
     ) -> Any:
         """A value that is placed as `sharding` says; see `placement`."""
-        if self.partitions == 1 and sharding.num_devices == 1:
+        if self.is_manual or (self.devices == 1 and sharding.num_devices == 1):
             return value
         placement = self.placement(sharding, ndim, is_open=is_open)
         spec = sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import config, meshes, refs, source
-from minijax.core.aval import aval_of
+from minijax.core import config, meshes, refs, source, variance
+from minijax.core.aval import NOT_MANUAL, aval_of
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import (
     NO_DEBUG_INFO,
@@ -28,7 +28,7 @@ from minijax.core.jaxpr import (
     Var,
 )
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import flattening
+from minijax.interpreters import casts, flattening
 from minijax.sharding import rules
 
 scope: Any = _jax.config.Config("minijax_scope", ())
@@ -76,6 +76,7 @@ class StagingTrace(Trace):
         "eqns",
         "has_references",
         "has_shardings",
+        "has_variance",
         "invars",
     )
 
@@ -88,6 +89,8 @@ class StagingTrace(Trace):
         self.has_references = False
         # Whether the type of some value shows how it is split.
         self.has_shardings = False
+        # Whether the type of some value shows how it stands to manual mesh axes.
+        self.has_variance = False
         # Keyed by identity; the value is kept, so that the identity stays taken.
         self.constants: dict[int, tuple[Var, Any]] = {}
 
@@ -95,6 +98,7 @@ class StagingTrace(Trace):
         """A new parameter of the jaxpr."""
         var = Var(aval)
         self.has_shardings |= aval.split is not None
+        self.has_variance |= aval.manual_axis_type is not NOT_MANUAL
         self.invars.append(var)
         return self.tracer(var)
 
@@ -118,10 +122,11 @@ class StagingTrace(Trace):
                 check_alive(x)
             aval = aval_of(x)
             self.has_shardings |= aval.split is not None
+            self.has_variance |= aval.manual_axis_type is not NOT_MANUAL
             found = self.constants[id(x)] = (Var(aval), x)
         return found[0]
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def _atoms(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         invars = []
         avals = []
         for x in args:
@@ -132,11 +137,26 @@ class StagingTrace(Trace):
                 atom = self.atom(x)
                 invars.append(atom)
                 avals.append(atom.aval)
+        return invars, avals
+
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        invars, avals = self._atoms(args)
         if primitive.stage is not None:
             staged: Sequence[Any] | None = primitive.stage(self, args, params)
             if staged is not None:
                 return staged
+        if self.has_variance:
+            agreed, params = casts.agreeing(self, primitive, args, params)
+            if agreed is not args:
+                invars, avals = self._atoms(agreed)
         out = primitive.abstract_eval(*avals, **params)
+        if self.has_variance or primitive.vary is not None:
+            literals = [type(atom) is Literal for atom in invars]
+            out = variance.typed(primitive, avals, literals, out, params)
+            self.has_variance |= any(
+                aval.manual_axis_type is not NOT_MANUAL
+                for aval in (out if primitive.multiple_results else (out,))
+            )
         if self.has_shardings or (
             primitive.sharding_param and params.get(primitive.sharding_param) is not None
         ):

@@ -18,6 +18,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
+from minijax.interpreters import casts
 from minijax.interpreters.tangents import Zero, jvp_of_unary_linear
 from minijax.sharding import rules
 
@@ -320,7 +321,8 @@ def zeros(aval: Any) -> Any:
     """Zeros of a type; of type float0 they are a NumPy array."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    return full(aval.shape, 0, aval.dtype, sharding=aval.split)
+    made = full(aval.shape, 0, aval.dtype, sharding=aval.split)
+    return casts.of_kind(made, aval.manual_axis_type)
 
 
 def instantiate(tangent: Any) -> Any:

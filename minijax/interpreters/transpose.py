@@ -58,7 +58,7 @@ def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence
         if not eqn.primitive.multiple_results:
             return eqn.primitive.transpose(cts[0], *args, **eqn.params)  # type: ignore[no-any-return]
         zeros = [
-            Zero(var.aval.tangent_aval()) if ct is None else ct
+            Zero(var.aval.cotangent_aval()) if ct is None else ct
             for var, ct in zip(eqn.outvars, cts, strict=True)
         ]
         return eqn.primitive.transpose(zeros, *args, **eqn.params)  # type: ignore[no-any-return]
@@ -127,7 +127,7 @@ def _transpose_jaxpr(
         jaxpr.constvars + known_vars, linear_vars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects
     )
     ct_avals = [
-        v.aval.tangent_aval() for v, nz in zip(jaxpr.outvars, ct_nonzero, strict=True) if nz
+        v.aval.cotangent_aval() for v, nz in zip(jaxpr.outvars, ct_nonzero, strict=True) if nz
     ]
     nonzero: list[bool] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core import tree
+from minijax.core import tree, variance
 from minijax.core.aval import ShapedArray
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import instantiate
@@ -24,6 +24,7 @@ class OptimizationBarrier(Primitive):
     fault_flow = "copies"
     multiple_results = True
     shard = rules.each_for_itself
+    vary = variance.from_types
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return list(avals)

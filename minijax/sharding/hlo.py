@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,25 @@ def of_spec(
         reshape_dims=list(mesh.axis_sizes),
         transpose_perm=[names.index(name) for name in (*used, *summed, *rest)],
         subgroup_types=kinds,
+    )
+
+
+def manual(mesh: MeshAxes, axes: Collection[Any], ndim: int) -> Any:
+    """The words for blocks inside a part that is written per device of some mesh axes.
+
+    No dimension is cut; after them come the other axes, in the mesh's order, and the manual ones,
+    sorted by name.
+    """
+    rest = [name for name in mesh.axis_names if name not in axes]
+    if math.prod(map(mesh.axis_size, rest)) == 1:
+        return HloSharding.manual()
+    ordered = [*rest, *sorted(axes, key=str)]
+    return HloSharding.iota_tile(
+        dims=[1] * ndim
+        + [math.prod(map(mesh.axis_size, rest)), math.prod(map(mesh.axis_size, axes))],
+        reshape_dims=list(mesh.axis_sizes),
+        transpose_perm=[mesh.axis_names.index(name) for name in ordered],
+        subgroup_types=[_Kind.REPLICATED, _Kind.MANUAL],
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.primitive import Primitive
@@ -97,6 +97,7 @@ class CustomLin(Primitive):
     name = "custom_lin"
     multiple_results: ClassVar[bool] = True
     shard = rules.from_types
+    vary = variance.from_types
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import refs
+from minijax.core import refs, variance
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists, partition_list
@@ -43,6 +43,7 @@ class Jit(Primitive):
     knows_extended: ClassVar[bool] = True
     constrains_results: ClassVar[bool] = False
     shard = rules.from_types
+    vary = variance.from_types
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {"name": params["name"], "jaxpr": params["jaxpr"]}

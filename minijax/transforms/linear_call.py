@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import tree
+from minijax.core import tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import message
@@ -34,6 +34,7 @@ class LinearCall(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     shard = rules.from_types
+    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
         return callee.out_avals

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from minijax.core import effects, refs
+from minijax.core import effects, refs, variance
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 from minijax.core.primitive import Primitive
@@ -49,6 +49,7 @@ class Remat(Primitive):
     knows_extended: ClassVar[bool] = True
     check_inside = checked_calls.check_call
     shard = rules.from_types
+    vary = variance.from_types
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return evaluation.eval_closed_jaxpr(jaxpr, *args)

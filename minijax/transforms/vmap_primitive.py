@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import axes, config, effects
+from minijax.core import axes, config, effects, variance
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Eqn
 from minijax.core.primitive import Primitive
@@ -44,6 +44,7 @@ class Vmap(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
+    vary = variance.from_types
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {k: params[k] for k in ("jaxpr", "mapped", "size")}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from minijax.core import config, dtypes, effects, refs, tree
+from minijax.core import config, dtypes, effects, refs, tree, variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
@@ -35,7 +35,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import choice, convert, references, unary
 from minijax.lax.binary import eq, ne
-from minijax.lax.control_flow import bodies, checked_bodies, mutation
+from minijax.lax.control_flow import bodies, checked_bodies, divergence, mutation
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
 
@@ -57,6 +57,8 @@ class Cond(Primitive):
     follow_keys = checked_bodies.keys_of_cond
     hidden_when_empty = frozenset({"branches_platforms"})
     shard = rules.from_types
+    vary = variance.from_types
+    agree = staticmethod(divergence.agree_cond)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         shown = dict(params)

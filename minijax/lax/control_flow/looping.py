@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import config, dtypes, effects, tree
+from minijax.core import config, dtypes, effects, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
@@ -27,7 +27,14 @@ from minijax.interpreters.structural import (
 from minijax.interpreters.tangents import Zero, with_zeros
 from minijax.lax import choice, convert, references
 from minijax.lax.binary import add, lt
-from minijax.lax.control_flow import bodies, checked_bodies, mutation, scanning, while_lowering
+from minijax.lax.control_flow import (
+    bodies,
+    checked_bodies,
+    divergence,
+    mutation,
+    scanning,
+    while_lowering,
+)
 from minijax.sharding import rules
 
 
@@ -46,6 +53,8 @@ class While(Primitive):
     check_inside = checked_bodies.check_while
     follow_keys = checked_bodies.keys_of_while
     shard = rules.from_types
+    vary = variance.from_types
+    agree = staticmethod(divergence.agree_while)
 
     def abstract_eval(self, *avals: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
         return body_jaxpr.out_avals

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import config, refs, tree, tree_errors
+from minijax.core import config, refs, tree, tree_errors, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
@@ -41,6 +41,7 @@ class Scan(Primitive):
     """
 
     name = "scan"
+    vary = variance.from_types
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from minijax.core import tree
+from minijax.core import tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import message
@@ -51,6 +51,7 @@ class CustomRoot(Primitive):
     check_inside = checked_bodies.check_solver
     without = frozenset({"transpose"})
     shard = rules.from_types
+    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: RootParts, **_: Any) -> list[Any]:
         return jaxprs.solve.out_avals  # type: ignore[no-any-return]
@@ -150,6 +151,7 @@ class CustomLinearSolve(Primitive):
     has_effects: ClassVar[bool] = True
     check_inside = checked_bodies.check_solver
     shard = rules.from_types
+    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: SolveParts, **_: Any) -> list[Any]:
         return jaxprs.solve.out_avals  # type: ignore[no-any-return]

@@ -1,0 +1,174 @@
+"""Manual regions: parts of a module that are written per device of some mesh axes.
+
+Input: whole values and how they are cut.  Output: the results of a region that sees one block of
+each.  Shardy has an operation for it, `sdy.manual_computation`; GSPMD marks the border with custom
+calls that turn a whole value into a block and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from jaxlib.mlir import ir
+
+from minijax.core.meshes import MeshAxes
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import hlo_build
+from minijax.interpreters.device_axes import PartitionAxes
+from minijax.interpreters.hlo_build import LoweringContext, string
+from minijax.sharding import hlo, shardy
+
+_create = ir.Operation.create
+
+
+class Border(NamedTuple):
+    """A value that enters or leaves a region: how it is cut, its rank, its types on both sides."""
+
+    spec: PartitionSpec
+    ndim: int
+    whole: Any
+    block: Any
+
+
+def region(
+    ctx: LoweringContext,
+    mesh: MeshAxes,
+    manual: Sequence[Any],
+    operands: Sequence[Any],
+    ins: Sequence[Border],
+    outs: Sequence[Border],
+    body: Callable[..., Sequence[Any]],
+) -> list[Any]:
+    """The results of a region that is written per device of the axes `manual` of `mesh`.
+
+    Args:
+        ctx: where to build.
+        mesh: the mesh; its other axes are left as they are around.
+        manual: the axes that become manual.
+        operands: whole values.
+        ins: how they are cut.
+        outs: how the results are put together.
+        body: builds the region: of a context and blocks to blocks.
+    """
+    module = ctx.module
+    inner = PartitionAxes(mesh, module.device_axes.manual | frozenset(manual))
+    if module.partitioning.devices == 1:
+        # There is nothing to cut.
+        with module.inside(inner):
+            return list(body(ctx, *operands))
+    if module.partitioning.with_shardy:
+        return _with_shardy(ctx, inner, manual, operands, ins, outs, body)
+    return _with_gspmd(ctx, inner, operands, ins, outs, body)
+
+
+def scalar(
+    ctx: LoweringContext,
+    mesh: MeshAxes,
+    manual: Sequence[Any],
+    dtype: Any,
+    body: Callable[[LoweringContext], Any],
+) -> Any:
+    """A scalar that a region without operands computes, the same on all devices of its axes."""
+    kind = hlo_build.tensor_type((), dtype)
+    border = Border(PartitionSpec(), 0, kind, kind)
+    return region(ctx, mesh, manual, [], [], [border], lambda inner: [body(inner)])[0]
+
+
+def _with_shardy(
+    ctx: LoweringContext,
+    inner: PartitionAxes,
+    manual: Sequence[Any],
+    operands: Sequence[Any],
+    ins: Sequence[Border],
+    outs: Sequence[Border],
+    body: Callable[..., Sequence[Any]],
+) -> list[Any]:
+    symbol = ctx.module.partitioning.symbol_of(inner.mesh)
+    names = [name for name in inner.names if name in manual]
+    is_open = bool(inner.automatic)
+    operation = _create(
+        "sdy.manual_computation",
+        [border.whole for border in outs],
+        operands,
+        {
+            "in_shardings": _per_value(symbol, ins, is_open),
+            "out_shardings": _per_value(symbol, outs, is_open),
+            "manual_axes": hlo_build.attribute(
+                f"#sdy<manual_axes{{{', '.join(map(shardy.axis_text, names))}}}>"
+            ),
+        },
+        regions=1,
+        loc=ctx.location,
+        ip=ctx.point,
+    )
+    types = [border.block for border in ins]
+    block = operation.regions[0].blocks.append(*types, arg_locs=[ctx.location] * len(types))
+    within = ctx.at(ir.InsertionPoint(block))
+    with ctx.module.inside(inner):
+        results = list(body(within, *block.arguments))
+    _create("sdy.return", [], results, loc=ctx.location, ip=within.point)
+    return list(operation.results)
+
+
+def _per_value(symbol: str, borders: Sequence[Border], is_open: bool) -> Any:
+    texts = [
+        shardy.sharding_text(symbol, border.spec, border.ndim, is_open=is_open).removeprefix(
+            "#sdy.sharding"
+        )
+        for border in borders
+    ]
+    return hlo_build.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
+
+
+def _with_gspmd(
+    ctx: LoweringContext,
+    inner: PartitionAxes,
+    operands: Sequence[Any],
+    ins: Sequence[Border],
+    outs: Sequence[Border],
+    body: Callable[..., Sequence[Any]],
+) -> list[Any]:
+    blocks = []
+    for value, border in zip(operands, ins, strict=True):
+        whole, manual = _words(inner, border)
+        marked = _custom_call(ctx, "Sharding", value, whole, border.whole, inner, border)
+        blocks.append(
+            _custom_call(ctx, "SPMDFullToShardShape", marked, manual, border.block, inner, border)
+        )
+    with ctx.module.inside(inner):
+        results = list(body(ctx, *blocks))
+    found = []
+    for value, border in zip(results, outs, strict=True):
+        whole, manual = _words(inner, border)
+        marked = _custom_call(ctx, "Sharding", value, manual, border.block, inner, border)
+        found.append(
+            _custom_call(ctx, "SPMDShardToFullShape", marked, whole, border.whole, inner, border)
+        )
+    return found
+
+
+def _words(inner: PartitionAxes, border: Border) -> tuple[str, str]:
+    """The tiling of a whole value, and the words for its blocks, as GSPMD writes them."""
+    dims = border.spec.dims(border.ndim)
+    return str(hlo.of_spec(inner.mesh, dims)), str(
+        hlo.manual(inner.mesh, inner.manual, border.ndim)
+    )
+
+
+def _custom_call(
+    ctx: LoweringContext,
+    target: str,
+    value: Any,
+    sharding: str,
+    type_: Any,
+    inner: PartitionAxes,
+    border: Border,
+) -> Any:
+    attributes = {"call_target_name": string(target), "mhlo.sharding": string(sharding)}
+    if inner.automatic:
+        open_dims = [d for d, names in enumerate(border.spec.dims(border.ndim)) if not names]
+        if open_dims:
+            listed = ",".join(map(str, open_dims))
+            attributes["backend_config"] = string(f"unspecified_dims=[{listed}]")
+    return ctx.op("stablehlo.custom_call", [value], attributes, type_)
