@@ -326,6 +326,18 @@ use_shardy_partitioner = bool_state(
     "Partition programs with Shardy instead of its predecessor, GSPMD.",
     in_call_key=True,
 )
+remove_size_one_mesh_axis_from_type = bool_state(
+    "remove_size_one_mesh_axis_from_type",
+    False,
+    "Leave mesh axes of size 1 out of sums over devices.",
+    in_trace_key=True,
+)
+eager_pmap = bool_state(
+    "eager_pmap", True, "Run pmap operation by operation where jit is disabled.", in_trace_key=True
+)
+pmap_via_shard_map = bool_state(
+    "pmap_via_shard_map", False, "Run pmap as a jitted shard_map.", in_trace_key=True
+)
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
 )

@@ -1,0 +1,314 @@
+"""The arguments that collectives share: names of axes, groups, permutations, kinds of operands.
+
+Input: what users write.  Output: canonical tuples, or an error at the call.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import axes as core_axes
+from minijax.core import meshes, tree, variance
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.core.trace import current
+from minijax.interpreters import casts
+
+Axes = tuple[Any, ...]
+Groups = tuple[tuple[int, ...], ...] | None
+
+
+def canonical_axes(name: str, axis_name: Any) -> Axes:
+    """Names of axes as a tuple.
+
+    Raises:
+        TypeError: they are a set, whose order means nothing.
+    """
+    if isinstance(axis_name, (set, frozenset)):
+        raise TypeError(
+            message(
+                name,
+                "axis_name must be one name, or a tuple of names: their order matters.",
+                got=repr(axis_name),
+                fix=f"tuple({axis_name!r}) in the order you mean",
+            )
+        )
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def axes_size(name: str, axes: Axes) -> int:
+    """How many devices, or examples, the axes have together.
+
+    Raises:
+        NameError: an axis is not in scope.
+    """
+    total = 1
+    for axis in axes:
+        total *= core_axes.size(axis, name)
+    return total
+
+
+def named(axes: Axes) -> Axes:
+    """The names among axes; ints are dimensions of the array."""
+    return tuple(axis for axis in axes if not isinstance(axis, int))
+
+
+def canonical_groups(name: str, groups: Any, axes: Axes) -> Groups:
+    """`axis_index_groups` as tuples.
+
+    Raises:
+        ValueError: they do not hold each position along the axes once, or axes are dimensions.
+        NotImplementedError: variance is checked, which knows no groups.
+    """
+    if groups is None:
+        return None
+    if any(isinstance(axis, int) for axis in axes):
+        raise ValueError(
+            message(
+                name,
+                "axis_index_groups cannot be combined with axes that are dimensions.",
+                got=f"axes {axes}",
+                expected="names of axes",
+            )
+        )
+    found = tuple(tuple(map(operator.index, group)) for group in groups)
+    size = axes_size(name, axes)
+    positions = sorted(i for group in found for i in group)
+    if positions != list(range(size)):
+        raise ValueError(
+            message(
+                name,
+                "axis_index_groups must hold each position along the axis once.",
+                got=f"{[list(g) for g in found]} along {axes} of size {size}",
+                expected=f"each of 0 … {size - 1} in one group",
+            )
+        )
+    return found
+
+
+def check_untyped_groups(name: str, groups: Groups, axes: Axes) -> None:
+    """Refuses groups where types speak of the axes: members of different groups differ.
+
+    Raises:
+        NotImplementedError: there are groups, and types speak of an axis.
+    """
+    if groups is not None and core_axes.typed_among(axes):
+        raise NotImplementedError(
+            message(
+                name,
+                "axis_index_groups give results that are the same within a group only, which types "
+                "cannot say.",
+                got=f"{[list(g) for g in groups]}, axes {axes}",
+                fix="shard_map(..., check_vma=False), or a mesh with one axis for the groups and "
+                "one for their members",
+            )
+        )
+
+
+def check_equal_groups(name: str, groups: Groups) -> None:
+    """Refuses groups of different sizes.
+
+    Raises:
+        ValueError: they have them.
+    """
+    if groups is not None and len(set(map(len, groups))) > 1:
+        raise ValueError(
+            message(
+                name,
+                "axis_index_groups must be of one size here.",
+                got=f"{[list(g) for g in groups]}, of sizes {[len(g) for g in groups]}",
+            )
+        )
+
+
+def group_size(name: str, axes: Axes, groups: Groups) -> int:
+    """How many devices communicate with each other."""
+    return axes_size(name, axes) if groups is None else len(groups[0])
+
+
+def canonical_dim(name: str, argument: str, dim: Any, ndim: int) -> int:
+    """A dimension of an array as an int that is not negative.
+
+    Raises:
+        ValueError: it is out of range.
+        TypeError: it is no integer.
+    """
+    found = operator.index(dim)
+    if not -ndim <= found < ndim:
+        raise ValueError(
+            message(
+                name,
+                f"{argument} is out of range.",
+                got=str(dim),
+                expected=f"a dimension of an array with {ndim} dimension(s)",
+            )
+        )
+    return found % ndim if ndim else found
+
+
+def with_pvary(x: Any, axes: Axes) -> Any:
+    """A value that varies over all of the mesh axes among `axes`; cast where it does not."""
+    typed = core_axes.typed_among(axes)
+    if not typed:
+        return x
+    return casts.varied(current.value, x, frozenset(typed))
+
+
+def check_no_sums(name: str, x: Any, axes: Axes, fix: str = "") -> None:
+    """Refuses operands that are unreduced or reduced over one of the axes.
+
+    Raises:
+        ValueError: one is.
+    """
+    aval = aval_of(x)
+    given, wanted = variance.of(aval), frozenset(axes)
+    expected = "a value that varies, or is the same everywhere"
+    casts.refuse_kind(name, aval, wanted & given.unreduced, "unreduced", expected, fix)
+    casts.refuse_kind(name, aval, wanted & given.reduced, "reduced", expected, fix)
+
+
+def check_varying(name: str, aval: Any, axes: Axes) -> None:
+    """Refuses operands of a primitive that do not vary over all of the mesh axes.
+
+    Raises:
+        ValueError: one does not.
+    """
+    given = variance.of(aval)
+    expected = f"a value that varies over {casts.axes_text(axes)}"
+    typed = frozenset(core_axes.typed_among(axes))
+    casts.refuse_kind(name, aval, typed & given.unreduced, "unreduced", expected)
+    casts.refuse_kind(name, aval, typed & given.reduced, "reduced", expected)
+    casts.refuse_kind(
+        name, aval, typed - given.varying, "not varying", expected, "lax.pvary(x, axis) first"
+    )
+
+
+def kind_over(x: Any, axis: Any) -> str:
+    """Of which kind a value is over one mesh axis: "V", "I", "U" or "R"."""
+    given = variance.of(aval_of(x))
+    kinds = {"V": given.varying, "U": given.unreduced, "R": given.reduced}
+    return next((kind for kind, over in kinds.items() if axis in over), "I")
+
+
+def states(name: str, x: Any, axes: Axes) -> str:
+    """The one kind that a value is of over all mesh axes among `axes`: "V", "I", "U" or "R".
+
+    V and I together count as V.
+
+    Raises:
+        ValueError: it is of several.
+    """
+    found = {kind_over(x, axis) for axis in core_axes.typed_among(axes)}
+    if found == {"V", "I"} or not found:
+        return "V"
+    if len(found) > 1:
+        raise ValueError(
+            message(
+                name,
+                "the operand is of different kinds over the axes.",
+                got=f"{aval_of(x)}, axes {axes}: " + ", ".join(sorted(found)),
+                expected="one kind over all of them",
+                fix=f"call {name} for each axis by itself",
+            )
+        )
+    return found.pop()
+
+
+def permutation(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
+    """Pairs of source and destination, none of them negative.
+
+    Raises:
+        ValueError: one is out of range, or a source or a destination is named twice.
+    """
+    pairs = tuple((operator.index(s), operator.index(d)) for s, d in perm)
+    if any(not -size <= i < size for pair in pairs for i in pair):
+        raise ValueError(
+            message(
+                name,
+                "perm names a position that is out of range.",
+                got=str(list(pairs)),
+                expected=f"positions from 0 to {size - 1} along an axis of size {size}",
+            )
+        )
+    found = tuple((s % size, d % size) for s, d in pairs)
+    for what, members in (
+        ("source", [s for s, _ in found]),
+        ("destination", [d for _, d in found]),
+    ):
+        twice = sorted({m for m in members if members.count(m) > 1})
+        if twice:
+            raise ValueError(
+                message(
+                    name,
+                    f"perm names the {what} {twice[0]} twice.",
+                    got=str(list(pairs)),
+                    expected="each source and each destination once",
+                )
+            )
+    return found
+
+
+def map_leaves(function: Callable[..., Any], x: Any) -> Any:
+    """`function` of each leaf of a tree of arrays."""
+    leaves, treedef = tree.flatten(x)
+    return tree.unflatten(treedef, [function(leaf) for leaf in leaves])
+
+
+def is_constant(x: Any) -> bool:
+    """Whether a value is the same wherever it is: no tracer."""
+    return not hasattr(x, "traced_by")
+
+
+def in_mesh_order(axes: Axes) -> Axes:
+    """Names of axes in the order in which they are bound: of the mesh, or of nesting."""
+    bound = [axis.name for axis in core_axes.in_scope()]
+    last = {name: i for i, name in enumerate(bound)}
+    return tuple(sorted(axes, key=lambda axis: last.get(axis, -1)))
+
+
+def names_text(axes: Sequence[Any]) -> str:
+    """Names of axes as messages show them."""
+    return meshes.names_text(axes)
+
+
+def dims_of(x: Any) -> int:
+    """The rank of an operand."""
+    return int(np.ndim(x)) if is_constant(x) else int(aval_of(x).ndim)
+
+
+def refuse_groups_of_batch(name: str, axis: Any, groups: Groups) -> None:
+    """Refuses groups along an axis that is a batch.
+
+    Raises:
+        NotImplementedError: there are groups.
+    """
+    if groups is not None:
+        raise NotImplementedError(
+            message(
+                name,
+                "axis_index_groups are not implemented for axes of vmap.",
+                got=f"groups {[list(g) for g in groups]} along {axis!r}",
+                fix="reshape the batch into (groups, members) and use a vmap for each",
+            )
+        )
+
+
+def refuse_product_of_batch(name: str, axis: Any, axes: Axes) -> None:
+    """Refuses several axes of which one is a batch.
+
+    Raises:
+        NotImplementedError: there are several.
+    """
+    if len(axes) > 1:
+        raise NotImplementedError(
+            message(
+                name,
+                "several axes at once are not implemented where one of them is an axis of vmap.",
+                got=f"axes {axes}, of which {axis!r} is mapped by vmap",
+                fix=f"{name} for one axis after the other, the last first",
+            )
+        )

@@ -1,0 +1,103 @@
+"""Casts between kinds of values over mesh axes: `pcast` and `pvary`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.core import axes as core_axes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.interpreters import casts
+from minijax.lax.collectives import arguments
+
+_KINDS = ("varying", "reduced", "unreduced")
+_NAMES = {"V": "varying", "I": "invarying", "R": "reduced", "U": "unreduced"}
+_CASTS = {
+    ("I", "varying"): casts.pvary_p,
+    ("I", "reduced"): casts.preduced_p,
+    ("V", "unreduced"): casts.vary_unreduced_cast_p,
+    ("R", "varying"): casts.reduced_vary_cast_p,
+}
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """Arrays as values of another kind over mesh axes; the elements stay what they are.
+
+    Types:  invarying to varying or reduced, varying to unreduced, reduced to varying.
+    Source: mirrors jax.lax.pcast.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or a tuple of names, of mesh axes of shard_map.
+        to: "varying", "reduced" or "unreduced".
+
+    Raises:
+        NameError: a name is not in scope.
+        TypeError: `axis_name` is a set.
+        ValueError: an unknown `to`, an operand of several kinds, or no such cast.
+    """
+    name = "lax.pcast"
+    axes = arguments.canonical_axes(name, axis_name)
+    if not axes:
+        return x
+    if to not in _KINDS:
+        raise ValueError(
+            message(
+                name,
+                "an unknown kind.",
+                got=f"to={to!r}",
+                expected=f"one of {', '.join(map(repr, _KINDS))}",
+            )
+        )
+    if not core_axes.in_scope():
+        raise ValueError(
+            message(
+                name,
+                "there is no mesh axis over which a value could be of some kind.",
+                got=f"axes {axes}",
+                fix="call it inside shard_map",
+            )
+        )
+    arguments.axes_size(name, axes)
+    typed = core_axes.typed_among(axes)
+    if not typed and to != "unreduced":
+        return x
+    return arguments.map_leaves(lambda leaf: _cast(leaf, axes, typed, to), x)
+
+
+def _cast(x: Any, axes: Any, typed: Any, to: str) -> Any:
+    kinds = sorted({arguments.kind_over(x, axis) for axis in typed}) or ["I"]
+    if len(kinds) > 1:
+        raise ValueError(
+            message(
+                "lax.pcast",
+                "the operand is of different kinds over the axes.",
+                got=f"{aval_of(x)}, axes {axes}: {', '.join(_NAMES[k] for k in kinds)}",
+                fix="cast over one axis after the other",
+            )
+        )
+    cast = _CASTS.get((kinds[0], to))
+    if cast is None:
+        able = ", ".join(f"{_NAMES[a]} to {b}" for a, b in _CASTS)
+        raise ValueError(
+            message(
+                "lax.pcast",
+                f"there is no cast from {_NAMES[kinds[0]]} to {to}.",
+                got=f"{aval_of(x)}, axes {axes}",
+                expected=f"one of these: {able}",
+                fix="a reduction changes kinds too: lax.psum, lax.psum_scatter, lax.all_gather",
+            )
+        )
+    return cast.bind(x, axes=casts.ordered(typed))
+
+
+def pvary(x: Any, axis_name: Any) -> Any:
+    """Arrays that are the same everywhere, as values that may differ between devices.
+
+    Source: mirrors jax.lax.pvary.
+
+    Raises:
+        NameError: a name is not in scope.
+        ValueError: an operand varies over an axis already, or is reduced or unreduced.
+    """
+    return pcast(x, axis_name, to="varying")

@@ -1,0 +1,688 @@
+"""Gathers and scatters, which are each other's transposes: `all_gather`, `psum_scatter`, their kin.
+
+A gather gives every device the blocks of all; a scatter adds up what all hold and leaves each device
+its block of the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minijax.core import axes as core_axes
+from minijax.core import variance
+from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import casts, hlo_build
+from minijax.interpreters.structural import moveaxis, new_axis, reduce_sum
+from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.lax.collectives import arguments
+from minijax.lax.collectives.arguments import Axes, Groups
+from minijax.lax.collectives.indices import axis_index
+from minijax.lax.shape import reshape, squeeze
+from minijax.lax.slicing import dynamic_slice_in_dim
+from minijax.sharding import rules
+
+
+class Gather(Primitive):
+    """The blocks of all devices of a group, along one dimension in the order of the group.
+
+    Shapes: x: T[s] -> T[s], with a new dimension of size n, or `tiled` with one n times as long.
+    Linear in x.
+    """
+
+    axis_params = ("axis_name",)
+    communicates: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    knows_sums: ClassVar[bool] = True
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(
+        self,
+        x: ShapedArray,
+        *,
+        all_gather_dimension: int,
+        axis_size: int,
+        tiled: bool,
+        **_: Any,
+    ) -> ShapedArray:
+        dim = all_gather_dimension
+        if tiled:
+            return x.with_shape((*x.shape[:dim], x.shape[dim] * axis_size, *x.shape[dim + 1 :]))
+        return x.with_shape((*x.shape[:dim], axis_size, *x.shape[dim:]))
+
+    def effects(self, *avals: Any, axis_name: Axes, **_: Any) -> frozenset[Any]:
+        return casts.named_effects(axis_name)
+
+    def shard(
+        self,
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        all_gather_dimension: int,
+        tiled: bool,
+        **_: Any,
+    ) -> PartitionSpec:
+        spec = rules.spec_of(avals[0])
+        return spec if tiled else spec.inserted(all_gather_dimension)
+
+    def lower(
+        self,
+        ctx: Any,
+        x: Any,
+        *,
+        all_gather_dimension: int,
+        axis_name: Axes,
+        axis_size: int,
+        tiled: bool,
+        axis_index_groups: Groups = None,
+    ) -> Any:
+        (aval,) = ctx.avals_in
+        dim = all_gather_dimension
+        if not tiled:
+            shape = (*aval.shape[:dim], 1, *aval.shape[dim:])
+            kept = [d for d in range(len(shape)) if d != dim]
+            x = ctx.broadcast(x, shape, aval.dtype, kept)
+        devices = ctx.module.device_axes
+        attributes = {
+            "all_gather_dim": ctx.integer(dim),
+            **devices.replica_groups(axis_name, axis_index_groups),
+            **devices.channel(),
+            **devices.global_ids(),
+        }
+        return ctx.ops("stablehlo.all_gather", [x], attributes)[0]
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        all_gather_dimension: int,
+        tiled: bool,
+        **params: Any,
+    ) -> tuple[Any, int]:
+        (x,), (b,) = args, dims
+        dim = all_gather_dimension
+        if tiled:
+            shifted, out_dim = dim + (dim >= b), b
+        else:
+            # A new dimension at the batch's own place goes before it.
+            shifted, out_dim = dim + (dim > b), b + (dim <= b)
+        out = self.bind(x, all_gather_dimension=shifted, tiled=tiled, **params)
+        return out, out_dim
+
+    def batch_axis(
+        self,
+        size: int,
+        name: Any,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        all_gather_dimension: int,
+        axis_name: Axes,
+        axis_size: int,
+        tiled: bool,
+        axis_index_groups: Groups = None,
+    ) -> tuple[Any, None]:
+        arguments.refuse_groups_of_batch(f"lax.{self.name}", name, axis_index_groups)
+        arguments.refuse_product_of_batch(f"lax.{self.name}", name, axis_name)
+        (x,), (b,) = args, dims
+        dim = all_gather_dimension
+        x = new_axis(x, size, dim) if b is None else moveaxis(x, b, dim)
+        if tiled:
+            shape = aval_of(x).shape
+            x = reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+        return x, None
+
+
+class AllGather(Gather):
+    """V to V: for the types every device has a copy of its own.  Its transpose scatters sums."""
+
+    name = "all_gather"
+
+    def vary(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
+    ) -> ManualAxisType:
+        arguments.check_varying("all_gather", avals[0], axis_name)
+        return variance.of(avals[0])
+
+    def transpose(
+        self,
+        ct: Any,
+        x: Any,
+        *,
+        all_gather_dimension: int,
+        axis_index_groups: Groups,
+        axis_name: Axes,
+        axis_size: int,
+        tiled: bool,
+    ) -> tuple[Any]:
+        return (
+            reduce_scatter_p.bind(
+                ct,
+                scatter_dimension=all_gather_dimension,
+                axis_index_groups=axis_index_groups,
+                axis_name=axis_name,
+                axis_size=axis_size,
+                tiled=tiled,
+            ),
+        )
+
+
+class AllGatherInvariant(Gather):
+    """V to I: the types know that all devices hold the same.  Its transpose takes the own block."""
+
+    name = "all_gather_invariant"
+
+    def vary(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
+    ) -> ManualAxisType:
+        arguments.check_varying("all_gather_invariant", avals[0], axis_name)
+        given = variance.of(avals[0])
+        return manual_type(given.varying - frozenset(axis_name), given.unreduced, given.reduced)
+
+    def transpose(
+        self,
+        ct: Any,
+        x: Any,
+        *,
+        all_gather_dimension: int,
+        axis_name: Axes,
+        axis_size: int,
+        tiled: bool,
+    ) -> tuple[Any]:
+        dim = all_gather_dimension
+        block = aval_of(ct).shape[dim] // axis_size
+        start = axis_index(axis_name) * block
+        own = dynamic_slice_in_dim(ct, start, block, dim)
+        return (own if tiled else squeeze(own, (dim,)),)
+
+
+class AllGatherReduced(Gather):
+    """V to R: cotangents are summands, so that the transpose scatters their sums."""
+
+    name = "all_gather_reduced"
+
+    def vary(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
+    ) -> ManualAxisType:
+        given, named = variance.of(avals[0]), frozenset(axis_name)
+        expected = f"a value that varies over {casts.axes_text(named)}"
+        user = "lax.all_gather_reduced"
+        casts.refuse_kind(user, avals[0], named & given.reduced, "reduced already", expected)
+        casts.refuse_kind(user, avals[0], named - given.varying, "not varying", expected)
+        return manual_type(given.varying - named, given.unreduced, given.reduced | named)
+
+    def transpose(
+        self,
+        ct: Any,
+        x: Any,
+        *,
+        all_gather_dimension: int,
+        axis_name: Axes,
+        axis_size: int,
+        tiled: bool,
+    ) -> tuple[Any]:
+        return (
+            unreduced_reduce_scatter_p.bind(
+                ct,
+                scatter_dimension=all_gather_dimension,
+                axis_name=axis_name,
+                axis_size=axis_size,
+                tiled=tiled,
+            ),
+        )
+
+
+all_gather_p = AllGather()
+all_gather_invariant_p = AllGatherInvariant()
+all_gather_reduced_p = AllGatherReduced()
+
+
+class Scatter(Primitive):
+    """The sum of what the devices of a group hold; each keeps the block of its own position.
+
+    Shapes: x: T[s] -> T[s without the dimension, of size n], or `tiled` with one n times as short.
+    Linear in x.
+    """
+
+    axis_params = ("axis_name",)
+    communicates: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    knows_sums: ClassVar[bool] = True
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(
+        self, x: ShapedArray, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any
+    ) -> ShapedArray:
+        dim = scatter_dimension
+        check_block("lax.psum_scatter", "scatter_dimension", x, dim, axis_size, tiled=tiled)
+        if tiled:
+            return x.with_shape((*x.shape[:dim], x.shape[dim] // axis_size, *x.shape[dim + 1 :]))
+        return x.with_shape((*x.shape[:dim], *x.shape[dim + 1 :]))
+
+    def effects(self, *avals: Any, axis_name: Axes, **_: Any) -> frozenset[Any]:
+        return casts.named_effects(axis_name)
+
+    def shard(
+        self,
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        scatter_dimension: int,
+        tiled: bool,
+        **_: Any,
+    ) -> PartitionSpec:
+        spec = rules.spec_of(avals[0])
+        return spec if tiled else rules.dropped(spec, (scatter_dimension,))
+
+    def lower(
+        self,
+        ctx: Any,
+        x: Any,
+        *,
+        scatter_dimension: int,
+        axis_name: Axes,
+        axis_size: int,
+        tiled: bool,
+        axis_index_groups: Groups = None,
+    ) -> Any:
+        (aval,), (out,) = ctx.avals_in, ctx.avals_out
+        dim = scatter_dimension
+        block = (*aval.shape[:dim], aval.shape[dim] // axis_size, *aval.shape[dim + 1 :])
+        devices = ctx.module.device_axes
+        scalar = hlo_build.tensor_type((), aval.dtype)
+        found = ctx.ops(
+            "stablehlo.reduce_scatter",
+            [x],
+            {
+                "scatter_dimension": ctx.integer(dim),
+                **devices.replica_groups(axis_name, axis_index_groups),
+                **devices.channel(),
+                **devices.global_ids(),
+            },
+            [hlo_build.tensor_type(block, aval.dtype)],
+            [([scalar, scalar], lambda c, a, b: [c.op("stablehlo.add", [a, b], None, scalar)])],
+        )[0]
+        return found if tiled else ctx.reshape(found, out.shape, out.dtype)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        scatter_dimension: int,
+        tiled: bool,
+        **params: Any,
+    ) -> tuple[Any, int]:
+        (x,), (b,) = args, dims
+        dim = scatter_dimension + (scatter_dimension >= b)
+        out = self.bind(x, scatter_dimension=dim, tiled=tiled, **params)
+        return out, b - (not tiled and dim < b)
+
+    def batch_axis(
+        self,
+        size: int,
+        name: Any,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        scatter_dimension: int,
+        axis_name: Axes,
+        axis_size: int,
+        tiled: bool,
+        axis_index_groups: Groups = None,
+    ) -> tuple[Any, int]:
+        arguments.refuse_groups_of_batch("lax.psum_scatter", name, axis_index_groups)
+        arguments.refuse_product_of_batch("lax.psum_scatter", name, axis_name)
+        (x,), (b,) = args, dims
+        if b is None:
+            x = x * np.asarray(size).astype(aval_of(x).dtype)[()]
+        else:
+            x = reduce_sum(x, (b,))
+        dim = scatter_dimension
+        if tiled:
+            shape = aval_of(x).shape
+            x = reshape(x, (*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]))
+        return x, dim
+
+
+class ReduceScatter(Scatter):
+    """V to V.  Its transpose"""
+
+    name = "reduce_scatter"
+
+    def vary(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
+    ) -> ManualAxisType:
+        arguments.check_varying("reduce_scatter", avals[0], axis_name)
+        return variance.of(avals[0])
+
+    def transpose(
+        self,
+        ct: Any,
+        x: Any,
+        *,
+        scatter_dimension: int,
+        axis_index_groups: Groups,
+        axis_name: Axes,
+        axis_size: int,
+        tiled: bool,
+    ) -> tuple[Any]:
+        return (
+            all_gather_p.bind(
+                ct,
+                all_gather_dimension=scatter_dimension,
+                axis_index_groups=axis_index_groups,
+                axis_name=axis_name,
+                axis_size=axis_size,
+                tiled=tiled,
+            ),
+        )
+
+
+class UnreducedReduceScatter(Scatter):
+    """U to V: the summands of one value are added, and each device keeps a block."""
+
+    name = "unreduced_reduce_scatter"
+
+    def vary(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
+    ) -> ManualAxisType:
+        casts.check_unreduced("lax.unreduced_psum_scatter", avals[0], axis_name)
+        given, named = variance.of(avals[0]), frozenset(axis_name)
+        return manual_type(given.varying | named, given.unreduced - named, given.reduced)
+
+    def transpose(
+        self,
+        ct: Any,
+        x: Any,
+        *,
+        scatter_dimension: int,
+        axis_name: Axes,
+        axis_size: int,
+        tiled: bool,
+    ) -> tuple[Any]:
+        return (
+            all_gather_reduced_p.bind(
+                ct,
+                all_gather_dimension=scatter_dimension,
+                axis_name=axis_name,
+                axis_size=axis_size,
+                tiled=tiled,
+            ),
+        )
+
+
+reduce_scatter_p = ReduceScatter()
+unreduced_reduce_scatter_p = UnreducedReduceScatter()
+
+
+_KINDS = ("varying", "invarying", "reduced")
+
+
+def all_gather(
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Any = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> Any:
+    """What all devices, or examples, of named axes hold, on each of them.
+
+    Shapes: T[s] -> T[s] with a new dimension of the axes' size at `axis`; `tiled`, dimension `axis`
+        is that many times as long.
+    Types:  the operand varies over the axes; the result as `to` says.
+    Source: mirrors jax.lax.all_gather.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
+        axis_index_groups: lists of positions along the axis: blocks are gathered within a group.
+        axis: where the blocks go.
+        tiled: whether they are joined along a dimension that is there, or stacked along a new one.
+        to: "varying", "invarying" (its transpose takes the device's own block), or "reduced".
+
+    Raises:
+        NameError: a name is not in scope.
+        ValueError: an unknown `to`, groups of different sizes, `axis` out of range, or an operand of
+            the wrong kind.
+        NotImplementedError: groups with another `to` than "varying".
+    """
+    if to not in _KINDS:
+        raise ValueError(
+            message(
+                "lax.all_gather",
+                "an unknown kind of result.",
+                got=f"to={to!r}",
+                expected=f"one of {', '.join(map(repr, _KINDS))}",
+            )
+        )
+    name = {"varying": "lax.all_gather", "invarying": "lax.all_gather_invariant"}.get(
+        to, "lax.all_gather_reduced"
+    )
+    axes = arguments.canonical_axes(name, axis_name)
+    if not axes:
+        return x
+    groups = arguments.canonical_groups(name, axis_index_groups, axes)
+    arguments.check_equal_groups(name, groups)
+    if groups is not None and to != "varying":
+        raise NotImplementedError(
+            message(
+                name,
+                f"axis_index_groups are not implemented for to={to!r}: what groups gather differs.",
+                got=f"{[list(g) for g in groups]}",
+                fix="to='varying'",
+            )
+        )
+    size = arguments.group_size(name, axes, groups)
+
+    def of_leaf(leaf: Any) -> Any:
+        ndim = aval_of(leaf).ndim
+        dim = arguments.canonical_dim(name, "axis", axis, ndim + (not tiled))
+        params = {
+            "all_gather_dimension": dim,
+            "axis_name": axes,
+            "axis_size": size,
+            "tiled": bool(tiled),
+        }
+        if to == "reduced":
+            return _gather_reduced(leaf, axes, params)
+        arguments.check_no_sums(name, leaf, axes)
+        leaf = arguments.with_pvary(leaf, axes)
+        if to == "invarying":
+            return all_gather_invariant_p.bind(leaf, **params)
+        return all_gather_p.bind(leaf, axis_index_groups=groups, **params)
+
+    return arguments.map_leaves(of_leaf, x)
+
+
+def _gather_reduced(x: Any, axes: Axes, params: dict[str, Any]) -> Any:
+    if not core_axes.typed_among(axes):
+        raise ValueError(
+            message(
+                "lax.all_gather_reduced",
+                "the operand does not vary over mesh axes, as far as types tell.",
+                got=f"{aval_of(x)}, axes {axes}",
+                expected=f"a value that varies over {casts.axes_text(axes)}",
+                fix="call it inside shard_map with check_vma=True",
+            )
+        )
+    return all_gather_reduced_p.bind(x, **params)
+
+
+def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
+    """As `all_gather`, with a result of which types know that it is the same everywhere.
+
+    Shapes: as `all_gather`.  Source: mirrors jax.lax.all_gather_invariant.
+    """
+    return all_gather(x, axis_name, axis=axis, tiled=tiled, to="invarying")
+
+
+def all_gather_reduced(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
+    """As `all_gather`, with a reduced result: its cotangents are summands.
+
+    Shapes: as `all_gather`.  Source: mirrors jax.lax.all_gather_reduced.
+
+    Raises:
+        ValueError: the operand does not vary over the axes, or variance is not checked.
+    """
+    return all_gather(x, axis_name, axis=axis, tiled=tiled, to="reduced")
+
+
+def check_block(
+    name: str, argument: str, x: ShapedArray, dim: int, size: int, *, tiled: bool
+) -> None:
+    """Refuses dimensions that cannot be cut into one block for each device.
+
+    Raises:
+        ValueError: untiled the dimension is not as long as the axis, tiled no multiple of it.
+    """
+    length = x.shape[dim]
+    if tiled and length % size:
+        raise ValueError(
+            message(
+                name,
+                f"{argument} {dim} has size {length}, which {size} devices cannot share equally.",
+                got=str(x),
+                expected=f"a multiple of {size}",
+                fix="pad the dimension",
+            )
+        )
+    if not tiled and length != size:
+        raise ValueError(
+            message(
+                name,
+                f"{argument} {dim} has size {length}, but there are {size} devices.",
+                got=str(x),
+                expected=f"a dimension of size {size}, one entry for each device",
+                fix="tiled=True for several entries for each device",
+            )
+        )
+
+
+def psum_scatter(
+    x: Any,
+    axis_name: Any,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """The sum over the devices, or examples, of named axes, of which each keeps its own block.
+
+    Shapes: T[s] -> T[s without dimension `scatter_dimension`, which must be of the axes' size];
+        `tiled`, that dimension is as many times shorter.
+    Types:  what varies, or is unreduced, over the axes becomes varying.
+    Source: mirrors jax.lax.psum_scatter.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
+        scatter_dimension: which dimension is cut.
+        axis_index_groups: lists of positions along the axis: each group has a sum of its own.
+        tiled: whether blocks keep the dimension.
+
+    Raises:
+        NameError: a name is not in scope.
+        ValueError: the dimension cannot be cut, groups of different sizes, or a reduced operand.
+        TypeError: an array of bool.
+    """
+    name = "lax.psum_scatter"
+    axes = arguments.canonical_axes(name, axis_name)
+    if not axes:
+        return x
+    groups = arguments.canonical_groups(name, axis_index_groups, axes)
+    arguments.check_equal_groups(name, groups)
+    size = arguments.group_size(name, axes, groups)
+
+    def of_leaf(leaf: Any) -> Any:
+        params = scatter_params(name, leaf, axes, size, scatter_dimension, tiled)
+        typed = core_axes.typed_among(axes)
+        if typed and arguments.states(name, leaf, axes) == "U":
+            return unreduced_reduce_scatter_p.bind(leaf, **params)
+        arguments.check_no_sums(name, leaf, typed)
+        leaf = arguments.with_pvary(leaf, axes)
+        return reduce_scatter_p.bind(leaf, axis_index_groups=groups, **params)
+
+    return arguments.map_leaves(of_leaf, x)
+
+
+def scatter_params(
+    name: str, x: Any, axes: Axes, size: int, dim: Any, tiled: bool
+) -> dict[str, Any]:
+    """The parameters of a scatter of `x`.
+
+    Raises:
+        TypeError: `x` is of bool.
+        ValueError: the dimension is out of range.
+    """
+    aval = aval_of(x)
+    if aval.dtype == np.bool_:
+        raise TypeError(
+            message(
+                name,
+                "cannot add arrays of bool.",
+                got=str(aval),
+                fix="x.astype(int) first",
+            )
+        )
+    return {
+        "scatter_dimension": arguments.canonical_dim(name, "scatter_dimension", dim, aval.ndim),
+        "axis_name": axes,
+        "axis_size": size,
+        "tiled": bool(tiled),
+    }
+
+
+def unreduced_psum_scatter(
+    x: Any, axis_name: Any, *, scatter_dimension: int = 0, tiled: bool = False
+) -> Any:
+    """As `psum_scatter`, of values that are unreduced over the axes.
+
+    Shapes: as `psum_scatter`.  Source: mirrors jax.lax.unreduced_psum_scatter.
+
+    Raises:
+        ValueError: the operand is not unreduced over all the axes, or the dimension cannot be cut.
+    """
+    name = "lax.unreduced_psum_scatter"
+    axes = arguments.canonical_axes(name, axis_name)
+    if not axes:
+        return x
+    size = arguments.axes_size(name, axes)
+
+    def of_leaf(leaf: Any) -> Any:
+        casts.check_unreduced(name, aval_of(leaf), axes)
+        params = scatter_params(name, leaf, axes, size, scatter_dimension, tiled)
+        return unreduced_reduce_scatter_p.bind(leaf, **params)
+
+    return arguments.map_leaves(of_leaf, x)
+
+
+def unreduced_psum(x: Any, axis_name: Any) -> Any:
+    """The sum whose summands the devices of mesh axes hold; the same everywhere.
+
+    Shapes: T[s] -> T[s].  Source: mirrors jax.lax.unreduced_psum.
+
+    Raises:
+        ValueError: the operand is not unreduced over all the axes.
+    """
+    name = "lax.unreduced_psum"
+    axes = arguments.canonical_axes(name, axis_name)
+    if not axes:
+        return x
+    arguments.axes_size(name, arguments.named(axes))
+
+    def of_leaf(leaf: Any) -> Any:
+        casts.check_unreduced(name, aval_of(leaf), axes)
+        return casts.unreduced_psum_p.bind(leaf, axes=axes)
+
+    return arguments.map_leaves(of_leaf, x)

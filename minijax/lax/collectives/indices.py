@@ -1,0 +1,104 @@
+"""Where a device is, and how many there are: `axis_index` and `axis_size`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minijax.core import axes as core_axes
+from minijax.core.aval import NOT_MANUAL, ManualAxisType, ShapedArray, manual_type, shaped_array
+from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import casts
+from minijax.interpreters.tangents import jvp_of_constant
+from minijax.lax.collectives import arguments
+from minijax.lax.creation import iota
+
+
+class AxisIndex(Primitive):
+    """The position of a device, or an example, along one named axis.
+
+    Shapes: -> int32[].
+    """
+
+    name = "axis_index"
+    axis_params = ("axis_name",)
+    has_effects: ClassVar[bool] = True
+    jvp = jvp_of_constant
+    without = frozenset({"transpose"})
+
+    def abstract_eval(self, *, axis_name: Any) -> ShapedArray:
+        return shaped_array((), np.dtype(np.int32))
+
+    def effects(self, *, axis_name: Any) -> frozenset[Any]:
+        return casts.named_effects((axis_name,))
+
+    def vary(self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any) -> ManualAxisType:
+        typed = core_axes.typed_among((axis_name,))
+        return manual_type(typed) if typed else NOT_MANUAL
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any) -> PartitionSpec:
+        return PartitionSpec()
+
+    def lower(self, ctx: Any, *, axis_name: Any) -> Any:
+        return ctx.module.device_axes.index(ctx, axis_name)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any
+    ) -> tuple[Any, None]:
+        return self.bind(axis_name=axis_name), None
+
+    def batch_axis(
+        self, size: int, name: Any, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any
+    ) -> tuple[Any, int]:
+        return iota(np.int32, size), 0
+
+
+axis_index_p = AxisIndex()
+
+
+def axis_index(axis_name: Any) -> Any:
+    """The position of this device, or example, along a named axis.
+
+    Shapes: -> int32[]; of several axes the number that their positions are the digits of, the first
+        name being the most significant.
+    Types:  inside `shard_map` it varies over the axes.
+    Source: mirrors jax.lax.axis_index.
+
+    Args:
+        axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
+
+    Raises:
+        NameError: a name is not in scope.
+    """
+    axes = arguments.canonical_axes("lax.axis_index", axis_name)
+    if not isinstance(axis_name, (tuple, list)):
+        core_axes.size(axis_name, "lax.axis_index")
+        return axis_index_p.bind(axis_name=axis_name)
+    arguments.axes_size("lax.axis_index", axes)
+    total: Any = None
+    stride = 1
+    for axis in reversed(axes):
+        own = axis_index_p.bind(axis_name=axis)
+        if stride != 1:
+            own = own * np.int32(stride)
+        total = own if total is None else total + own
+        stride *= core_axes.size(axis)
+    return np.int32(0) if total is None else total
+
+
+def axis_size(axis_name: Any) -> int:
+    """How many devices, or examples, named axes have together; a Python int.
+
+    Source: mirrors jax.lax.axis_size.
+
+    Args:
+        axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
+
+    Raises:
+        NameError: a name is not in scope.
+    """
+    axes = arguments.canonical_axes("lax.axis_size", axis_name)
+    return arguments.axes_size("lax.axis_size", axes)

@@ -1,0 +1,284 @@
+"""Blocks go from device to device: `ppermute`, `pshuffle`, `pbroadcast`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minijax.core import variance
+from minijax.core.aval import ManualAxisType, ShapedArray, aval_of
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import casts, hlo_build, lowering
+from minijax.interpreters.structural import moveaxis, new_axis
+from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.lax.choice import select
+from minijax.lax.collectives import arguments
+from minijax.lax.collectives.arguments import Axes
+from minijax.lax.collectives.indices import axis_index
+from minijax.lax.collectives.reductions import psum_p
+from minijax.lax.creation import full_like
+from minijax.lax.shape import broadcast, concatenate
+from minijax.lax.slicing import index_in_dim
+from minijax.sharding import rules
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+class PPermute(Primitive):
+    """Sends the block of each source to its destination; who is none gets zeros.
+
+    Shapes: x: T[s] -> T[s].  Linear in x.
+    """
+
+    name = "ppermute"
+    axis_params = ("axis_name",)
+    communicates: ClassVar[bool] = True
+    jvp = jvp_of_unary_linear
+    shard = rules.elementwise
+
+    def abstract_eval(self, x: ShapedArray, *, axis_name: Axes, perm: Pairs) -> ShapedArray:
+        return x
+
+    def vary(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, perm: Pairs
+    ) -> ManualAxisType:
+        arguments.check_varying("ppermute", avals[0], axis_name)
+        return variance.of(avals[0])
+
+    def lower(self, ctx: Any, x: Any, *, axis_name: Axes, perm: Pairs) -> Any:
+        devices = ctx.module.device_axes
+        pairs = [(group[s], group[d]) for group in devices.groups(axis_name) for s, d in perm]
+        attributes = {
+            "source_target_pairs": hlo_build.dense(np.array(pairs, np.int64).reshape(-1, 2)),
+            **devices.channel(),
+        }
+        return ctx.op("stablehlo.collective_permute", [x], attributes)
+
+    def transpose(self, ct: Any, x: Any, *, axis_name: Axes, perm: Pairs) -> tuple[Any]:
+        back = tuple((d, s) for s, d in perm)
+        return (self.bind(ct, axis_name=axis_name, perm=back),)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        axis_name: Axes,
+        perm: Pairs,
+    ) -> tuple[Any, Any]:
+        return self.bind(args[0], axis_name=axis_name, perm=perm), dims[0]
+
+    def batch_axis(
+        self,
+        size: int,
+        name: Any,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        axis_name: Axes,
+        perm: Pairs,
+    ) -> tuple[Any, Any]:
+        arguments.refuse_product_of_batch("lax.ppermute", name, axis_name)
+        (x,), (b,) = args, dims
+        if b is None and len(perm) == size:
+            return x, None
+        x = new_axis(x, size, 0) if b is None else moveaxis(x, b, 0)
+        source = {d: s for s, d in perm}
+        rows = [
+            index_in_dim(x, source[d]) if d in source else full_like(index_in_dim(x, 0), 0)
+            for d in range(size)
+        ]
+        return concatenate(rows, 0), 0
+
+
+class PBroadcast(Primitive):
+    """All devices get the block of the one at position `source`.
+
+    Shapes: x: T[s] -> T[s].  Linear in x.
+    """
+
+    name = "pbroadcast"
+    axis_params = ("axis_name",)
+    communicates: ClassVar[bool] = True
+    jvp = jvp_of_unary_linear
+    shard = rules.elementwise
+
+    def abstract_eval(self, x: ShapedArray, *, axis_name: Axes, source: int) -> ShapedArray:
+        return x
+
+    def vary(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, source: int
+    ) -> ManualAxisType:
+        arguments.check_varying("pbroadcast", avals[0], axis_name)
+        return variance.of(avals[0])
+
+    def lower(self, ctx: Any, x: Any, *, axis_name: Axes, source: int) -> Any:
+        if ctx.platform not in ("cuda", "rocm", "gpu"):
+            # XLA knows the instruction on GPUs only.
+            return lowering.lower_function(ctx, lambda v: [_summed_from(v, axis_name, source)], x)[
+                0
+            ]
+        devices = ctx.module.device_axes
+        groups = [
+            [group[source], *(m for m in group if m != group[source])]
+            for group in devices.groups(axis_name)
+        ]
+        attributes = {
+            "replica_groups": hlo_build.dense(np.array(groups, np.int64)),
+            **devices.channel(),
+        }
+        return ctx.op("stablehlo.collective_broadcast", [x], attributes)
+
+    def transpose(self, ct: Any, x: Any, *, axis_name: Axes, source: int) -> tuple[Any]:
+        total = _psum_varying(ct, axis_name)
+        return (_only_at(total, axis_name, source),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Axes, source: int
+    ) -> tuple[Any, Any]:
+        return self.bind(args[0], axis_name=axis_name, source=source), dims[0]
+
+    def batch_axis(
+        self,
+        size: int,
+        name: Any,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        axis_name: Axes,
+        source: int,
+    ) -> tuple[Any, Any]:
+        arguments.refuse_product_of_batch("lax.pbroadcast", name, axis_name)
+        (x,), (b,) = args, dims
+        if b is None:
+            return x, None
+        own = index_in_dim(x, source, b, keepdims=False)
+        return new_axis(own, size, b), b
+
+
+def _only_at(x: Any, axes: Axes, source: int) -> Any:
+    """`x` on the device at position `source`, zeros on the others."""
+    here = axis_index(axes) == np.int32(source)
+    return select(broadcast(here, aval_of(x).shape), x, full_like(x, 0))
+
+
+def _psum_varying(x: Any, axes: Axes) -> Any:
+    """The sum over devices, of which the types say nothing new."""
+    if not aval_of(x).vma:
+        return psum_p.bind(x, axes=axes, axis_index_groups=None)
+    return casts.pvary_p.bind(casts.psum_invariant_p.bind(x, axes=axes), axes=axes)
+
+
+def _summed_from(x: Any, axes: Axes, source: int) -> Any:
+    if aval_of(x).dtype == np.bool_:
+        as_int = _summed_from(x.astype(np.int32), axes, source)
+        return as_int != np.int32(0)
+    return _psum_varying(_only_at(x, axes, source), axes)
+
+
+ppermute_p = PPermute()
+pbroadcast_p = PBroadcast()
+
+
+def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
+    """Sends blocks between the devices, or examples, of a named axis.
+
+    Shapes: T[s] -> T[s]; who is nobody's destination gets zeros.
+    Types:  varying to varying.
+    Source: mirrors jax.lax.ppermute.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or names, of axes of vmap, pmap or shard_map; of several axes, positions
+            are counted in the order of the mesh, whatever the order of the names.
+        perm: pairs (source, destination) of positions.
+
+    Raises:
+        NameError: a name is not in scope.
+        ValueError: a position is out of range, or a source or destination is named twice.
+    """
+    name = "lax.ppermute"
+    axes = arguments.in_mesh_order(arguments.canonical_axes(name, axis_name))
+    size = arguments.axes_size(name, axes)
+    pairs = arguments.permutation(name, perm, size)
+    if not axes:
+        return x
+
+    def of_leaf(leaf: Any) -> Any:
+        arguments.check_no_sums(name, leaf, axes)
+        leaf = arguments.with_pvary(leaf, axes)
+        return ppermute_p.bind(leaf, axis_name=axes, perm=pairs)
+
+    return arguments.map_leaves(of_leaf, x)
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
+    """The device at position i gets the block of the device at position `perm[i]`.
+
+    Shapes: T[s] -> T[s].  Source: mirrors jax.lax.pshuffle.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or names, of axes of vmap, pmap or shard_map.
+        perm: a permutation of 0, 1, … ; devices beyond its length get zeros.
+
+    Raises:
+        ValueError: `perm` is no permutation.
+        NameError: a name is not in scope.
+    """
+    sources = [int(i) for i in perm]
+    if sorted(sources) != list(range(len(sources))):
+        raise ValueError(
+            message(
+                "lax.pshuffle",
+                "perm must be a permutation.",
+                got=str(sources),
+                expected=f"each of 0 … {len(sources) - 1} once" if sources else "positions",
+                fix="lax.ppermute for blocks that go nowhere",
+            )
+        )
+    return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """All devices, or examples, of a named axis get the block of the one at position `source`.
+
+    Shapes: T[s] -> T[s].
+    Types:  varying to varying; a value that is the same everywhere is refused.
+    Source: mirrors jax.lax.pbroadcast.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or names, of axes of vmap, pmap or shard_map.
+        source: a position along the axis.
+
+    Raises:
+        NameError: a name is not in scope.
+        ValueError: `source` is out of range, or the operand does not vary over the axes.
+    """
+    name = "lax.pbroadcast"
+    axes = arguments.canonical_axes(name, axis_name)
+    size = arguments.axes_size(name, axes)
+    found = int(source)
+    if not -size <= found < size:
+        raise ValueError(
+            message(
+                name,
+                "source is out of range.",
+                got=str(source),
+                expected=f"a position from 0 to {size - 1} along {axes}",
+            )
+        )
+    if not axes:
+        return x
+
+    def of_leaf(leaf: Any) -> Any:
+        arguments.check_no_sums(name, leaf, axes)
+        return pbroadcast_p.bind(leaf, axis_name=axes, source=found % size)
+
+    return arguments.map_leaves(of_leaf, x)

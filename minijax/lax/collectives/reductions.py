@@ -1,0 +1,429 @@
+"""Reductions over devices: `psum`, `pmean`, `pmax`, `pmin`, `pargmax`, `pargmin`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minijax.core import axes as core_axes
+from minijax.core import config, tree, variance
+from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import casts
+from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
+from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.lax.binary import eq
+from minijax.lax.choice import select
+from minijax.lax.collectives import arguments
+from minijax.lax.collectives.arguments import Axes, Groups
+from minijax.lax.collectives.indices import axis_index
+from minijax.lax.convert import convert_element_type
+from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
+from minijax.lax.shape import broadcast
+from minijax.sharding import rules
+
+
+class AllReduce(Primitive):
+    """Combines what the devices of the axes hold; all of them get the result.
+
+    Shapes: x: T[s] -> T[s without the axes that are ints].  Axes that are ints are dimensions, which
+    are reduced first.
+    """
+
+    axis_params = ("axes",)
+    communicates: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    combiner: ClassVar[str] = ""
+
+    def reduce(self, x: Any, dims: Shape) -> Any:
+        """The reduction of an array over some of its dimensions."""
+        raise NotImplementedError
+
+    def repeated(self, x: Any, size: int) -> Any:
+        """The combination of `size` equal values."""
+        raise NotImplementedError
+
+    def identity(self, dtype: Any) -> Any:
+        """What leaves the other operand as it is."""
+        raise NotImplementedError
+
+    def abstract_eval(
+        self, x: ShapedArray, *, axes: Axes, axis_index_groups: Groups
+    ) -> ShapedArray:
+        dims = _dims(axes)
+        check_axes(f"lax.{self.name}", x, dims)
+        return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in dims))
+
+    def vary(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes, axis_index_groups: Groups
+    ) -> Any:
+        given = variance.of(avals[0])
+        casts.refuse_kind(
+            f"lax.{self.name}",
+            avals[0],
+            given.unreduced & frozenset(axes),
+            "unreduced",
+            "a whole value",
+        )
+        # Members of different groups get different results.
+        kept = given.varying if axis_index_groups is not None else given.varying - frozenset(axes)
+        return manual_type(kept, given.unreduced, given.reduced)
+
+    def effects(self, *avals: Any, axes: Axes, axis_index_groups: Groups) -> frozenset[Any]:
+        return casts.named_effects(axes)
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes, axis_index_groups: Groups
+    ) -> PartitionSpec:
+        return rules.dropped(rules.spec_of(avals[0]), _dims(axes))
+
+    def lower(self, ctx: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> Any:
+        dims = _dims(axes)
+        if dims:
+            x = ctx.reduce(self.combiner, x, dims, self.identity(ctx.avals_in[0].dtype))
+        if axis_index_groups is not None and ctx.platform == "tpu":
+            arguments.check_equal_groups(f"lax.{self.name}", axis_index_groups)
+        names = arguments.named(axes)
+        return casts.all_reduce(ctx, x, self.combiner, names, axis_index_groups, ctx.avals_out[0])
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        axes: Axes,
+        axis_index_groups: Groups,
+    ) -> tuple[Any, int]:
+        (x,), (dim,) = args, dims
+        if _dims(axes):
+            x, dim = moveaxis(x, dim, 0), 0
+            axes = tuple(a + 1 if isinstance(a, int) else a for a in axes)
+        return self.bind(x, axes=axes, axis_index_groups=axis_index_groups), dim
+
+    def batch_axis(
+        self,
+        size: int,
+        name: Any,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        axes: Axes,
+        axis_index_groups: Groups,
+    ) -> tuple[Any, None]:
+        arguments.refuse_groups_of_batch(f"lax.{self.name}", name, axis_index_groups)
+        (x,), (dim,) = args, dims
+        if dim is None:
+            rest = tuple(a for a in axes if a != name)
+            return self.repeated(self.over(x, rest), size), None
+        replaced = tuple(
+            dim if a == name else a + (a >= dim) if isinstance(a, int) else a for a in axes
+        )
+        return self.over(x, replaced), None
+
+    def over(self, x: Any, axes: Axes) -> Any:
+        """The reduction over dimensions and named axes, of which there may be none."""
+        if not arguments.named(axes):
+            return self.reduce(x, _dims(axes)) if axes else x
+        return self.bind(x, axes=axes, axis_index_groups=None)
+
+
+def _dims(axes: Axes) -> Shape:
+    return tuple(axis for axis in axes if isinstance(axis, int))
+
+
+class PSum(AllReduce):
+    """The sum; where variance is checked, `psum_invariant` stands in its place.
+
+    Its transpose is itself, because it is read as a sum of which every device then holds a copy of
+    its own.
+    """
+
+    name = "psum"
+    combiner = "stablehlo.add"
+    jvp = jvp_of_unary_linear
+
+    def reduce(self, x: Any, dims: Shape) -> Any:
+        return reduce_sum(x, dims)
+
+    def repeated(self, x: Any, size: int) -> Any:
+        return x * np.asarray(size).astype(aval_of(x).dtype)[()]
+
+    def identity(self, dtype: Any) -> Any:
+        return 0
+
+    def transpose(self, ct: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> tuple[Any]:
+        dims = _dims(axes)
+        if dims:
+            kept = tuple(i for i in range(x.aval.ndim) if i not in dims)
+            ct = broadcast_in_dim(ct, x.aval.shape, kept)
+        names = arguments.named(axes)
+        return (self.bind(ct, axes=names, axis_index_groups=axis_index_groups),)
+
+
+class PMax(AllReduce):
+    """The greatest value, element by element.  Has no derivative."""
+
+    name = "pmax"
+    combiner = "stablehlo.maximum"
+    without = frozenset({"jvp", "transpose"})
+
+    def reduce(self, x: Any, dims: Shape) -> Any:
+        return reduce_max(x, dims)
+
+    def repeated(self, x: Any, size: int) -> Any:
+        return x
+
+    def identity(self, dtype: Any) -> Any:
+        return lowest(dtype)
+
+
+class PMin(AllReduce):
+    """The least value, element by element.  Has no derivative."""
+
+    name = "pmin"
+    combiner = "stablehlo.minimum"
+    without = frozenset({"jvp", "transpose"})
+
+    def reduce(self, x: Any, dims: Shape) -> Any:
+        return reduce_min(x, dims)
+
+    def repeated(self, x: Any, size: int) -> Any:
+        return x
+
+    def identity(self, dtype: Any) -> Any:
+        return highest(dtype)
+
+
+psum_p = PSum()
+pmax_p = PMax()
+pmin_p = PMin()
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The sum of a tree of arrays over the devices, or examples, of named axes.
+
+    Shapes: T[s] -> T[s]; bool becomes int32; axes that are ints are dimensions that are summed too.
+    Types:  inside `shard_map`, what varies over the axes, or is unreduced over them, becomes the
+        same everywhere; its transpose is then a cast.  Without `check_vma`, and in `vmap` and
+        `pmap`, the transpose is `psum`.
+    Source: mirrors jax.lax.psum.
+
+    Args:
+        x: a tree of arrays.  Python numbers and arrays that are no tracers are multiplied by the
+            size of the axes, without communication.
+        axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
+        axis_index_groups: lists of positions along the axis: the sum is taken within each group.
+
+    Raises:
+        NameError: a name is not in scope.
+        ValueError: groups that do not hold each position once, or a reduced operand.
+        NotImplementedError: groups where variance is checked, or along an axis of vmap.
+    """
+    axes = arguments.canonical_axes("lax.psum", axis_name)
+    if not axes:
+        return x
+    size = arguments.axes_size("lax.psum", arguments.named(axes))
+    groups = arguments.canonical_groups("lax.psum", axis_index_groups, axes)
+    leaves, treedef = tree.flatten(x)
+    if all(map(arguments.is_constant, leaves)):
+        size = size if groups is None else len(groups[0])
+        outs = [_times(leaf, size, _dims(axes)) for leaf in leaves]
+    else:
+        outs = [_sum(leaf, axes, groups) for leaf in leaves]
+    return tree.unflatten(treedef, outs)
+
+
+def _times(x: Any, size: int, dims: Shape) -> Any:
+    """The sum of a constant over `size` devices."""
+    if isinstance(x, (bool, np.bool_)):
+        x = int(x)
+    if isinstance(x, (int, float, complex)):
+        return x * size
+    if aval_of(x).dtype == np.bool_:
+        x = convert_element_type(x, np.int32)
+    if dims:
+        x = reduce_sum(x, tuple(d % aval_of(x).ndim for d in dims))
+    return x * np.asarray(size).astype(aval_of(x).dtype)[()]
+
+
+def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
+    typed = core_axes.typed_among(arguments.named(axes))
+    if typed:
+        arguments.check_untyped_groups("lax.psum", groups, axes)
+    if config.remove_size_one_mesh_axis_from_type.value:
+        # Devices along such an axis have nobody to speak to.
+        small = {a for a in typed if core_axes.size(a) == 1}
+        axes = tuple(a for a in axes if a not in small)
+        typed = tuple(a for a in typed if a not in small)
+    if not axes:
+        return x
+    if aval_of(x).dtype == np.bool_:
+        x = convert_element_type(x, np.int32)
+    if not typed:
+        ndim = aval_of(x).ndim
+        axes = tuple(
+            arguments.canonical_dim("lax.psum", "axis", a, ndim) if isinstance(a, int) else a
+            for a in axes
+        )
+        if not arguments.named(axes):
+            return reduce_sum(x, axes)
+        return psum_p.bind(x, axes=axes, axis_index_groups=groups)
+    if _dims(axes):
+        raise ValueError(
+            message(
+                "lax.psum",
+                "axes that are dimensions cannot be mixed with mesh axes where variance is checked.",
+                got=f"axes {axes}",
+                fix="x.sum(dims) first",
+            )
+        )
+    kind = arguments.states("lax.psum", x, axes)
+    if kind == "U":
+        return casts.unreduced_psum_p.bind(x, axes=typed)
+    arguments.check_no_sums("lax.psum", x, typed, "lax.pcast(x, axis, to='varying') first")
+    x = casts.psum_invariant_p.bind(arguments.with_pvary(x, typed), axes=typed)
+    rest = tuple(a for a in axes if a not in typed)
+    return psum_p.bind(x, axes=rest, axis_index_groups=None) if rest else x
+
+
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The mean of a tree of arrays over the devices, or examples, of named axes.
+
+    Shapes: T[s] -> T[s]; integers become floats.
+    Source: mirrors jax.lax.pmean.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
+        axis_index_groups: lists of positions along the axis, of one length: the mean is taken
+            within each group.
+
+    Raises:
+        NameError: a name is not in scope.
+        ValueError: groups of different sizes, or as in `psum`.
+    """
+    axes = arguments.canonical_axes("lax.pmean", axis_name)
+    groups = arguments.canonical_groups("lax.pmean", axis_index_groups, axes)
+    arguments.check_equal_groups("lax.pmean", groups)
+    size = arguments.group_size("lax.pmean", arguments.named(axes), groups)
+    leaves, treedef = tree.flatten(x)
+    counts = [
+        size * int(np.prod([np.shape(leaf)[d] for d in _dims(axes)], dtype=int)) for leaf in leaves
+    ]
+    sums = tree.leaves(psum(x, axis_name, axis_index_groups=axis_index_groups))
+    return tree.unflatten(treedef, [s / n for s, n in zip(sums, counts, strict=True)])
+
+
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The greatest value of a tree of arrays over the devices, or examples, of named axes.
+
+    Shapes: T[s] -> T[s].
+    Types:  inside `shard_map` the result is the same everywhere over the axes.
+    Source: mirrors jax.lax.pmax.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
+        axis_index_groups: lists of positions along the axis: each group has a maximum of its own.
+
+    Raises:
+        NameError: a name is not in scope.
+        ValueError: groups that do not hold each position once, or an unreduced operand.
+    """
+    return _extreme(pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The least value of a tree of arrays over the devices, or examples, of named axes.
+
+    As `pmax`.  Source: mirrors jax.lax.pmin.
+    """
+    return _extreme(pmin_p, x, axis_name, axis_index_groups)
+
+
+def _extreme(primitive: AllReduce, x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
+    name = f"lax.{primitive.name}"
+    axes = arguments.canonical_axes(name, axis_name)
+    if not axes:
+        return x
+    arguments.axes_size(name, arguments.named(axes))
+    groups = arguments.canonical_groups(name, axis_index_groups, axes)
+
+    def of_leaf(leaf: Any) -> Any:
+        typed = core_axes.typed_among(arguments.named(axes))
+        if typed and _dims(axes):
+            raise ValueError(
+                message(
+                    name,
+                    "axes that are dimensions cannot be mixed with mesh axes where variance is "
+                    "checked.",
+                    got=f"axes {axes}",
+                )
+            )
+        arguments.check_no_sums(name, leaf, typed)
+        ndim = aval_of(leaf).ndim
+        own = tuple(
+            arguments.canonical_dim(name, "axis", a, ndim) if isinstance(a, int) else a
+            for a in axes
+        )
+        leaf = arguments.with_pvary(leaf, typed)
+        if not arguments.named(own):
+            return primitive.reduce(leaf, own)
+        return primitive.bind(leaf, axes=own, axis_index_groups=groups)
+
+    return arguments.map_leaves(of_leaf, x)
+
+
+def pargmax(x: Any, axis_name: Any) -> Any:
+    """Where along an axis the greatest value is, for each element; the lowest position of ties.
+
+    Shapes: T[s] -> int32[s].  Where the greatest value is NaN no position has it: 2**31 - 1.
+    Source: mirrors jax.lax.pargmax.
+
+    Args:
+        x: an array.
+        axis_name: one name of an axis of vmap, pmap or shard_map.
+
+    Raises:
+        TypeError: several names.
+        NameError: the name is not in scope.
+    """
+    return _position("lax.pargmax", pmax, x, axis_name)
+
+
+def pargmin(x: Any, axis_name: Any) -> Any:
+    """Where along an axis the least value is, for each element; the lowest position of ties.
+
+    As `pargmax`.  Source: mirrors jax.lax.pargmin.
+    """
+    return _position("lax.pargmin", pmin, x, axis_name)
+
+
+def _position(name: str, extreme: Any, x: Any, axis_name: Any) -> Any:
+    if isinstance(axis_name, (tuple, list)):
+        raise TypeError(
+            message(
+                name,
+                "axis_name must be one name.",
+                got=repr(axis_name),
+                fix=f"{name} for one axis after the other",
+            )
+        )
+
+    def of_leaf(leaf: Any) -> Any:
+        shape = aval_of(leaf).shape
+        index = broadcast(axis_index(axis_name), shape)
+        nobody = np.full(shape, np.iinfo(np.int32).max, np.int32)
+        found = select(eq(leaf, _like(leaf, extreme(leaf, axis_name))), index, nobody)
+        return pmin(found, axis_name)
+
+    return arguments.map_leaves(of_leaf, x)
+
+
+def _like(x: Any, y: Any) -> Any:
+    return y if aval_of(x).dtype == aval_of(y).dtype else convert_element_type(y, aval_of(x).dtype)
