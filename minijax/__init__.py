@@ -59,6 +59,7 @@ from minijax.transforms.grad import (
 )
 from minijax.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.jit import jit
+from minijax.transforms.shard_map import shard_map
 from minijax.transforms.stages import ShapeDtypeStruct
 from minijax.transforms.tracing import (
     checking_leaks,
@@ -187,6 +188,7 @@ __all__ = [
     "ref",
     "remat",
     "set_mesh",
+    "shard_map",
     "sharding",
     "stages",
     "testing",

@@ -11,7 +11,6 @@ from minijax.core import variance
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts, hlo_build, lowering
 from minijax.interpreters.structural import moveaxis, new_axis
 from minijax.interpreters.tangents import jvp_of_unary_linear

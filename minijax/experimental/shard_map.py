@@ -1,0 +1,33 @@
+"""`shard_map` under its former path, with its former arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minijax.transforms import shard_map as current
+
+__all__ = ["shard_map"]
+
+
+def shard_map(
+    f: Callable[..., Any],
+    mesh: Any,
+    in_specs: Any,
+    out_specs: Any,
+    check_rep: bool = True,
+    auto: frozenset[Any] = frozenset(),
+) -> Callable[..., Any]:
+    """As `minijax.shard_map`; `auto` are the axes that are left to the compiler.
+
+    Source: mirrors jax.experimental.shard_map.shard_map.
+    """
+    names = frozenset(mesh.axis_names) - frozenset(auto) if auto else frozenset()
+    return current.shard_map(
+        f,
+        mesh=mesh,
+        in_specs=in_specs,
+        out_specs=out_specs,
+        axis_names=names,
+        check_vma=check_rep,
+    )

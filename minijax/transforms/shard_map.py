@@ -1,0 +1,443 @@
+"""`shard_map`: a function written for one device, applied to the blocks of split arrays.
+
+Input: a function of blocks, and specs that say how arguments are cut and results put together.
+Output: a function of whole arrays.  The function is staged once, for the types of blocks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from minijax.core import config, meshes, tree, variance
+from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.meshes import AxisType, MeshAxes
+from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
+from minijax.core.trace import current
+from minijax.interpreters import eager, flattening, passes, staging
+from minijax.sharding import contexts
+from minijax.transforms import shard_map_primitive
+from minijax.transforms.shard_map_primitive import Region
+
+
+class _Infer:
+    """Stands for specs that follow from the types of the arguments."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+INFER = _Infer()
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    out_specs: Any = INFER,
+    in_specs: Any = INFER,
+    mesh: MeshAxes | None = None,
+    axis_names: Any = frozenset(),
+    check_vma: bool = True,
+    check_rep: bool | None = None,
+) -> Callable[..., Any]:
+    """Runs a function on each device of a mesh, on that device's blocks of the arguments.
+
+    Inside, collectives such as `lax.psum` communicate over the names of the mesh's axes.
+
+    Shapes: a dimension that a spec splits over axes of total size k is k times shorter inside; of a
+        result it is k times longer outside.
+    Types:  with `check_vma`, a block varies over the axes of its spec, and is the same everywhere
+        over others; so must results be over axes that their specs leave away.
+    Source: mirrors jax.shard_map (0.10).
+
+    Args:
+        f: a function of trees of blocks; left away, the result is a decorator.
+        out_specs: a `PartitionSpec`, or a tree prefix of such, for the results.
+        in_specs: the same for the positional arguments.  On Explicit axes it may be left away: the
+            arguments' types say how they are split.
+        mesh: a `Mesh` or an `AbstractMesh`; by default the mesh in force.
+        axis_names: the axes that the function is written per device of; all of them by default.  The
+            compiler splits values over the others.
+        check_vma: whether types tell over which axes values vary, so that results which specs call
+            the same everywhere are, and derivatives communicate where they must and nowhere else.
+        check_rep: the former name of `check_vma`.
+
+    Raises:
+        TypeError: `f` cannot be called, or a spec is none.
+        ValueError: specs are no prefix of the arguments or results, do not fit their ranks or sizes,
+            or name axes that are not manual; there is no mesh; or a result may differ between
+            devices where its spec says that it does not.
+    """
+    if check_rep is not None:
+        check_vma = check_rep
+    if f is None:
+        return functools.partial(
+            shard_map,
+            out_specs=out_specs,
+            in_specs=in_specs,
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
+    eager.check_callable("shard_map", f)
+    if out_specs is INFER:
+        raise TypeError(
+            message("shard_map", "needs the keyword argument out_specs.", fix="out_specs=P(...)")
+        )
+    names = frozenset({axis_names}) if isinstance(axis_names, str) else frozenset(axis_names)
+    mapped = _Mapped(f, mesh, in_specs, out_specs, names, bool(check_vma))
+    if mesh is not None:
+        mapped.region()
+
+    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def call(*args: Any) -> Any:
+        return mapped.call(args)
+
+    return call
+
+
+class _Mapped(NamedTuple):
+    """A function to map over devices, and how."""
+
+    function: Callable[..., Any]
+    mesh: MeshAxes | None
+    in_specs: Any
+    out_specs: Any
+    axis_names: frozenset[Any]
+    check_vma: bool
+
+    def region(self) -> Region:
+        """The mesh, and the axes that become manual."""
+        mesh = _mesh_for(self.mesh)
+        axes = self.axis_names or frozenset(n for n in mesh.axis_names if n not in mesh.manual_axes)
+        strange = [n for n in axes if n not in mesh.axis_names]
+        if strange:
+            raise ValueError(
+                message(
+                    "shard_map",
+                    f"axis_names names no axis of the mesh: {meshes.names_text(strange)}.",
+                    got=str(mesh),
+                )
+            )
+        taken = [n for n in axes if n in mesh.manual_axes]
+        if taken:
+            raise ValueError(
+                message(
+                    "shard_map",
+                    f"the function is inside a shard_map over {meshes.names_text(taken)} already.",
+                    got=str(mesh),
+                    fix="axis_names={...} with the other axes",
+                )
+            )
+        return Region(mesh, axes, self.check_vma)
+
+    def call(self, args: tuple[Any, ...]) -> Any:
+        """Applies the function to the blocks of the arguments."""
+        region = self.region()
+        leaves, in_tree = tree.flatten((args, {}))
+        info = flattening.debug_info("shard_map", self.function, in_tree)
+        avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "shard_map")
+        in_specs = self._in_specs(region, args, avals, info)
+        flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
+        if current.value is eager.EAGER and config.disable_jit.value:
+            return self._step_by_step(region, flat, leaves, in_specs)
+        try:
+            return self._staged(region, flat, leaves, avals, in_specs, info)
+        except ConcretizationTypeError:
+            if current.value is not eager.EAGER:
+                raise
+        # Python looks at a value, which operation by operation is known.
+        return self._step_by_step(region, flat, leaves, in_specs)
+
+    def _staged(
+        self,
+        region: Region,
+        flat: flattening.FlatFunction,
+        leaves: Sequence[Any],
+        avals: Sequence[Any],
+        in_specs: Sequence[PartitionSpec],
+        info: Any,
+    ) -> Any:
+        out_specs: list[PartitionSpec] = []
+
+        def body(*blocks: Any) -> list[Any]:
+            outs = flat(*blocks)
+            out_specs[:] = self._out_specs(region, flat, outs)
+            return [
+                shard_map_primitive.match(out, spec, region)
+                for out, spec in zip(outs, out_specs, strict=True)
+            ]
+
+        blocks = [region.block(aval, spec) for aval, spec in zip(avals, in_specs, strict=True)]
+        with region.entered():
+            jaxpr, consts = staging.stage(body, blocks, info)
+            closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
+        outs = shard_map_primitive.shard_map_p.bind_all(
+            *consts,
+            *leaves,
+            jaxpr=closed,
+            mesh=region.mesh,
+            in_specs=(*(_CONSTANT for _ in consts), *in_specs),
+            out_specs=tuple(out_specs),
+            newly_manual_axes=region.axes,
+            check_vma=region.check_vma,
+        )
+        return tree.unflatten(flat.out_tree, outs)
+
+    def _step_by_step(
+        self,
+        region: Region,
+        flat: flattening.FlatFunction,
+        leaves: Sequence[Any],
+        in_specs: Sequence[PartitionSpec],
+    ) -> Any:
+        raise NotImplementedError
+
+    def _in_specs(
+        self, region: Region, args: tuple[Any, ...], avals: Sequence[Any], info: Any
+    ) -> list[PartitionSpec]:
+        """A spec for each leaf of the arguments."""
+        given = self.in_specs
+        if given is INFER or given is None:
+            return [_inferred(region, aval) for aval in avals]
+        specs = tree.broadcast_prefix(
+            given if isinstance(given, (tuple, PartitionSpec)) else _as_tuple(given),
+            args,
+            is_leaf=_is_spec,
+            user="shard_map",
+            first="in_specs",
+            second="the arguments",
+        )
+        names = info.arg_names or [f"argument {i}" for i in range(len(avals))]
+        for name, aval, spec in zip(names, avals, specs, strict=True):
+            _check_spec("in_specs", spec, region)
+            if isinstance(aval, ShapedArray):
+                _check_fits(info.func_name, f"the argument {name}", "in_specs", spec, aval)
+                _check_divides(info.func_name, name, spec, aval, region)
+                _check_type(info.func_name, name, spec, aval, region)
+        return specs
+
+    def _out_specs(
+        self, region: Region, flat: flattening.FlatFunction, outs: Sequence[Any]
+    ) -> list[PartitionSpec]:
+        """A spec for each leaf of the results."""
+        full = tree.unflatten(flat.out_tree, [0] * len(outs))
+        specs = tree.broadcast_prefix(
+            self.out_specs,
+            full,
+            is_leaf=_is_spec,
+            user="shard_map",
+            first="out_specs",
+            second="the results",
+        )
+        paths = flattening.result_paths(flat.out_tree)
+        for path, out, spec in zip(paths, outs, specs, strict=True):
+            _check_spec("out_specs", spec, region)
+            aval = aval_of(out)
+            if isinstance(aval, ShapedArray):
+                _check_fits(flat.name, path, "out_specs", spec, aval)
+                if region.check_vma:
+                    _check_same_everywhere(flat.name, path, spec, aval, region)
+        return specs
+
+
+_CONSTANT = PartitionSpec()
+
+
+def _as_tuple(specs: Any) -> Any:
+    return tuple(specs) if isinstance(specs, list) else specs
+
+
+def _is_spec(node: Any) -> bool:
+    return node is None or isinstance(node, PartitionSpec)
+
+
+def _mesh_for(given: Any) -> MeshAxes:
+    """The mesh of a call: inside another `shard_map` the one in force, which must fit.
+
+    Raises:
+        TypeError: what is given is no mesh.
+        ValueError: there is none, or another one is in force.
+    """
+    if given is not None and not isinstance(given, MeshAxes):
+        raise TypeError(
+            message(
+                "shard_map",
+                "mesh must be a Mesh or an AbstractMesh.",
+                got=f"{given!r} of type {type(given).__name__}",
+            )
+        )
+    around = meshes.get_abstract_mesh()
+    if given is None:
+        entered = around if not around.empty else contexts.mesh_of_arrays()
+        concrete = contexts.current_devices_mesh()
+        if concrete is not None and concrete.abstract_mesh is around:
+            entered = concrete
+        if entered is None:
+            raise ValueError(
+                message(
+                    "shard_map",
+                    "there is no mesh.",
+                    fix="mesh=minijax.make_mesh((8,), ('x',)), or call it inside "
+                    "`with minijax.set_mesh(mesh):`",
+                )
+            )
+        return entered
+    if around.manual_axes:
+        if around.shape_tuple != given.shape_tuple:
+            raise ValueError(
+                message(
+                    "shard_map",
+                    "its mesh is not that of the shard_map around it.",
+                    got=f"{given}\ninside {around}",
+                    fix="leave mesh= away: the one in force is used",
+                )
+            )
+        return around
+    return given
+
+
+def _inferred(region: Region, aval: Any) -> PartitionSpec:
+    """The spec that a type gives.
+
+    Raises:
+        TypeError: an axis is not Explicit, so that types do not tell.
+    """
+    untold = [n for n in region.ordered(region.axes) if region.outer.axis_type(n) is AxisType.Auto]
+    if untold:
+        raise TypeError(
+            message(
+                "shard_map",
+                f"in_specs is missing: the types of arguments do not tell how they are split over "
+                f"{meshes.names_text(untold)}, of type Auto.",
+                expected="a PartitionSpec for each argument",
+                fix="in_specs=P(...), or a mesh with Explicit axes",
+            )
+        )
+    if aval.split is None:
+        return PartitionSpec()
+    entries = [tuple(n for n in names_of(e) if n in region.axes) or None for e in aval.split.spec]
+    return PartitionSpec(*entries)
+
+
+def _check_spec(argument: str, spec: Any, region: Region) -> None:
+    """Refuses what is no spec, and specs of axes that do not become manual."""
+    if not isinstance(spec, PartitionSpec):
+        raise TypeError(
+            message(
+                "shard_map",
+                f"{argument} must be a PartitionSpec, or a tree prefix of such.",
+                got=f"{spec!r} of type {type(spec).__name__}",
+                fix="P() for values that every device gets as a whole",
+            )
+        )
+    if UNCONSTRAINED in spec:
+        raise ValueError(
+            message(
+                "shard_map",
+                f"{argument} must say for each dimension how it is split.",
+                got=repr(spec),
+                fix="None in place of UNCONSTRAINED",
+            )
+        )
+    named_axes = [*spec.names(), *spec.unreduced, *spec.reduced]
+    strange = [n for n in named_axes if n not in region.axes]
+    if strange:
+        raise ValueError(
+            message(
+                "shard_map",
+                f"{argument} refers to {meshes.names_text(strange)}, which the function is not "
+                "written per device of.",
+                got=f"{spec!r} on {region.outer}",
+                expected=f"axes among {meshes.names_text(region.ordered(region.axes))}",
+                fix="name the axis in axis_names, or leave it away here: the compiler splits "
+                "values over it",
+            )
+        )
+
+
+def _check_fits(name: str, what: str, argument: str, spec: PartitionSpec, aval: Any) -> None:
+    if len(spec) > aval.ndim:
+        raise ValueError(
+            message(
+                "shard_map",
+                f"{argument} has {len(spec)} entries for {what} of {name}, which has "
+                f"{aval.ndim} dimension(s).",
+                got=f"{spec!r} for {aval}",
+                expected=f"at most {aval.ndim} entries",
+                fix="P() for a scalar" if aval.ndim == 0 else "a shorter spec",
+            )
+        )
+
+
+def _check_divides(name: str, path: str, spec: PartitionSpec, aval: Any, region: Region) -> None:
+    for dim, (size, names) in enumerate(zip(aval.shape, spec.dims(aval.ndim), strict=True)):
+        parts = region.size(names)
+        if size % parts:
+            sizes = ", ".join(f"{n!r} of size {region.outer.axis_size(n)}" for n in names)
+            raise ValueError(
+                message(
+                    "shard_map",
+                    f"dimension {dim} of the argument {path} of {name} has size {size}, which "
+                    f"{parts} devices cannot share equally.",
+                    got=f"{aval} split by {spec!r}, over {sizes}",
+                    expected=f"a multiple of {parts}",
+                    fix="pad the dimension, or split another one",
+                )
+            )
+
+
+def _check_type(name: str, path: str, spec: PartitionSpec, aval: Any, region: Region) -> None:
+    """Refuses a spec that is not how the argument's type says it is split."""
+    if aval.split is None:
+        return
+    dims = spec.dims(aval.ndim)
+    own = tuple(tuple(n for n in names_of(e) if n in region.axes) for e in aval.split.spec)
+    explicit = frozenset(region.outer.explicit_axes)
+    wanted = tuple(tuple(n for n in names if n in explicit) for names in dims)
+    if own != wanted:
+        raise ValueError(
+            message(
+                "shard_map",
+                f"the argument {path} of {name} is split otherwise than in_specs says.",
+                got=f"{aval}",
+                expected=repr(spec),
+                fix="sharding.reshard(x, spec) first, or leave in_specs away: types tell",
+            )
+        )
+
+
+def _check_same_everywhere(
+    name: str, path: str, spec: PartitionSpec, aval: Any, region: Region
+) -> None:
+    """Refuses a result that may differ along an axis over which its spec says it does not."""
+    kind = variance.of(aval)
+    wrong = region.ordered((kind.varying & region.axes) - frozenset(spec.names()))
+    if wrong:
+        shown = meshes.names_text(wrong)
+        raise ValueError(
+            message(
+                "shard_map",
+                f"{path} of {name} may differ between devices along {shown}, but out_specs says "
+                "that it is the same there.",
+                got=f"{aval}, out_specs {spec!r} on {region.outer}",
+                expected=f"a value that does not vary over {shown}, or a spec that names it",
+                fix=f"lax.psum, lax.pmax or lax.all_gather(to='invarying') over {shown}; name it in "
+                "out_specs; or check_vma=False to take the first device's value unchecked",
+            )
+        )
+    sums = region.ordered((kind.unreduced & region.axes) - spec.unreduced)
+    if sums:
+        raise ValueError(
+            message(
+                "shard_map",
+                f"{path} of {name} is unreduced over {meshes.names_text(sums)}: devices hold "
+                "summands.",
+                got=f"{aval}, out_specs {spec!r}",
+                fix="lax.psum first, or P(..., unreduced={...}) in out_specs",
+            )
+        )
