@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         explain,
         extend,
         nn,
+        profiler,
         random,
         ref,
         testing,
@@ -182,6 +183,7 @@ __all__ = [
     "numpy_rank_promotion",
     "process_count",
     "process_index",
+    "profiler",
     "pure_callback",
     "random",
     "ref",
@@ -205,7 +207,7 @@ def __getattr__(name: str) -> Any:
     """Loads rooms and functions that many programs do without when they are first named."""
     rooms = (
         *("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug"),
-        *("experimental", "explain", "extend", "nn", "random", "ref", "testing"),
+        *("experimental", "explain", "extend", "nn", "profiler", "random", "ref", "testing"),
     )
     homes = {
         "checked": "transforms.checked",
