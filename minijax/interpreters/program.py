@@ -142,9 +142,10 @@ def lower(
         statistics.lowering.hits += 1
         return found  # type: ignore[no-any-return]
     statistics.lowering.misses += 1
-    if closed.effects:
+    all_effects = module_hooks.with_outfeeds(closed).effects
+    if all_effects:
         devices = 1 if layout is None else layout.partitions
-        effects.check_lowerable(options.name, closed.effects, devices)
+        effects.check_lowerable(options.name, all_effects, devices)
     with (
         statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name),
         profiling.TraceAnnotation("lower", function=options.name),

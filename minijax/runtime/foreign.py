@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from minijax.runtime import client, placement
 from minijax.runtime.array import physical_aval
 from minijax.runtime.execute import Executable
+from minijax.runtime.handlers import InputsHandler, ResultsHandler
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -38,8 +39,8 @@ class ForeignProgram(NamedTuple):
     host_callbacks: tuple[Any, ...]
     is_trivial: bool
     in_indices: tuple[tuple[Any, ...], ...]
-    place: Callable[[Sequence[Any]], list[Any]]
-    build: Callable[[Sequence[Any]], list[Any]]
+    place: InputsHandler
+    build: ResultsHandler
 
 
 def compiler_of(devices: tuple[Any, ...]) -> Callable[[ForeignProgram], Run] | None:

@@ -191,8 +191,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
     Source: mirrors jax.profiler.device_memory_profile (0.10).
     """
-    found: bytes = client.get_backend(backend).heap_profile()
-    return found
+    return gzip.compress(client.get_backend(backend).heap_profile())
 
 
 def save_device_memory_profile(

@@ -217,6 +217,7 @@ def program_key(module: Any, devices: Sequence[Any], options: Any) -> str:
         options: jaxlib's compile options.
     """
     client = devices[0].client
+    text = str(module)
     parts: list[Any] = [
         version.__version__,
         client.platform,
@@ -226,14 +227,14 @@ def program_key(module: Any, devices: Sequence[Any], options: Any) -> str:
         sorted(os.environ.get("XLA_FLAGS", "").split()),
         options.SerializeAsString(),
         sorted(map(repr, options.env_option_overrides)),
-        str(module),
+        text,
     ]
     digest = hashlib.sha256()
     for part in parts:
         encoded = part if isinstance(part, bytes) else str(part).encode()
         # The length keeps parts apart.
         digest.update(len(encoded).to_bytes(8, "little") + encoded)
-    name = re.match(r"module @(\w+)", str(module))
+    name = re.match(r"module @(\w+)", text)
     return f"{name[1] if name else 'program'}-{digest.hexdigest()}"
 
 
