@@ -78,6 +78,8 @@ def test_pieces_become_an_array_of_slices(spec: Any) -> None:
     assert out.sharding == PmapSharding.default(X.shape)
     assert out.shape == X.shape
     np.testing.assert_array_equal(out, X)
+    np.testing.assert_array_equal(jax.jit(lambda x: x.T + 1)(out), X.T + 1)
+    assert [shard.data.shape for shard in out.addressable_shards] == [(4,)] * 4
 
 
 @pytest.mark.feature("AR-12")
