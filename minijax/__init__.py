@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         explain,
         extend,
         nn,
+        profiler,
         random,
         ref,
         testing,
@@ -183,6 +184,7 @@ __all__ = [
     "numpy_rank_promotion",
     "process_count",
     "process_index",
+    "profiler",
     "pure_callback",
     "random",
     "ref",
@@ -207,7 +209,7 @@ def __getattr__(name: str) -> Any:
     """Loads rooms and functions that many programs do without when they are first named."""
     rooms = (
         *("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug"),
-        *("experimental", "explain", "extend", "nn", "random", "ref", "testing"),
+        *("experimental", "explain", "extend", "nn", "profiler", "random", "ref", "testing"),
     )
     homes = {
         "checked": "transforms.checked",

@@ -240,6 +240,35 @@ def int_state(
     )
 
 
+def float_state(
+    name: str, default: float, doc: str, *, in_trace_key: bool = False, in_call_key: bool = False
+) -> State[float]:
+    """A state that is a number."""
+
+    def parse(name: str, value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise ValueError(message(f"config.{name}", "not a number.", got=repr(value))) from None
+
+    return State(
+        name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
+    )
+
+
+def path_state(name: str, doc: str) -> State[str | None]:
+    """A state that names a file or folder, or is None, which is its default."""
+
+    def parse(name: str, value: Any) -> str | None:
+        if value is None or isinstance(value, (str, os.PathLike)):
+            return None if value is None else os.fspath(value)
+        raise ValueError(
+            message(f"config.{name}", "not a path.", got=repr(value), expected="a path, or None")
+        )
+
+    return State(name, None, doc, parse=parse, in_trace_key=False, in_call_key=False)
+
+
 def object_state(
     name: str,
     default: Any,
@@ -340,4 +369,23 @@ pmap_via_shard_map = bool_state(
 )
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
+)
+compilation_cache_dir = path_state(
+    "compilation_cache_dir", "Folder where compiled programs are kept for other processes."
+)
+enable_compilation_cache = bool_state(
+    "enable_compilation_cache", True, "Use the folder or store of compiled programs, if any."
+)
+persistent_cache_min_compile_time_secs = float_state(
+    "persistent_cache_min_compile_time_secs",
+    1.0,
+    "Programs that were compiled in less time are not kept.",
+)
+persistent_cache_min_entry_size_bytes = int_state(
+    "persistent_cache_min_entry_size_bytes", 0, "Smaller programs are not kept."
+)
+raise_persistent_cache_errors = bool_state(
+    "raise_persistent_cache_errors",
+    False,
+    "Raise what goes wrong with the store of compiled programs, instead of a warning.",
 )

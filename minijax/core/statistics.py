@@ -39,6 +39,7 @@ _counters: dict[str, CacheCounter] = {}
 tracing = CacheCounter("trace")
 lowering = CacheCounter("lower")
 compilation = CacheCounter("compile")
+stored = CacheCounter("stored")
 eager = CacheCounter("eager")
 transformed = CacheCounter("transform")
 meshes = CacheCounter("meshes")

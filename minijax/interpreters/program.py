@@ -24,11 +24,12 @@ from minijax.interpreters import (
     inspection,
     key_reuse,
     lowering,
+    module_hooks,
     passes,
     structure,
 )
 from minijax.interpreters.assignment import Assignment, Layout, Placeholder
-from minijax.runtime import client, compile, placement
+from minijax.runtime import client, compile, foreign, placement, profiling
 from minijax.runtime.array import Array, physical_aval
 from minijax.runtime.execute import Executable
 from minijax.runtime.transfer import buffer_on
@@ -80,7 +81,7 @@ def cleaned(
     key = ("cleaned", keep_unused)
     found = closed.cache.get(key)
     if found is None:
-        pure = discharge.without_references(closed)
+        pure = module_hooks.with_outfeeds(discharge.without_references(closed))
         clean, flags = passes.clean(pure, keep_inputs=keep_unused)
         kept = None if all(flags) else tuple(i for i, keep in enumerate(flags) if keep)
         found = closed.cache[key] = clean, kept
@@ -141,10 +142,14 @@ def lower(
         statistics.lowering.hits += 1
         return found  # type: ignore[no-any-return]
     statistics.lowering.misses += 1
-    if closed.effects:
+    all_effects = module_hooks.with_outfeeds(closed).effects
+    if all_effects:
         devices = 1 if layout is None else layout.partitions
-        effects.check_lowerable(options.name, closed.effects, devices)
-    with statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name):
+        effects.check_lowerable(options.name, all_effects, devices)
+    with (
+        statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name),
+        profiling.TraceAnnotation("lower", function=options.name),
+    ):
         clean, kept = cleaned(closed, keep_unused=options.keep_unused)
         jaxpr = clean.jaxpr
         clean, large = _lift_large_constants(clean)
@@ -225,23 +230,20 @@ def compile_lowered(
     level = logging.WARNING if config.log_compiles.value else logging.DEBUG
     if compile.logger.isEnabledFor(level):
         _log_compilation(level, lowered, where)
-    told = inspection.compiling(lowered.jaxpr, where, originals)
-    with statistics.timed("compile", "XLA compilation", name), told:
-        try:
-            loaded = compile.compile_module(
-                lowered.module,
-                where.devices,
-                options={**dict(lowered.options.compiler_options), **(options or {})},
-                host_callbacks=lowered.host_callbacks,
-                free=lowered.free,
-            )
-        except RuntimeError:
-            lowering.verify(lowered.module, lowered.jaxpr)
-            raise
+    given: dict[str, Any] = {
+        "options": {**dict(lowered.options.compiler_options), **(options or {})},
+        "free": lowered.free,
+        "num_args": len(lowered.large_consts) + len(in_avals),
+    }
+    module = module_hooks.refined(lowered.module)
+    compiler = foreign.compiler_of(where.devices)
+    loaded = None
+    if compiler is None:
+        loaded = _compiled(lowered, module, where, originals, given)
     consts = lowered.large_consts
     out_avals = [v.aval for v in lowered.jaxpr.outvars]
     ins, outs = natives(loaded, lowered, where, originals)
-    return Executable(
+    executable = Executable(
         loaded,
         where.devices,
         in_avals,
@@ -257,6 +259,39 @@ def compile_lowered(
         callbacks=lowered.host_callbacks,
         diagnose=_diagnosis(name, lowered.origin),
     )
+    if compiler is not None:
+        wanted = compile.options_for(where.devices, **given)
+        is_trivial = not (lowered.jaxpr.eqns or lowered.jaxpr.effects)
+        foreign.hand_over(compiler, executable, name, module, wanted, is_trivial=is_trivial)
+    return executable
+
+
+def _compiled(
+    lowered: Lowered,
+    module: Any,
+    where: Assignment,
+    originals: Sequence[Any],
+    given: Mapping[str, Any],
+) -> Any:
+    """Jaxlib's executable of a lowered program."""
+    name = lowered.options.name
+    effects_of = lowered.jaxpr.effects
+    with (
+        statistics.timed("compile", "XLA compilation", name),
+        profiling.TraceAnnotation("compile", function=name),
+        inspection.compiling(lowered.jaxpr, where, originals),
+    ):
+        try:
+            return compile.compile_module(
+                module,
+                where.devices,
+                host_callbacks=lowered.host_callbacks,
+                may_store=inspection.effect not in effects_of,
+                **given,
+            )
+        except RuntimeError:
+            lowering.verify(lowered.module, lowered.jaxpr)
+            raise
 
 
 def _log_compilation(level: int, lowered: Lowered, where: Assignment) -> None:
@@ -304,7 +339,7 @@ def natives(
             is_there = chosen.special_memory_kind == aval.memory_kind
             return chosen if is_there else chosen.with_memory_kind(aval.memory_kind)
         # XLA does not cut what holds nothing.
-        if aval.size:
+        if aval.size and loaded is not None:
             _check_kept_to(lowered, what, own, tiling, physical_aval(aval).ndim)
         return own
 
@@ -431,7 +466,7 @@ _shared: OrderedDict[Any, Executable] = OrderedDict()
 def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Executable:
     """The executable of a program that was not compiled itself; perhaps an equal one was."""
     _, options, where, committed, _ = key
-    found = structure.key_of(closed)
+    found = structure.key_of(module_hooks.with_outfeeds(closed))
     shared_key = found, key
     made = None if found is None else _shared.pop(shared_key, None)
     if made is None:

@@ -27,6 +27,8 @@ _cpu_clients: dict[int, Any] = {}
 # Platforms other than cpu: how to make their client.  Plug-ins register here.
 _factories: dict[str, Callable[[], Any]] = {}
 _clients: dict[str, Any] = {}
+# Back ends that compile for devices of a client that is not their own: client and back end.
+_compiling_for: list[tuple[Any, Any]] = []
 
 # Flags that every jaxlib this package supports knows; others are tried in a child process.
 _HARMLESS_FLAG = re.compile(
@@ -171,8 +173,16 @@ def get_backend(platform: Any = None) -> Any:
         )
     with _lock:
         if platform not in _clients:
-            _clients[platform] = _factories[platform]()
+            made = _clients[platform] = _factories[platform]()
+            owners = {id(d.client): d.client for d in made.devices()}
+            _compiling_for.extend((own, made) for own in owners.values() if own is not made)
     return _clients[platform]
+
+
+def get_device_backend(device: Any) -> Any:
+    """What compiles for a device: its client, or the back end of a plug-in that uses the client."""
+    own = device.client
+    return next((backend for client, backend in _compiling_for if client is own), own)
 
 
 def default_device() -> Any:

@@ -14,7 +14,7 @@ from jaxlib import xla_client
 
 from minijax.core import config
 from minijax.core.errors import message
-from minijax.runtime import placement
+from minijax.runtime import client, program_store
 
 logger = logging.getLogger("minijax")
 
@@ -26,6 +26,8 @@ def compile_module(
     options: Mapping[str, Any] | None = None,
     host_callbacks: Sequence[Any] = (),
     free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+    num_args: int = 0,
+    may_store: bool = True,
 ) -> Any:
     """Compiles a module for one device, or partitioned for several.
 
@@ -36,10 +38,39 @@ def compile_module(
         host_callbacks: Python functions that the module calls, by index.
         free: which parameters and which results GSPMD may place as it likes; Shardy reads that
             in the module.
+        num_args: how many arguments the module's main function has.
+        may_store: whether the program may come from a store of programs, and go into one.
 
     Raises:
         ValueError: XLA does not know an option.
     """
+    compile_options = options_for(devices, options=options, free=free, num_args=num_args)
+    backend = client.get_device_backend(devices[0])
+    try:
+        return program_store.compile_or_get_cached(
+            backend, module, devices, compile_options, host_callbacks, may_store=may_store
+        )
+    except xla_client.XlaRuntimeError as error:
+        if options and "No such compile option" in str(error):
+            raise ValueError(
+                message(
+                    "compile",
+                    "XLA does not know a compiler option.",
+                    got=str(dict(options)),
+                    expected="fields of XLA's DebugOptions",
+                )
+            ) from error
+        raise
+
+
+def options_for(
+    devices: tuple[Any, ...],
+    *,
+    options: Mapping[str, Any] | None = None,
+    free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+    num_args: int = 0,
+) -> Any:
+    """Jaxlib's options for the compilation of a module; arguments as of `compile_module`."""
     compile_options = xla_client.CompileOptions()
     build = compile_options.executable_build_options
     compile_options.num_replicas = build.num_replicas = 1
@@ -55,32 +86,28 @@ def compile_module(
         build.allow_spmd_sharding_propagation_to_output = list(outs) or [False]
     if options:
         compile_options.env_option_overrides = [(name, value) for name, value in options.items()]
-    extra = [list(host_callbacks)] if host_callbacks else []
-    try:
-        return devices[0].client.compile_and_load(
-            module, placement.native_devices(devices), compile_options, *extra
-        )
-    except xla_client.XlaRuntimeError as error:
-        if options and "No such compile option" in str(error):
-            raise ValueError(
-                message(
-                    "compile",
-                    "XLA does not know a compiler option.",
-                    got=str(dict(options)),
-                    expected="fields of XLA's DebugOptions",
-                )
-            ) from error
-        raise
+    compile_options.parameter_is_tupled_arguments = needs_tuple_arguments(
+        num_args, devices[0].platform
+    )
+    return compile_options
+
+
+_MOST_TPU_ARGUMENTS = 2000
+
+
+def needs_tuple_arguments(num_args: int, platform: str) -> bool:
+    """Whether arguments must be passed as one tuple: the parameters of a TPU are limited."""
+    return platform == "tpu" and num_args > _MOST_TPU_ARGUMENTS
 
 
 def parameter_tilings(loaded: Any, count: int) -> list[Any]:
     """How a compiled program cuts each of its `count` parameters."""
-    return _tilings(loaded.get_parameter_shardings(), count)
+    return _tilings(loaded and loaded.get_parameter_shardings(), count)
 
 
 def result_tilings(loaded: Any, count: int) -> list[Any]:
     """How a compiled program cuts each of its `count` results."""
-    return _tilings(loaded.get_output_shardings(), count)
+    return _tilings(loaded and loaded.get_output_shardings(), count)
 
 
 def _tilings(protos: Any, count: int) -> list[Any]:

@@ -17,15 +17,14 @@ from minijax.core.errors import message
 from minijax.runtime import (
     failures,
     finiteness,
-    placement,
     sharing,
     tokens,
-    versions,
     window,
 )
-from minijax.runtime.array import Array, Token, physical_aval, to_numpy, wrap
+from minijax.runtime.array import Array, Token, to_numpy
 from minijax.runtime.callbacks import HostCallback
-from minijax.runtime.transfer import buffer_on, copied
+from minijax.runtime.handlers import InputsHandler, ResultsHandler
+from minijax.runtime.transfer import copied
 
 
 class FastPathData(NamedTuple):
@@ -46,14 +45,16 @@ class Executable:
     """A compiled program: called with all its arguments, used or not.
 
     Attributes:
-        loaded: jaxlib's executable.
+        loaded: jaxlib's executable; None where a back end has compiled for itself.
+        foreign: what runs the program then: it takes the arguments and returns the results.
         devices: where it runs.
         in_avals: types of the arguments it uses.
         out_avals: types of its results.
-        buffer_avals: types of the C++ arrays behind its results.
         ins: native shardings of the arguments it uses.
         outs: native shardings of its results.
         kept: indices of the arguments it uses, or None for all of them.
+        place: puts arguments where it needs them.
+        build: makes arrays of what it returns.
         committed: whether its results stay where they are.
         donated: indices of arguments whose memory it takes.
         ordered: its ordered effects, whose tokens come before arguments and results.
@@ -64,14 +65,14 @@ class Executable:
     """
 
     __slots__ = (
-        "buffer_avals",
+        "build",
         "callbacks",
         "committed",
         "consts",
         "devices",
         "diagnose",
         "donated",
-        "handlers",
+        "foreign",
         "has_effects",
         "in_avals",
         "ins",
@@ -80,7 +81,7 @@ class Executable:
         "ordered",
         "out_avals",
         "outs",
-        "plain_outs",
+        "place",
         "waits",
     )
 
@@ -103,6 +104,7 @@ class Executable:
         diagnose: Callable[..., None] | None = None,
     ) -> None:
         self.loaded = loaded
+        self.foreign: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self.devices = devices
         self.in_avals = list(in_avals)
         self.out_avals = list(out_avals)
@@ -117,18 +119,10 @@ class Executable:
         self.callbacks = tuple(callbacks)
         self.waits = len(devices) > 1 and devices[0].platform == "cpu"
         self.diagnose = diagnose
-        one = placement.native_sharding(devices[0])
-        self.buffer_avals = [
-            placement.typed(physical_aval(aval), out)
-            for aval, out in zip(out_avals, outs, strict=True)
-        ]
-        self.handlers = [
-            versions.result_handler(tokens.TOKEN, one, committed) for _ in self.ordered
-        ] + [
-            versions.result_handler(aval, out, committed)
-            for aval, out in zip(self.buffer_avals, outs, strict=True)
-        ]
-        self.plain_outs = not any(aval.is_extended for aval in out_avals)
+        self.place = InputsHandler(in_avals, ins, kept, consts)
+        self.build = ResultsHandler(
+            out_avals, outs, committed, token_devices=[devices[0]] * len(self.ordered)
+        )
 
     def shared_with(self, diagnose: Callable[..., None]) -> Executable:
         """The same executable for another program of the same structure."""
@@ -143,14 +137,9 @@ class Executable:
             Exception: what a Python function raised that the program calls.
             FloatingPointError: a result is not finite, where the user wants to know.
         """
-        used = args if self.kept is None else [args[i] for i in self.kept]
-        buffers = list(self.consts)
-        for x, aval, target in zip(used, self.in_avals, self.ins, strict=True):
-            buffers.append(
-                x.buffer
-                if type(x) is Array and x.buffer._sharding is target
-                else buffer_on(x, aval, target)
-            )
+        if self.foreign is not None:
+            return self.foreign(args)
+        buffers = self.place(args)
         if self.donated:
             self._leave_shared(buffers, args)
         if len(self.devices) > 1:
@@ -159,12 +148,8 @@ class Executable:
             results = self._run_in_order(buffers)
         else:
             results = failures.surfacing(self.loaded.execute_sharded, buffers)
-            results = results.consume_with_handlers(self.handlers)
-        outs: Sequence[Array | Token] = (
-            list(map(Array, results))
-            if self.plain_outs
-            else list(map(wrap, results, self.out_avals))
-        )
+            results = results.consume_with_handlers(self.build.native)
+        outs = self.build.wrapped(results)
         if config.debug_nans.value or config.debug_infs.value:
             self._check_finite(outs, args)
         return outs
@@ -216,7 +201,7 @@ class Executable:
         token = running.consume_token()
         if self.has_effects:
             tokens.add_pending(token)
-        return running.consume_with_handlers(self.handlers), token
+        return running.consume_with_handlers(self.build.native), token
 
     def _run_in_order(self, buffers: Sequence[Any]) -> Sequence[Any]:
         """Runs the program after those that had the same ordered effects on this device."""
@@ -225,7 +210,7 @@ class Executable:
             self.loaded.execute_sharded, [*taken, *buffers], with_tokens=True
         )
         tokens.add_pending(running.consume_token())
-        results: Sequence[Any] = running.consume_with_handlers(self.handlers)
+        results: Sequence[Any] = running.consume_with_handlers(self.build.native)
         for effect, token in zip(self.ordered, results, strict=False):
             tokens.leave(effect, self.devices[0], token)
         return results[len(self.ordered) :]
@@ -241,7 +226,7 @@ class Executable:
     @property
     def may_be_called_by_cpp(self) -> bool:
         """Whether jaxlib's call path may run the program: nothing is to be done before or after."""
-        if self.has_effects or self.callbacks or self.waits:
+        if self.has_effects or self.callbacks or self.waits or self.foreign is not None:
             return False
         return len(self.devices) == 1 or not self.donated
 
@@ -257,7 +242,7 @@ class Executable:
             out_pytree_def=out_tree,
             in_shardings=placements,
             out_shardings=self.outs,
-            out_avals=self.buffer_avals,
+            out_avals=self.build.buffer_avals,
             out_committed=[self.committed] * len(self.out_avals),
             kept_var_bitvec=[True] * len(self.consts) + bits,
             in_device_local_layouts=[None] * len(placements),

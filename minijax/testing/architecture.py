@@ -58,7 +58,10 @@ ROOMS = {
 
 FACADE = Room(10, _NUMPY)
 
-OUTSIDE_OF_MODULE = {"minijax.sharding.hlo": ("jaxlib.xla_client",)}
+OUTSIDE_OF_MODULE = {
+    "minijax.runtime.profiling": ("jaxlib._profiler", "jaxlib._profile_data"),
+    "minijax.sharding.hlo": ("jaxlib.xla_client",),
+}
 """What a single module may import beyond its room."""
 
 DYNAMIC_IMPORTERS = frozenset(

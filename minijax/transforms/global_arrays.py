@@ -16,6 +16,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
 from minijax.core.errors import message
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
+from minijax.lax.shape import expand_dims
 from minijax.runtime import placement, sharing, transfer
 from minijax.runtime.array import Array, physical_aval, wrap
 from minijax.runtime.placement import Place
@@ -58,6 +59,9 @@ def make_array_from_single_device_arrays(
     target = placement.native(sharding, physical_aval(aval).ndim)
     if target.device is not None:
         return wrap(transfer.aliased(pieces[0].buffer, target), aval)  # type: ignore[return-value]
+    if sharding.unstacked_dims:
+        # In the buffer of the whole, pieces have the dimensions that they lack by themselves.
+        pieces = [expand_dims(x, sharding.unstacked_dims) for x in pieces]
     buffers = [transfer.as_piece(piece, target.memory_kind) for piece in pieces]
     buffer = placement.assemble(physical_aval(aval), target, buffers)
     sharing.join(buffer, buffers)

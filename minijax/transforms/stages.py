@@ -467,19 +467,33 @@ class Compiled(_Stage):
 
     def as_text(self) -> str:
         """The optimized HLO."""
-        return str(self._executable.loaded.get_hlo_text())
+        return str(self._loaded("as_text").get_hlo_text())
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate of operations and bytes of the optimized program."""
-        return dict(self._executable.loaded.cost_analysis())
+        return dict(self._loaded("cost_analysis").cost_analysis())
 
     def memory_analysis(self) -> Any:
         """Bytes of arguments, results, temporaries and code."""
-        return self._executable.loaded.get_compiled_memory_stats()
+        return self._loaded("memory_analysis").get_compiled_memory_stats()
 
     def runtime_executable(self) -> Any:
-        """Jaxlib's executable."""
+        """Jaxlib's executable; None where the back end has compiled for itself."""
         return self._executable.loaded
+
+    def _loaded(self, method: str) -> Any:
+        """Jaxlib's executable, for what only that can tell."""
+        loaded = self._executable.loaded
+        if loaded is None:
+            raise NotImplementedError(
+                message(
+                    f"Compiled.{method}",
+                    "the back end has compiled for itself, and made no executable to ask.",
+                    got=f"{self.fun_name} on {self._executable.devices[0]}",
+                    fix="ask the lowered program, which is the same everywhere",
+                )
+            )
+        return loaded
 
     def _places(self) -> list[Any]:
         """The native shardings of all arguments; None for those that are not used."""

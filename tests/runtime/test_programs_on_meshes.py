@@ -65,7 +65,9 @@ def test_compilation_is_told_of_partitions_and_partitioner(
     seen: list[Any] = []
     client = SimpleNamespace(compile_and_load=lambda *given: seen.extend(given))
     monkeypatch.setattr(placement, "native_devices", list)
-    devices = tuple(SimpleNamespace(id=d.id, client=client) for d in mesh.flat_devices[::-1])
+    devices = tuple(
+        SimpleNamespace(id=d.id, client=client, platform="cpu") for d in mesh.flat_devices[::-1]
+    )
     with config.use_shardy_partitioner(with_shardy):
         compilation.compile_module(
             "module", devices, options={"xla_cpu_enable_fast_math": True}, free=([True], [False])

@@ -1,0 +1,20 @@
+"""The folder of compiled programs."""
+
+from __future__ import annotations
+
+from minijax.core.config import config
+
+
+def set_cache_dir(path: str | None) -> None:
+    """Keeps compiled programs in a folder, for other processes too.
+
+    Source: mirrors jax.experimental.compilation_cache.compilation_cache.set_cache_dir (0.10).
+    """
+    config.update("compilation_cache_dir", path)
+
+
+def reset_cache() -> None:
+    """Does nothing: which folder is used is looked up whenever a program is compiled.
+
+    Source: mirrors jax.experimental.compilation_cache.compilation_cache.reset_cache (0.10).
+    """

@@ -1,0 +1,14 @@
+"""Places where users change how programs are lowered and compiled."""
+
+from minijax.interpreters.module_hooks import set_outfeed_rewriter, set_shape_refinement
+from minijax.runtime.client import register_backend_factory
+from minijax.runtime.program_store import DirectoryStore, ProgramStore, set_program_store
+
+__all__ = [
+    "DirectoryStore",
+    "ProgramStore",
+    "register_backend_factory",
+    "set_outfeed_rewriter",
+    "set_program_store",
+    "set_shape_refinement",
+]

@@ -1,0 +1,204 @@
+"""Profiles: what ran when, by the names of users, of this package and of XLA.
+
+Input: `start_trace` and `stop_trace` around what is looked at.  Output: files for TensorBoard,
+XProf and Perfetto.  An annotation costs a tenth of a microsecond where no profile is taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jaxlib import _profile_data, _profiler
+
+from minijax.core.errors import message
+from minijax.runtime import client
+
+ProfileOptions = _profiler.ProfileOptions
+ProfileData = _profile_data.ProfileData
+
+
+class TraceAnnotation(_profiler.TraceMe):  # type: ignore[misc]
+    """Context manager: names what this thread does inside, in profiles.
+
+    `with TraceAnnotation("read", shard=3):` shows `shard` with the name.
+
+    Source: mirrors jax.profiler.TraceAnnotation (0.10).
+    """
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """Context manager: one step of a training loop, which profiles then show by its number.
+
+    `with StepTraceAnnotation("train", step_num=i):` around each step.
+
+    Source: mirrors jax.profiler.StepTraceAnnotation (0.10).
+    """
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        # By this mark the tools tell steps from other annotations.
+        super().__init__(name, _r=1, **kwargs)
+
+
+def annotate_function(
+    func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
+) -> Callable[..., Any]:
+    """A function whose calls have a name in profiles.
+
+    Args:
+        func: the function.
+        name: what profiles show; the function's own name if absent.
+        **decorator_kwargs: what profiles show with the name.
+
+    Source: mirrors jax.profiler.annotate_function (0.10).
+    """
+    shown = getattr(func, "__qualname__", type(func).__name__) if name is None else name
+
+    @functools.wraps(func)
+    def annotated(*args: Any, **kwargs: Any) -> Any:
+        with TraceAnnotation(shown, **decorator_kwargs):
+            return func(*args, **kwargs)
+
+    return annotated
+
+
+class _Profile:
+    """The profile that is being taken: the process has one at most."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.session: Any = None
+        self.folder = ""
+        self.for_perfetto = False
+
+
+_current = _Profile()
+
+
+def start_trace(
+    log_dir: os.PathLike[str] | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: Any = None,
+) -> None:
+    """Begins to take a profile, which `stop_trace` writes.
+
+    Args:
+        log_dir: the folder for its files, in which every profile gets a folder of its own.
+        create_perfetto_link: not provided: Perfetto opens the file that
+            `create_perfetto_trace` writes.
+        create_perfetto_trace: whether to write `perfetto_trace.json.gz` too.
+        profiler_options: a `ProfileOptions`.
+
+    Source: mirrors jax.profiler.start_trace (0.10).
+
+    Raises:
+        RuntimeError: a profile is being taken already.
+        NotImplementedError: a link is asked for.
+    """
+    if create_perfetto_link:
+        raise NotImplementedError(
+            message(
+                "profiler.start_trace",
+                "no server is run for Perfetto.",
+                got="create_perfetto_link=True",
+                fix="create_perfetto_trace=True, and open the file at ui.perfetto.dev",
+            )
+        )
+    with _current.lock:
+        if _current.session is not None:
+            raise RuntimeError(
+                message(
+                    "profiler.start_trace",
+                    "a profile is being taken already.",
+                    got=f"one for {_current.folder}",
+                    expected="one profile at a time",
+                    fix="minijax.profiler.stop_trace()",
+                )
+            )
+        # The tracers of accelerators come with their clients.
+        client.get_backend()
+        options = ProfileOptions() if profiler_options is None else profiler_options
+        _current.session = _profiler.ProfilerSession(options)
+        _current.folder = os.fspath(log_dir)
+        _current.for_perfetto = create_perfetto_trace
+
+
+def stop_trace() -> None:
+    """Ends the profile that `start_trace` began, and writes it.
+
+    Source: mirrors jax.profiler.stop_trace (0.10).
+
+    Raises:
+        RuntimeError: no profile is being taken.
+    """
+    with _current.lock:
+        session, _current.session = _current.session, None
+        if session is None:
+            raise RuntimeError(
+                message(
+                    "profiler.stop_trace",
+                    "no profile is being taken.",
+                    fix="minijax.profiler.start_trace(folder) first",
+                )
+            )
+        session.stop_and_export(_current.folder)
+        if _current.for_perfetto:
+            _write_for_perfetto(Path(_current.folder))
+
+
+def _write_for_perfetto(folder: Path) -> None:
+    """Writes the newest profile of a folder in the form that Perfetto reads."""
+    runs = folder / "plugins" / "profile"
+    newest = max(runs.iterdir(), key=lambda run: run.stat().st_mtime)
+    (source,) = newest.glob("*.trace.json.gz")
+    events = json.loads(gzip.decompress(source.read_bytes()))
+    events["metadata"] = {"highres-ticks": True}
+    text = json.dumps(events).encode()
+    (newest / "perfetto_trace.json.gz").write_bytes(gzip.compress(text))
+
+
+@contextlib.contextmanager
+def trace(
+    log_dir: os.PathLike[str] | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: Any = None,
+) -> Iterator[None]:
+    """Context manager: takes a profile of what happens inside; arguments as of `start_trace`.
+
+    Source: mirrors jax.profiler.trace (0.10).
+
+    Raises:
+        RuntimeError: a profile is being taken already.
+    """
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """What the arrays and programs of a platform hold of its memory, as gzipped pprof data.
+
+    Source: mirrors jax.profiler.device_memory_profile (0.10).
+    """
+    return gzip.compress(client.get_backend(backend).heap_profile())
+
+
+def save_device_memory_profile(
+    filename: os.PathLike[str] | str, backend: str | None = None
+) -> None:
+    """Writes a file that pprof reads: see `device_memory_profile`.
+
+    Source: mirrors jax.profiler.save_device_memory_profile (0.10).
+    """
+    Path(filename).write_bytes(device_memory_profile(backend))

@@ -1,0 +1,250 @@
+"""Compiled programs that outlive the process: found by key instead of being compiled anew.
+
+Input: a module, devices and options.  Output: jaxlib's executable, from the store if it is there.
+The store is an object that a user installs, or the folder that `compilation_cache_dir` names;
+without either every program is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import re
+import tempfile
+import time
+import warnings
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from jaxlib import version
+
+from minijax.core import config, statistics
+from minijax.core.errors import message
+from minijax.runtime import placement
+
+_DIGEST_BYTES = 32
+
+
+@runtime_checkable
+class ProgramStore(Protocol):
+    """What a user installs: keys are names that files can have, values are opaque."""
+
+    def get(self, key: str) -> bytes | None:
+        """The value that was put under a key, or None."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keeps a value under a key, in place of one that is there."""
+
+
+class DirectoryStore:
+    """A folder with one file for each program, which processes may share.
+
+    A file appears with all of its content or not at all, whoever else writes it.
+
+    Args:
+        path: the folder; it is made when the first program is stored.
+    """
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: os.PathLike[str] | str) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"DirectoryStore({str(self.path)!r})"
+
+    def _file(self, key: str) -> Path:
+        return self.path / f"{key}-cache"
+
+    def get(self, key: str) -> bytes | None:
+        """The content of a key's file, or None if there is no file."""
+        try:
+            return self._file(key).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def put(self, key: str, value: bytes) -> None:
+        """Writes a key's file."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(dir=self.path, prefix=f"{key}-", suffix=".part")
+        written = Path(name)
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(value)
+            written.replace(self._file(key))
+        except BaseException:
+            written.unlink(missing_ok=True)
+            raise
+
+
+class _Installed:
+    """The store that a user has installed, if one has."""
+
+    store: ProgramStore | None = None
+
+
+def set_program_store(store: ProgramStore | None) -> None:
+    """Makes compilation ask a store for programs before it compiles them, and tell it of new ones.
+
+    Programs that took less than `persistent_cache_min_compile_time_secs` to compile are not told.
+
+    Args:
+        store: an object with `get(key)`, which returns bytes or None, and `put(key, value)`; None
+            for none but the folder that `compilation_cache_dir` names.
+
+    Raises:
+        TypeError: `store` lacks a method.
+    """
+    if store is not None and not isinstance(store, ProgramStore):
+        raise TypeError(
+            message(
+                "set_program_store",
+                "a store has the methods get and put.",
+                got=f"{store!r} of type {type(store).__name__}",
+                expected="get(key: str) -> bytes | None and put(key: str, value: bytes)",
+            )
+        )
+    _Installed.store = store
+
+
+def current_store() -> ProgramStore | None:
+    """The store in force, or None."""
+    if not config.enable_compilation_cache.value:
+        return None
+    if _Installed.store is not None:
+        return _Installed.store
+    path = config.compilation_cache_dir.value
+    return None if path is None else DirectoryStore(path)
+
+
+def compile_or_get_cached(
+    backend: Any,
+    module: Any,
+    devices: tuple[Any, ...],
+    options: Any,
+    host_callbacks: Sequence[Any] = (),
+    *,
+    may_store: bool = True,
+) -> Any:
+    """The executable of a module: from the store in force if it has it, else compiled.
+
+    Args:
+        backend: the client that compiles.
+        module: the MLIR module.
+        devices: where it will run.
+        options: jaxlib's compile options.
+        host_callbacks: Python functions that the module calls: one that calls any lives in this
+            process only.
+        may_store: False for programs whose compilation does more than to make an executable.
+    """
+    there = placement.native_devices(devices)
+    callbacks = [list(host_callbacks)] if host_callbacks else []
+    store = current_store() if may_store and not callbacks else None
+    if store is None:
+        return backend.compile_and_load(module, there, options, *callbacks)
+    key = program_key(module, devices, options)
+    loaded = _load(store, key, backend, there, options)
+    if loaded is not None:
+        statistics.stored.hits += 1
+        return loaded
+    statistics.stored.misses += 1
+    start = time.perf_counter()
+    loaded = backend.compile_and_load(module, there, options)
+    if time.perf_counter() - start >= config.persistent_cache_min_compile_time_secs.value:
+        _keep(store, key, backend, loaded)
+    return loaded
+
+
+def _load(store: ProgramStore, key: str, backend: Any, there: Any, options: Any) -> Any:
+    """The executable under a key, or None: what cannot be read is as good as absent."""
+    try:
+        value = store.get(key)
+        if value is None:
+            return None
+        return backend.deserialize_executable(_opened(value), there, options)
+    except Exception as error:
+        _warn("could not be read, and is compiled anew", key, store, error)
+        return None
+
+
+def _keep(store: ProgramStore, key: str, backend: Any, loaded: Any) -> None:
+    try:
+        value = _sealed(backend.serialize_executable(loaded))
+        if len(value) >= config.persistent_cache_min_entry_size_bytes.value:
+            store.put(key, value)
+    except Exception as error:
+        _warn("could not be written", key, store, error)
+
+
+def _warn(problem: str, key: str, store: ProgramStore, error: Exception) -> None:
+    """Tells of a failure of the store, which programs do without; raises it if the user wants."""
+    if config.raise_persistent_cache_errors.value:
+        raise error
+    warnings.warn(
+        message(
+            "compilation cache",
+            f"a stored program {problem}.",
+            got=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
+            fix=f"if it happens again, remove {key} from {store!r}",
+        ),
+        stacklevel=2,
+    )
+
+
+def _sealed(blob: bytes) -> bytes:
+    """Bytes with their digest in front, by which damage shows before XLA meets it."""
+    packed = zlib.compress(blob, 1)
+    return hashlib.sha256(packed).digest() + packed
+
+
+def _opened(value: bytes) -> bytes:
+    digest, packed = value[:_DIGEST_BYTES], value[_DIGEST_BYTES:]
+    if hashlib.sha256(packed).digest() != digest:
+        raise ValueError("its content is damaged")
+    return zlib.decompress(packed)
+
+
+def program_key(module: Any, devices: Sequence[Any], options: Any) -> str:
+    """The key of a program: the module's name, and a digest of all that decides what is compiled.
+
+    Args:
+        module: the MLIR module; where its operations come from does not count.
+        devices: where it will run.
+        options: jaxlib's compile options.
+    """
+    client = devices[0].client
+    text = str(module)
+    parts: list[Any] = [
+        version.__version__,
+        client.platform,
+        client.platform_version,
+        [device.device_kind for device in devices],
+        _processor() if client.platform == "cpu" else "",
+        sorted(os.environ.get("XLA_FLAGS", "").split()),
+        options.SerializeAsString(),
+        sorted(map(repr, options.env_option_overrides)),
+        text,
+    ]
+    digest = hashlib.sha256()
+    for part in parts:
+        encoded = part if isinstance(part, bytes) else str(part).encode()
+        # The length keeps parts apart.
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    name = re.match(r"module @(\w+)", text)
+    return f"{name[1] if name else 'program'}-{digest.hexdigest()}"
+
+
+@functools.cache
+def _processor() -> str:
+    """What host programs are compiled for: the kind of processor and its abilities."""
+    facts = [platform.machine(), platform.processor()]
+    listed = Path("/proc/cpuinfo")
+    if listed.exists():
+        first = listed.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+        kept = ("model name", "flags", "Features", "CPU part")
+        facts += [line for line in first.splitlines() if line.startswith(kept)]
+    return "\n".join(facts)

@@ -1,0 +1,139 @@
+"""Arrays over several devices as earlier versions of JAX made them, for programs that still do.
+
+Input: values and devices, or the pieces of an array in order of its devices.  Output: a flat list
+of arrays on one device each, or one array.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core.aval import ShapedArray
+from minijax.core.errors import message
+from minijax.runtime import profiling
+from minijax.runtime.array import Array
+from minijax.runtime.pmap_sharding import PmapSharding
+from minijax.sharding import hlo
+from minijax.sharding.base import Sharding
+from minijax.sharding.mesh import mesh_stack
+from minijax.sharding.named import NamedSharding
+from minijax.sharding.sharding_spec import ShardingSpec, create_pmap_sharding_spec
+from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.transforms.device_put import put
+from minijax.transforms.global_arrays import make_array_from_single_device_arrays
+
+
+def device_put(x: Any, devices: Sequence[Any], replicate: bool = False) -> list[Array]:
+    """Arrays on one device each, in order of the devices.
+
+    Args:
+        x: a sequence of values, one for each device; a single value if `replicate`.
+        devices: the devices.
+        replicate: whether all of `x` goes to every device.
+
+    Shapes:     x: T[len(devices), s] -> T[s], for each device; T[s] -> T[s] if `replicate`.
+    Source:     mirrors jax.interpreters.pxla.device_put, which JAX has since dropped.
+
+    Raises:
+        ValueError: there are not as many values as devices.
+    """
+    if not replicate and len(x) != len(devices):
+        raise ValueError(
+            message(
+                "device_put",
+                "the numbers of values and of devices differ.",
+                got=f"{len(x)} values, {len(devices)} devices",
+                expected="one value for each device",
+                fix="replicate=True for one value on all devices",
+            )
+        )
+    values = [x] * len(devices) if replicate else x
+    with profiling.TraceAnnotation("replicate" if replicate else "place pieces"):
+        return [
+            put(value, SingleDeviceSharding(device))
+            for value, device in zip(values, devices, strict=True)
+        ]
+
+
+def make_sharded_device_array(
+    aval: ShapedArray,
+    sharding_spec: ShardingSpec | None,
+    device_buffers: Sequence[Array],
+    indices: Any = None,
+) -> Array:
+    """One array of its pieces, each on a device of its own.
+
+    Inside `with mesh:` the array's sharding is a `NamedSharding` on that mesh, otherwise a
+    `PmapSharding`.
+
+    Args:
+        aval: the type of the whole.
+        sharding_spec: how it is cut; None for one slice along the first dimension each.
+        device_buffers: the pieces, in the order that the spec gives them.
+        indices: not needed: the spec says which part each piece is.
+
+    Shapes:     device_buffers: the pieces' -> aval.shape.
+    Source:     mirrors jax.interpreters.pxla.make_sharded_device_array, which JAX has since
+                dropped.
+
+    Raises:
+        ValueError: the pieces do not fit the spec, or no spec on the mesh cuts like it.
+    """
+    warnings.warn(
+        message(
+            "make_sharded_device_array",
+            "the function is deprecated.",
+            fix="minijax.make_array_from_single_device_arrays(shape, sharding, arrays)",
+        ),
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    spec = create_pmap_sharding_spec(aval.shape) if sharding_spec is None else sharding_spec
+    devices = [piece.device for piece in device_buffers]
+    sharding: Sharding = PmapSharding(devices, spec)
+    if mesh_stack.value:
+        sharding = _on_mesh(sharding, mesh_stack.value[-1], aval)
+    return make_array_from_single_device_arrays(aval.shape, sharding, list(device_buffers))
+
+
+def _on_mesh(sharding: Sharding, mesh: Any, aval: ShapedArray) -> NamedSharding:
+    """The same placement, as a spec on a mesh says it.
+
+    Raises:
+        ValueError: there is none.
+    """
+    spec = (
+        None
+        if sharding.unstacked_dims
+        else hlo.spec_of(sharding.to_hlo(aval.ndim), mesh, aval.ndim)
+    )
+    if spec is None or sharding.device_assignment != mesh.flat_devices:
+        raise ValueError(
+            message(
+                "make_sharded_device_array",
+                "no spec on the mesh of `with mesh:` places the pieces so.",
+                got=f"{sharding}, inside {mesh}",
+                fix="call it outside of the mesh, or give pieces as a NamedSharding on it cuts",
+            )
+        )
+    return NamedSharding(mesh, spec)
+
+
+class ShardedDeviceArray:
+    """The class of arrays over several devices in earlier versions of JAX; it makes none.
+
+    Raises:
+        RuntimeError: always: arrays are instances of `minijax.Array`.
+    """
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise RuntimeError(
+            message(
+                "ShardedDeviceArray",
+                "the class is a name for older programs, of which there are no instances.",
+                expected="isinstance(x, minijax.Array) in checks",
+                fix="minijax.make_array_from_single_device_arrays makes arrays of pieces",
+            )
+        )
