@@ -43,12 +43,12 @@ class Primitive:
     # Parameters that name axes which the operation uses, and the one that names an axis it binds.
     axis_params: ClassVar[tuple[str, ...]] = ()
     binds_axis: ClassVar[str | None] = None
-    # Over which mesh axes the results vary: `vary(avals, outs, **params)`, a `ManualAxisType` or one
-    # for each result; None: the operation does not communicate and asks for nothing that differs
-    # between devices, so its results vary where its operands do, see `variance.join`.
+    # Over which mesh axes results vary: `vary(avals, outs, **params)`, a `ManualAxisType` or one for
+    # each result; None: the operation is local, so its results vary where its operands do, see
+    # `variance.join`.
     vary: Any = None
-    # Casts operands of other kinds over mesh axes before the operation: `agree(trace, args, params)`
-    # gives the arguments and parameters that fit together; asked where types speak of mesh axes.
+    # Casts operands that are of other kinds over mesh axes: `agree(trace, args, params)` gives the
+    # arguments and parameters that fit together; asked where types speak of mesh axes.
     agree: Any = None
     # Whether devices wait for each other in it.
     communicates: ClassVar[bool] = False

@@ -56,7 +56,7 @@ class AbstractRef(AbstractValue):
         return self.inner_aval.weak_type  # type: ignore[no-any-return]
 
     @property
-    def manual_axis_type(self) -> Any:
+    def manual_axis_type(self) -> Any:  # type: ignore[override]
         """Over which mesh axes the value varies."""
         return self.inner_aval.manual_axis_type
 

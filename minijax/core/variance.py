@@ -26,7 +26,7 @@ def types_of(avals: Iterable[Any]) -> list[ManualAxisType]:
 
 
 def from_types(primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **_: Any) -> Any:
-    """Rule `vary`: the types that `abstract_eval` gives tell, such as those of a jaxpr's results."""
+    """Rule `vary`: the types that `abstract_eval` gives tell, such as those of jaxprs' results."""
     found = types_of(outs)
     return found if primitive.multiple_results else found[0]
 

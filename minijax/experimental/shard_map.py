@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.transforms import shard_map as current
+import minijax.transforms.shard_map
 
 __all__ = ["shard_map"]
 
@@ -23,7 +23,7 @@ def shard_map(
     Source: mirrors jax.experimental.shard_map.shard_map.
     """
     names = frozenset(mesh.axis_names) - frozenset(auto) if auto else frozenset()
-    return current.shard_map(
+    return minijax.transforms.shard_map.shard_map(
         f,
         mesh=mesh,
         in_specs=in_specs,

@@ -1,8 +1,8 @@
 """The casts between kinds of values over manual mesh axes, and their duals.
 
-A value inside `shard_map` varies over an axis (V), or is the same everywhere (I), a summand (U), or
-whole with summands as cotangents (R).  Casts change the kind and nothing else; the transpose of each
-is a sum, or another cast, so that differentiation puts communication where types ask for it:
+A value inside `shard_map` varies over an axis (V), or is the same everywhere (I), a summand (U),
+or whole with summands as cotangents (R).  Casts change the kind and nothing else; the transpose of
+each is a sum, or another cast, so that derivatives communicate where types ask for it:
 
     pvary               I -> V    psum_invariant        V -> I
     preduced            I -> R    unreduced_psum        U -> I
@@ -169,7 +169,7 @@ class ReducedVaryCast(Cast):
 
 
 class VaryUnreducedCast(Cast):
-    """V to U: what differs are summands of one value, to be added later.  Its transpose is R to V."""
+    """V to U: what differs are summands of one value, to be added later; transposed, R to V."""
 
     name = "vary_unreduced_cast"
     user = "lax.pcast"
@@ -228,7 +228,7 @@ class PSumInvariant(TypedSum):
             raise ValueError(
                 message(
                     "lax.psum",
-                    "sums over dimensions of the array and over mesh axes are different things here.",
+                    "sums over dimensions of the array cannot be mixed with those over mesh axes.",
                     got=f"axes {axes}",
                     fix="x.sum(dims) first, or shard_map(check_vma=False)",
                 )

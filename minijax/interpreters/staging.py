@@ -139,6 +139,29 @@ class StagingTrace(Trace):
                 avals.append(atom.aval)
         return invars, avals
 
+    def _varying(
+        self,
+        primitive: Any,
+        invars: Sequence[Any],
+        avals: Sequence[Any],
+        out: Any,
+        params: dict[str, Any],
+    ) -> Any:
+        """The result type, or types, with the mesh axes over which the results vary."""
+        literals = [type(atom) is Literal for atom in invars]
+        out = variance.typed(primitive, avals, literals, out, params)
+        if not self.has_variance:
+            outs = out if primitive.multiple_results else (out,)
+            self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
+        return out
+
+    def _split(self, primitive: Any, avals: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
+        """The result type, or types, with how Explicit mesh axes split the results."""
+        if not self.has_shardings and params.get(primitive.sharding_param) is None:
+            return out
+        self.has_shardings = True
+        return rules.typed_results(primitive, avals, out, params)
+
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         invars, avals = self._atoms(args)
         if primitive.stage is not None:
@@ -151,17 +174,9 @@ class StagingTrace(Trace):
                 invars, avals = self._atoms(agreed)
         out = primitive.abstract_eval(*avals, **params)
         if self.has_variance or primitive.vary is not None:
-            literals = [type(atom) is Literal for atom in invars]
-            out = variance.typed(primitive, avals, literals, out, params)
-            self.has_variance |= any(
-                aval.manual_axis_type is not NOT_MANUAL
-                for aval in (out if primitive.multiple_results else (out,))
-            )
-        if self.has_shardings or (
-            primitive.sharding_param and params.get(primitive.sharding_param) is not None
-        ):
-            out = rules.typed_results(primitive, avals, out, params)
-            self.has_shardings = True
+            out = self._varying(primitive, invars, avals, out, params)
+        if self.has_shardings or primitive.sharding_param:
+            out = self._split(primitive, avals, out, params)
         effects = NO_EFFECTS
         if primitive.has_effects:
             effects = primitive.effects(*avals, **params)

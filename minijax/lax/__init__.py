@@ -3,20 +3,13 @@
 Mirrors jax.lax.
 """
 
-from minijax.interpreters.casts import (
-    preduced_p,
-    psum_invariant_p,
-    pvary_p,
-    reduced_vary_cast_p,
-    unreduced_psum_p,
-    vary_unreduced_cast_p,
-)
 from minijax.interpreters.structural import (
     add_any_p,
     broadcast_in_dim_p,
     reduce_sum_p,
     transpose_p,
 )
+from minijax.lax import collectives
 from minijax.lax.accuracy import (
     AccuracyMode,
     Tolerance,
@@ -83,51 +76,7 @@ from minijax.lax.choice import (
     select_n,
     select_n_p,
 )
-from minijax.lax.collectives.casting import (
-    pcast,
-    pvary,
-)
-from minijax.lax.collectives.exchanges import (
-    all_to_all,
-    all_to_all_p,
-    pswapaxes,
-)
-from minijax.lax.collectives.gathers import (
-    all_gather,
-    all_gather_invariant,
-    all_gather_invariant_p,
-    all_gather_p,
-    all_gather_reduced,
-    all_gather_reduced_p,
-    psum_scatter,
-    reduce_scatter_p,
-    unreduced_psum,
-    unreduced_psum_scatter,
-    unreduced_reduce_scatter_p,
-)
-from minijax.lax.collectives.indices import (
-    axis_index,
-    axis_index_p,
-    axis_size,
-)
-from minijax.lax.collectives.permutations import (
-    pbroadcast,
-    pbroadcast_p,
-    ppermute,
-    ppermute_p,
-    pshuffle,
-)
-from minijax.lax.collectives.reductions import (
-    pargmax,
-    pargmin,
-    pmax,
-    pmax_p,
-    pmean,
-    pmin,
-    pmin_p,
-    psum,
-    psum_p,
-)
+from minijax.lax.collectives import *  # noqa: F403
 from minijax.lax.constraints import sharding_constraint_p, with_sharding_constraint
 from minijax.lax.control_flow import (
     associative_scan,
@@ -482,14 +431,6 @@ __all__ = [
     "add_p",
     "after_all",
     "after_all_p",
-    "all_gather",
-    "all_gather_invariant",
-    "all_gather_invariant_p",
-    "all_gather_p",
-    "all_gather_reduced",
-    "all_gather_reduced_p",
-    "all_to_all",
-    "all_to_all_p",
     "and_p",
     "approx_max_k",
     "approx_min_k",
@@ -509,9 +450,6 @@ __all__ = [
     "atan_p",
     "atanh",
     "atanh_p",
-    "axis_index",
-    "axis_index_p",
-    "axis_size",
     "batch_matmul",
     "bessel_i0e",
     "bessel_i0e_p",
@@ -678,34 +616,13 @@ __all__ = [
     "pad",
     "pad_p",
     "padtype_to_pads",
-    "pargmax",
-    "pargmin",
-    "pbroadcast",
-    "pbroadcast_p",
-    "pcast",
     "platform_dependent",
-    "pmax",
-    "pmax_p",
-    "pmean",
-    "pmin",
-    "pmin_p",
     "polygamma",
     "polygamma_p",
     "population_count",
     "population_count_p",
     "pow",
     "pow_p",
-    "ppermute",
-    "ppermute_p",
-    "preduced_p",
-    "pshuffle",
-    "psum",
-    "psum_invariant_p",
-    "psum_p",
-    "psum_scatter",
-    "pswapaxes",
-    "pvary",
-    "pvary_p",
     "random_gamma_grad",
     "random_gamma_grad_p",
     "real",
@@ -725,7 +642,6 @@ __all__ = [
     "reduce_precision_p",
     "reduce_prod",
     "reduce_prod_p",
-    "reduce_scatter_p",
     "reduce_sum",
     "reduce_sum_p",
     "reduce_window",
@@ -736,7 +652,6 @@ __all__ = [
     "reduce_window_sum_p",
     "reduce_xor",
     "reduce_xor_p",
-    "reduced_vary_cast_p",
     "regularized_incomplete_beta_p",
     "rem",
     "rem_p",
@@ -818,13 +733,8 @@ __all__ = [
     "top_k_p",
     "transpose",
     "transpose_p",
-    "unreduced_psum",
-    "unreduced_psum_p",
-    "unreduced_psum_scatter",
-    "unreduced_reduce_scatter_p",
     "unstack",
     "unstack_p",
-    "vary_unreduced_cast_p",
     "while_loop",
     "while_p",
     "with_sharding_constraint",
@@ -832,3 +742,4 @@ __all__ = [
     "zeta",
     "zeta_p",
 ]
+__all__ += collectives.__all__

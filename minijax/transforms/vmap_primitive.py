@@ -216,7 +216,7 @@ class Vmap(Primitive):
 vmap_p = Vmap()
 
 
-def _axis(params: Mapping[str, Any]) -> axes.extend:
+def _axis(params: Mapping[str, Any]) -> axes.extend_all:
     return axes.extend(params["axis_name"], params["size"])
 
 
