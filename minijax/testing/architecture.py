@@ -307,6 +307,9 @@ def _loads_rooms_on_demand(source: Source, node: ast.stmt) -> bool:
 def _is_facade_statement(node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign | ast.AnnAssign):
         return node.value is not None and _is_plain(node.value)
+    if isinstance(node, ast.AugAssign):
+        # A façade may pass on all the names of another one.
+        return ast.unparse(node.target) == "__all__" and _is_plain(node.value)
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     return isinstance(node, ast.Import | ast.ImportFrom | ast.Delete)
