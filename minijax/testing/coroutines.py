@@ -1,0 +1,255 @@
+"""Devices as coroutines: exactly one runs at a time, until it waits for others.
+
+Input: for each device a function.  Output: their results; or, as soon as no device can go on, a
+`CollectiveMismatch` that tells what each one waits for.  A device is a thread that runs while it
+holds the baton; whoever gives the baton away chooses who gets it, the first device that is ready.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.errors import message
+from minijax.testing import numpy_collectives, reports
+from minijax.testing.exchanges import Coordinates, Exchange, Request, difference
+
+
+class Stopped(BaseException):
+    """Ends the thread of a device when the others cannot go on; no error of the user's program."""
+
+
+class Device:
+    """One simulated device: its place, what it does now, and its baton.
+
+    Attributes:
+        coordinates: its place; empty for what starts the others and waits for them.
+        state: `"ready"`, `"waiting"` in a collective, `"apart"` while devices within it run,
+            `"finished"`, `"raised"` or `"stopped"`.
+        request: the collective that it waits in.
+        answer: what that gave.
+        error: what it raised.
+        children: the devices within it.
+    """
+
+    def __init__(self, coordinates: Coordinates, machine: Machine) -> None:
+        self.coordinates = coordinates
+        self.machine = machine
+        self.state = "ready"
+        self.request: Request | None = None
+        self.answer: Sequence[np.ndarray[Any, Any]] = ()
+        self.error: BaseException | None = None
+        self.children: list[Device] = []
+        self.thread = threading.current_thread()
+        self._operations = machine.max_operations
+        self._baton = threading.Lock()
+        self._baton.acquire()
+
+    def start(self, function: Callable[[], Any], results: dict[Coordinates, Any]) -> None:
+        """Makes the thread of the device, which waits for the baton."""
+        context = contextvars.copy_context()
+        self.thread = threading.Thread(
+            target=context.run, args=(self._live, function, results), daemon=True
+        )
+        self.thread.start()
+
+    def step(self) -> None:
+        """Counts one operation.
+
+        Raises:
+            RuntimeError: the device has done too many; it may run for ever.
+        """
+        if self.machine.stopped:
+            raise Stopped
+        self._operations -= 1
+        if self._operations < 0:
+            raise RuntimeError(
+                message(
+                    "testing.simulate",
+                    f"the device {reports.place(self.coordinates)} has done "
+                    f"{self.machine.max_operations} operations and not come to an end.",
+                    expected="a program that ends; the limit is there to find endless loops",
+                    fix="look at the condition of the loop, or raise max_operations",
+                )
+            )
+
+    def communicate(self, request: Request) -> Sequence[np.ndarray[Any, Any]]:
+        """Waits until all devices of the group want the same; this device's results."""
+        if self.machine.stopped:
+            raise Stopped
+        self.request, self.state = request, "waiting"
+        self.pause()
+        return self.answer
+
+    def pause(self) -> None:
+        """Gives the baton away, and returns when it comes back."""
+        following = self.machine.following()
+        if following is not self:
+            following.resume()
+            self._baton.acquire()
+        if self.machine.stopped:
+            raise Stopped
+
+    def resume(self) -> None:
+        """Gives this device the baton."""
+        self._baton.release()
+
+    def stop(self) -> None:
+        """Ends the thread, if it has not ended yet."""
+        if self.state not in ("finished", "raised"):
+            self.resume()
+        # What computes without end and without operations cannot be ended; nobody waits for it.
+        self.thread.join(timeout=1.0)
+
+    def _live(self, function: Callable[[], Any], results: dict[Coordinates, Any]) -> None:
+        self._baton.acquire()
+        machine = self.machine
+        try:
+            if machine.stopped:
+                raise Stopped
+            results[self.coordinates] = function()
+            self.state = "finished"
+        except Stopped:
+            self.state = "stopped"
+        except BaseException as error:
+            self.state, self.error = "raised", error
+            machine.failed = machine.failed or self
+        # While devices are being stopped, nobody waits for the baton.
+        if not machine.stopped:
+            machine.following().resume()
+
+
+class Machine:
+    """All devices of a simulation, and who of them runs next.
+
+    Args:
+        max_operations: how many operations a device may do.
+        records: where to write down the exchanges, if anywhere.
+    """
+
+    def __init__(self, max_operations: int, records: list[Exchange] | None = None) -> None:
+        self.max_operations = max_operations
+        self.records = records
+        self.root = Device((), self)
+        self.devices: dict[Coordinates, Device] = {(): self.root}
+        self.failed: Device | None = None
+        self.stopped = False
+        self._failure: Callable[[], BaseException] | None = None
+        self._sizes: dict[Hashable, int] = {}
+
+    def run(
+        self, parent: Device, functions: Mapping[Coordinates, Callable[[], Any]]
+    ) -> dict[Coordinates, Any]:
+        """Runs a function on each of some new devices, while `parent` waits; their results.
+
+        Raises:
+            CollectiveMismatch: no device can go on.
+            Exception: what the function raised on one device, with a note on all of them.
+        """
+        results: dict[Coordinates, Any] = {}
+        for coordinates, function in functions.items():
+            device = self.devices[coordinates] = Device(coordinates, self)
+            for name, i in coordinates:
+                self._sizes[name] = max(self._sizes.get(name, 0), i + 1)
+            parent.children.append(device)
+            device.start(function, results)
+        parent.state = "apart"
+        try:
+            parent.pause()
+            if self.failed is not None:
+                assert self.failed.error is not None
+                note = reports.note_of_failure(self.failed, self.devices, self.members)
+                self.failed.error.add_note(note)
+                raise self.failed.error
+            if self._failure is not None:
+                raise self._failure()
+        finally:
+            if parent is self.root:
+                self._stop()
+        for device in parent.children:
+            del self.devices[device.coordinates]
+        parent.children = []
+        return results
+
+    def following(self) -> Device:
+        """The device that runs next: the first that is ready, else after collectives took place."""
+        while self.failed is None and self._failure is None:
+            for device in self.devices.values():
+                if device.state == "apart" and all(c.state == "finished" for c in device.children):
+                    device.state = "ready"
+                if device.state == "ready":
+                    return device
+            if not self._exchange():
+                break
+        return self.root
+
+    def members(self, device: Device) -> list[Coordinates]:
+        """The group that a device waits for, in the order in which the collective counts."""
+        request = device.request
+        assert request is not None
+        axes = request.axes
+        if request.name in numpy_collectives.IN_MESH_ORDER:
+            axes = tuple(name for name, _ in device.coordinates if name in axes)
+        found: list[dict[Hashable, int]] = [dict(device.coordinates)]
+        for name in axes:
+            found = [{**place, name: i} for place in found for i in range(self._sizes[name])]
+        return [tuple(place.items()) for place in found]
+
+    def _exchange(self) -> bool:
+        """Lets each collective take place in which a whole group waits; whether any did.
+
+        Otherwise says what is wrong.
+        """
+        happened = False
+        for device in self.devices.values():
+            if device.state != "waiting":
+                continue
+            group = [self.devices.get(place) for place in self.members(device)]
+            requests = [d.request for d in group if d is not None and d.request is not None]
+            if len(requests) < len(group) or difference(requests) is not None:
+                continue
+            fault = self._perform([d for d in group if d is not None], requests)
+            if fault is not None:
+                self._failure = lambda: reports.mismatch(self.devices, self.members, fault)
+                return False
+            happened = True
+        if not happened:
+            self._failure = lambda: reports.mismatch(self.devices, self.members)
+        return happened
+
+    def _perform(self, group: Sequence[Device], requests: Sequence[Request]) -> str | None:
+        """Gives each device of a group its results; what is wrong with the request, if anything."""
+        request = requests[0]
+        operands = tuple(r.operands for r in requests)
+        fault = numpy_collectives.fault(request.name, request.params, operands)
+        if fault is not None:
+            return f"{request.name} over {request.axes}: {fault}"
+        try:
+            results = numpy_collectives.apply(request.name, request.params, operands)
+        except ValueError as error:
+            return f"{request.name} over {request.axes} cannot be computed: {error}"
+        for device, result in zip(group, results, strict=True):
+            device.answer, device.request, device.state = tuple(result), None, "ready"
+        if self.records is not None:
+            exchange = Exchange(
+                request.name,
+                request.axes,
+                request.params,
+                reports.user_line(request.source),
+                tuple(device.coordinates for device in group),
+                operands,
+                tuple(map(tuple, results)),
+            )
+            self.records.append(exchange)
+        return None
+
+    def _stop(self) -> None:
+        """Ends all threads, one after the other; those within others first."""
+        self.stopped = True
+        for device in reversed(self.devices.values()):
+            if device is not self.root:
+                device.stop()

@@ -1,0 +1,363 @@
+"""What operations without communication compute, in NumPy.
+
+Input: a primitive's name, its parameters, and arrays.  Output: an array, or `NotImplemented` where
+NumPy has no counterpart or differs from XLA; such operations are left to the compiled primitive.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+
+Array = np.ndarray[Any, Any]
+Operation = Callable[..., Any]
+
+
+def compute(name: str, args: Sequence[Array], params: dict[str, Any]) -> Any:
+    """The result of an operation, or `NotImplemented`; several results are a list.
+
+    Results may be of a wider dtype than the operation's own.
+    """
+    operation = OPERATIONS.get(name)
+    if operation is None:
+        return NotImplemented
+    widened = [_widened(x) for x in args]
+    if any(x is None for x in widened):
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        return operation(*widened, **params)
+
+
+def _widened(x: Array) -> Array | None:
+    """Narrow floats as float32, as XLA computes with them; None for other dtypes of our own."""
+    if x.dtype.kind != "V" and x.dtype != np.float16:
+        return x
+    return x.astype(np.float32) if dtypes.issubdtype(x.dtype, np.floating) else None
+
+
+def _is_integer(x: Array) -> bool:
+    return x.dtype.kind in "iu"
+
+
+def _function(f: Callable[..., Any]) -> Operation:
+    """An elementwise function; how accurate it shall be makes no difference here."""
+    return lambda *args, accuracy=None: f(*args)
+
+
+def _div(x: Array, y: Array) -> Any:
+    if not _is_integer(x):
+        return x / y
+    if np.any(y == 0):
+        return NotImplemented
+    # Towards zero, where NumPy rounds down.
+    quotient = x // y
+    return quotient + ((x % y != 0) & ((x < 0) != (y < 0))).astype(x.dtype)
+
+
+def _rem(x: Array, y: Array) -> Any:
+    return NotImplemented if _is_integer(x) and np.any(y == 0) else np.fmod(x, y)
+
+
+def _pow(x: Array, y: Array) -> Any:
+    return NotImplemented if _is_integer(x) or _is_integer(y) else np.power(x, y)
+
+
+def _integer_pow(x: Array, *, y: int) -> Any:
+    return NotImplemented if _is_integer(x) and y < 0 else x**y
+
+
+def _shifted(shift: Callable[..., Any]) -> Operation:
+    def operation(x: Array, y: Array) -> Any:
+        outside = np.any(y < 0) or np.any(y >= 8 * x.dtype.itemsize)
+        return NotImplemented if outside else shift(x, y)
+
+    return operation
+
+
+def _logical_right(x: Array, y: Array) -> Array:
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    return np.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
+
+
+def _convert(x: Array, *, new_dtype: Any, **_: Any) -> Any:
+    target = np.dtype(new_dtype)
+    if target == np.bool_:
+        return x != 0
+    if target.kind == "c" or x.dtype.kind != "c":
+        if target.kind in "iu" and x.dtype.kind == "f":
+            limits = np.iinfo(target)
+            # NumPy says nothing of numbers out of range, nor of NaNs.
+            if not np.all((x > limits.min - 1) & (x < limits.max)):
+                return NotImplemented
+        return x.astype(target)
+    return x.real.astype(target)
+
+
+def _clamp(low: Array, x: Array, high: Array) -> Array:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _select(which: Array, *cases: Array) -> Array:
+    if len(cases) == 2:
+        return np.where(which, cases[1], cases[0])
+    number = np.clip(which, 0, len(cases) - 1)
+    return functools.reduce(
+        lambda found, i: np.where(number == i, cases[i], found), range(1, len(cases)), cases[0]
+    )
+
+
+def _round(x: Array, *, rounding_method: Any) -> Any:
+    return np.rint(x) if int(rounding_method) == 1 else NotImplemented
+
+
+def _broadcast_in_dim(
+    x: Array, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], **_: Any
+) -> Array:
+    own = [1] * len(shape)
+    for d, size in zip(broadcast_dimensions, x.shape, strict=True):
+        own[d] = size
+    return np.broadcast_to(x.reshape(own), shape)
+
+
+def _reshape(x: Array, *, new_sizes: Sequence[int], dimensions: Any, **_: Any) -> Array:
+    return (x if dimensions is None else x.transpose(dimensions)).reshape(new_sizes)
+
+
+def _slice(
+    x: Array, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Any
+) -> Array:
+    steps = strides or [1] * x.ndim
+    return x[tuple(map(slice, start_indices, limit_indices, steps))]
+
+
+def _window(x: Array, starts: Sequence[Array], sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Where a slice lies; starts are moved so that all of it is inside."""
+    places = zip(starts, sizes, x.shape, strict=True)
+    firsts = [min(max(int(start), 0), whole - size) for start, size, whole in places]
+    return tuple(slice(i, i + size) for i, size in zip(firsts, sizes, strict=True))
+
+
+def _dynamic_slice(x: Array, *starts: Array, slice_sizes: Sequence[int]) -> Array:
+    return x[_window(x, starts, slice_sizes)]
+
+
+def _dynamic_update_slice(x: Array, update: Array, *starts: Array) -> Array:
+    out = x.copy()
+    out[_window(x, starts, update.shape)] = update
+    return out
+
+
+def _pad(x: Array, value: Array, *, padding_config: Sequence[tuple[int, int, int]]) -> Array:
+    sizes = [
+        low + high + n + max(n - 1, 0) * interior
+        for n, (low, high, interior) in zip(x.shape, padding_config, strict=True)
+    ]
+    out = np.full([max(size, 0) for size in sizes], value, x.dtype)
+    target, source = [], []
+    for n, size, (low, _, interior) in zip(x.shape, sizes, padding_config, strict=True):
+        # Elements that negative padding moves out at either end are dropped.
+        kept = [i for i in range(n) if 0 <= low + i * (interior + 1) < size]
+        source.append(kept)
+        target.append([low + i * (interior + 1) for i in kept])
+    out[np.ix_(*target)] = x[np.ix_(*source)]
+    return out
+
+
+def _iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Array:
+    own = [size if d == dimension else 1 for d, size in enumerate(shape)]
+    return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(own), shape)
+
+
+def _dot_general(
+    x: Array, y: Array, *, dimension_numbers: Any, preferred_element_type: Any, **_: Any
+) -> Array:
+    (x_summed, y_summed), (x_batch, y_batch) = dimension_numbers
+    if preferred_element_type is not None and _is_integer(x):
+        x, y = x.astype(preferred_element_type), y.astype(preferred_element_type)
+    x_free = [d for d in range(x.ndim) if d not in (*x_summed, *x_batch)]
+    y_free = [d for d in range(y.ndim) if d not in (*y_summed, *y_batch)]
+    batch = [x.shape[d] for d in x_batch]
+    summed = int(np.prod([x.shape[d] for d in x_summed], dtype=int))
+    rows, columns = [x.shape[d] for d in x_free], [y.shape[d] for d in y_free]
+    left = x.transpose([*x_batch, *x_free, *x_summed])
+    right = y.transpose([*y_batch, *y_summed, *y_free])
+    product = np.matmul(
+        left.reshape([*batch, int(np.prod(rows, dtype=int)), summed]),
+        right.reshape([*batch, summed, int(np.prod(columns, dtype=int))]),
+    )
+    return product.reshape([*batch, *rows, *columns])
+
+
+def _reduced(reduce: Callable[..., Any], needs_elements: bool = False) -> Operation:
+    def operation(x: Array, *, axes: Sequence[int], **_: Any) -> Any:
+        if needs_elements and x.size == 0:
+            return NotImplemented
+        return reduce(x, axis=tuple(axes))
+
+    return operation
+
+
+def _sum(x: Array, axis: Any) -> Any:
+    return np.sum(x, axis=axis, dtype=x.dtype)
+
+
+def _prod(x: Array, axis: Any) -> Any:
+    return np.prod(x, axis=axis, dtype=x.dtype)
+
+
+def _position(find: Callable[..., Any]) -> Operation:
+    return lambda x, *, axes, index_dtype: find(x, axis=axes[0]).astype(index_dtype)
+
+
+def _cumulative(accumulate: Callable[..., Any]) -> Operation:
+    def operation(x: Array, *, axis: int, reverse: bool) -> Array:
+        ordered = np.flip(x, axis) if reverse else x
+        found = accumulate(ordered, axis=axis, dtype=x.dtype)
+        return np.flip(found, axis) if reverse else found
+
+    return operation
+
+
+def _concatenate(*args: Array, dimension: int) -> Array:
+    return np.concatenate(args, dimension)
+
+
+def _stack(*args: Array, axis: int) -> Array:
+    return np.stack(args, axis)
+
+
+def _split(x: Array, *, sizes: Sequence[int], axis: int) -> list[Array]:
+    return np.split(x, np.cumsum(sizes)[:-1], axis)
+
+
+def _unstack(x: Array, *, axis: int) -> list[Array]:
+    return list(np.moveaxis(x, axis, 0))
+
+
+def _sort(*args: Array, dimension: int, num_keys: int, **_: Any) -> Any:
+    if len(args) > 1 or args[0].dtype.kind not in "iub":
+        return NotImplemented
+    return [np.sort(args[0], axis=dimension)]
+
+
+def _logistic(x: Array) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+OPERATIONS: dict[str, Operation] = {
+    **{
+        name: _function(f)
+        for name, f in {
+            "abs": np.abs,
+            "acos": np.arccos,
+            "acosh": np.arccosh,
+            "asin": np.arcsin,
+            "asinh": np.arcsinh,
+            "atan": np.arctan,
+            "atanh": np.arctanh,
+            "cbrt": np.cbrt,
+            "ceil": np.ceil,
+            "cos": np.cos,
+            "cosh": np.cosh,
+            "exp": np.exp,
+            "exp2": np.exp2,
+            "expm1": np.expm1,
+            "floor": np.floor,
+            "imag": np.imag,
+            "is_finite": np.isfinite,
+            "log": np.log,
+            "log1p": np.log1p,
+            "logistic": _logistic,
+            "neg": np.negative,
+            "not": np.invert,
+            "real": np.real,
+            "rsqrt": lambda x: 1 / np.sqrt(x),
+            "sign": np.sign,
+            "sin": np.sin,
+            "sinh": np.sinh,
+            "sqrt": np.sqrt,
+            "square": np.square,
+            "tan": np.tan,
+            "tanh": np.tanh,
+        }.items()
+    },
+    "add": np.add,
+    "add_any": np.add,
+    "and": np.bitwise_and,
+    "argmax": _position(np.argmax),
+    "argmin": _position(np.argmin),
+    "atan2": np.arctan2,
+    "broadcast_in_dim": _broadcast_in_dim,
+    "clamp": _clamp,
+    "complex": lambda x, y: x + 1j * y,
+    "concatenate": _concatenate,
+    "conj": lambda x, *, input_dtype: np.conj(x),
+    "convert_element_type": _convert,
+    "cummax": _cumulative(np.maximum.accumulate),
+    "cummin": _cumulative(np.minimum.accumulate),
+    "cumprod": _cumulative(np.cumprod),
+    "cumsum": _cumulative(np.cumsum),
+    "div": _div,
+    "dot_general": _dot_general,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "eq": np.equal,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "integer_pow": _integer_pow,
+    "iota": _iota,
+    "le": np.less_equal,
+    "lt": np.less,
+    "max": np.maximum,
+    "min": np.minimum,
+    "mul": np.multiply,
+    "ne": np.not_equal,
+    "or": np.bitwise_or,
+    "pad": _pad,
+    "pow": _pow,
+    "reduce_and": _reduced(np.bitwise_and.reduce),
+    "reduce_max": _reduced(np.max, needs_elements=True),
+    "reduce_min": _reduced(np.min, needs_elements=True),
+    "reduce_or": _reduced(np.bitwise_or.reduce),
+    "reduce_prod": _reduced(_prod),
+    "reduce_sum": _reduced(_sum),
+    "reduce_xor": _reduced(np.bitwise_xor.reduce),
+    "rem": _rem,
+    "reshape": _reshape,
+    "rev": lambda x, *, dimensions: np.flip(x, dimensions),
+    "round": _round,
+    "select_n": _select,
+    "shift_left": _shifted(np.left_shift),
+    "shift_right_arithmetic": _shifted(np.right_shift),
+    "shift_right_logical": _shifted(_logical_right),
+    "slice": _slice,
+    "sort": _sort,
+    "split": _split,
+    "squeeze": lambda x, *, dimensions: x.squeeze(dimensions),
+    "stack": _stack,
+    "sub": np.subtract,
+    "tile": lambda x, *, reps: np.tile(x, reps),
+    "transpose": lambda x, *, permutation: x.transpose(permutation),
+    "unstack": _unstack,
+    "xor": np.bitwise_xor,
+    **{
+        # Without devices there is one placement only, and without compilation nothing to hold back.
+        name: lambda x, **_: x
+        for name in (
+            "copy",
+            "device_put",
+            "move_to_memory",
+            "name",
+            "reshard",
+            "sharding_constraint",
+            "stop_gradient",
+        )
+    },
+    "optimization_barrier": lambda *args: list(args),
+}
+"""The operations, by the names of their primitives."""
