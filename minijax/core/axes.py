@@ -57,6 +57,18 @@ def extend(name: Any, size: int, kind: str = "vmap") -> extend_all:
     return extend_all(() if name is None else (Axis(name, size, kind),))
 
 
+class outside:  # noqa: N801  a context manager reads as a place
+    """Context manager: inside it, no axis is in scope."""
+
+    __slots__ = ("_previous",)
+
+    def __enter__(self) -> None:
+        self._previous = _environment.swap_local(())
+
+    def __exit__(self, *_: object) -> None:
+        _environment.set_local(self._previous)
+
+
 def in_scope() -> tuple[Axis, ...]:
     """The axes in scope, outermost first."""
     axes: tuple[Axis, ...] = _environment.value

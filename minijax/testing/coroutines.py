@@ -138,7 +138,7 @@ class Machine:
         self.devices: dict[Coordinates, Device] = {(): self.root}
         self.failed: Device | None = None
         self.stopped = False
-        self._failure: Callable[[], BaseException] | None = None
+        self._failure: reports.CollectiveMismatch | None = None
         self._sizes: dict[Hashable, int] = {}
 
     def run(
@@ -166,7 +166,7 @@ class Machine:
                 self.failed.error.add_note(note)
                 raise self.failed.error
             if self._failure is not None:
-                raise self._failure()
+                raise self._failure
         finally:
             if parent is self.root:
                 self._stop()
@@ -214,11 +214,11 @@ class Machine:
                 continue
             fault = self._perform([d for d in group if d is not None], requests)
             if fault is not None:
-                self._failure = lambda: reports.mismatch(self.devices, self.members, fault)
+                self._failure = reports.mismatch(self.devices, self.members, fault)
                 return False
             happened = True
         if not happened:
-            self._failure = lambda: reports.mismatch(self.devices, self.members)
+            self._failure = reports.mismatch(self.devices, self.members)
         return happened
 
     def _perform(self, group: Sequence[Device], requests: Sequence[Request]) -> str | None:

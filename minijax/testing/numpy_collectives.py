@@ -49,9 +49,7 @@ def _reduce_scatter(group: Group, *, scatter_dimension: int, tiled: bool, **_: A
 
 def _all_to_all(group: Group, *, split_axis: int, concat_axis: int, **_: Any) -> Group:
     parts = [np.split(x, len(group), split_axis) for (x,) in group]
-    return [
-        (np.concatenate([own[j] for own in parts], concat_axis),) for j in range(len(group))
-    ]
+    return [(np.concatenate([own[j] for own in parts], concat_axis),) for j in range(len(group))]
 
 
 def _ppermute(group: Group, *, perm: Sequence[tuple[int, int]], **_: Any) -> Group:
@@ -67,7 +65,8 @@ def _pbroadcast(group: Group, *, source: int, **_: Any) -> Group:
 
 def _ragged_all_to_all(group: Group, **_: Any) -> Group:
     """Each member's operands: the array to send from, the one to write to, where slices start,
-    how long they are, where they go on the receiver, and how long those received are."""
+    how long they are, where they go on the receiver, and how long those received are.
+    """
     outs = [output.copy() for _, output, *_ in group]
     for operand, _, starts, sizes, targets, _ in group:
         per_member = len(sizes) // len(group)

@@ -14,7 +14,7 @@ from minijax.testing.exchanges import Coordinates, Difference, Request, differen
 Members = Callable[[Any], Sequence[Coordinates]]
 
 
-class CollectiveMismatch(RuntimeError):
+class CollectiveMismatch(RuntimeError):  # noqa: N818  what does not match is the error
     """The devices of a simulation cannot go on: their collectives do not fit together.
 
     Attributes:
@@ -132,9 +132,10 @@ def mismatch(
             f"{problem}.",
             got=lines(found),
             expected=expected,
-            fix="let each device of a group come to the same collectives in the same order; what "
+            fix="let each device of a group come to the same collectives in the same order: what\n"
             "depends on the device may choose between results (lax.select), not between "
             "collectives",
+            at="",
         )
     )
     error.devices = found
@@ -143,7 +144,8 @@ def mismatch(
 
 def _explanation(devices: Mapping[Coordinates, Any], members: Members) -> tuple[str, str | None]:
     """What is wrong, and what was expected: by the first device that waits with its whole group,
-    else by the first whose group has a member that will never come."""
+    else by the first whose group has a member that will never come.
+    """
     waiting = [d for d in devices.values() if d.request is not None]
     for device in waiting:
         group = list(members(device))
@@ -151,9 +153,7 @@ def _explanation(devices: Mapping[Coordinates, Any], members: Members) -> tuple[
         if None not in requests and (found := difference(requests)) is not None:
             return _difference_text(device, found, group)
     for device in waiting:
-        gone = [
-            c for c in members(device) if c not in devices or devices[c].state == "finished"
-        ]
+        gone = [c for c in members(device) if c not in devices or devices[c].state == "finished"]
         if gone:
             verb = "has" if len(gone) == 1 else "have"
             return (

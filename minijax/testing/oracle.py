@@ -1,0 +1,218 @@
+"""The oracle of per-device programs: N devices simulated in NumPy, without XLA.
+
+Input: a function of one device's blocks, as `shard_map` takes it, a mesh, and specs.  Output: the
+same results, found in another way: each device runs the function itself, on NumPy arrays, and waits
+for the others in collectives, whose meaning is written down in `numpy_collectives`.  No real
+devices are needed, and Python may branch on what a device knows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from minijax.core import meshes, tree
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.meshes import AbstractMesh
+from minijax.interpreters import evaluation, flattening
+from minijax.testing import blocks, device_trace, mapped, reports
+from minijax.testing.coroutines import Device, Machine
+from minijax.testing.device_trace import DeviceTrace
+from minijax.testing.exchanges import Coordinates, Exchange
+
+MAX_OPERATIONS = 100_000
+
+
+def simulate(
+    f: Any,
+    mesh: Any,
+    in_specs: Any,
+    out_specs: Any,
+    *,
+    axis_names: Iterable[Any] | None = None,
+    check_vma: bool = True,
+    trace: bool = False,
+    max_operations: int = MAX_OPERATIONS,
+) -> Callable[..., Any]:
+    """A function that runs `f` once for each device of a mesh, in NumPy, and joins the results.
+
+    The result of `shard_map` for the same arguments, without XLA and without devices.  Devices take
+    turns: the first runs until it waits in a collective, then the second, and so on.  Python may
+    branch on values, print them, and loop on them: they are known.
+
+    Source:     an independent model of what per-device programs mean.
+
+    Args:
+        f: the function of one device's blocks; or a closed jaxpr, with a list of results.
+        mesh: a mesh, an abstract mesh, or a dict of sizes by names.
+        in_specs: a tree prefix of the arguments with partition specs: how they are cut.
+        out_specs: the same for the results: how they are put together.  Of what is the same along
+            an axis, such as what a spec does not mention, the first device's is taken.
+        axis_names: the axes along which there are devices; all by default.
+        check_vma: whether types tell over which axes values vary, and whether what is said to be
+            the same on several devices is compared.
+        trace: whether to return, beside the results, a list of all `Exchange`s that took place.
+        max_operations: how many operations one device may do, lest a loop runs for ever.
+
+    Returns:
+        A function of whole arrays, with NumPy arrays as results.
+
+    Raises:
+        CollectiveMismatch: the devices wait for each other in collectives that do not fit.
+        ValueError: the specs do not fit the arrays; or results differ that should not.
+        RuntimeError: a device has done `max_operations`.
+    """
+
+    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    def run(*args: Any) -> Any:
+        records: list[Exchange] = []
+        simulation = Simulation(f, mesh, axis_names, check_vma, max_operations, records)
+        outs = simulation.run(args, in_specs)
+        joined = simulation.joined(outs, out_specs)
+        return (joined, records) if trace else joined
+
+    return run
+
+
+def simulate_devices(
+    f: Any,
+    mesh: Any,
+    in_specs: Any,
+    *,
+    axis_names: Iterable[Any] | None = None,
+    check_vma: bool = True,
+    max_operations: int = MAX_OPERATIONS,
+) -> Callable[..., Any]:
+    """As `simulate`, but returns what each device does, in a dict by its position in the mesh.
+
+    Source:     an independent model of what per-device programs mean.
+
+    Returns:
+        A function of whole arrays.  The keys of its result are tuples, with a position for each
+        axis of the mesh along which there are devices; the values are trees of NumPy arrays.
+
+    Raises:
+        CollectiveMismatch: the devices wait for each other in collectives that do not fit.
+    """
+
+    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    def run(*args: Any) -> dict[tuple[int, ...], Any]:
+        simulation = Simulation(f, mesh, axis_names, check_vma, max_operations)
+        outs = simulation.run(args, in_specs)
+        return {
+            tuple(i for _, i in coordinates): out.unflatten([value.array for value in values])
+            for coordinates, (out, values) in outs.items()
+        }
+
+    return run
+
+
+Outs = Mapping[Coordinates, tuple[Any, Sequence[blocks.Value]]]
+
+
+class Simulation:
+    """One run of a per-device function on all devices of a mesh."""
+
+    def __init__(
+        self,
+        function: Any,
+        mesh: Any,
+        axis_names: Iterable[Any] | None,
+        check_vma: bool,
+        max_operations: int,
+        records: list[Exchange] | None = None,
+    ) -> None:
+        if isinstance(function, ClosedJaxpr):
+            function = functools.partial(evaluation.eval_closed_jaxpr, function)
+        self.function = function
+        self.name = flattening.function_name(function)
+        self.signature: inspect.Signature | None = None
+        with contextlib.suppress(TypeError, ValueError):
+            self.signature = inspect.signature(function)
+        self.mesh = _abstract(mesh)
+        self.sizes = _sizes(self.mesh, axis_names)
+        self.check_vma = check_vma
+        self.machine = Machine(max_operations, records)
+
+    def run(self, args: tuple[Any, ...], in_specs: Any) -> Outs:
+        """The flat results of each device, and their tree."""
+        leaves, in_tree = tree.flatten((args, {}))
+        specs = blocks.specs_of(in_specs, args, "in_specs", "args")
+        names = tree.argument_paths(in_tree, self.signature)
+        values = [
+            blocks.Value(*device_trace.whole_value(x), name)
+            for x, name in zip(leaves, names, strict=True)
+        ]
+        for value, spec in zip(values, specs, strict=True):
+            blocks.check_cut(value, spec, self.sizes)
+        region = mapped.Region(self.mesh, self.sizes, self.check_vma)
+
+        def body(trace: DeviceTrace, leaves: Sequence[Any]) -> tuple[Any, list[blocks.Value]]:
+            given, _ = in_tree.unflatten(leaves)
+            outs, out_tree = tree.flatten(self.function(*given))
+            names = flattening.result_paths(out_tree)
+            found = [trace.read(x) for x in outs]
+            return out_tree, [
+                blocks.Value(array, aval, name)
+                for (array, aval), name in zip(found, names, strict=True)
+            ]
+
+        def make_trace(device: Device) -> DeviceTrace:
+            return DeviceTrace(device, self.check_vma, self.name)
+
+        machine = self.machine
+        return mapped.run(machine, machine.root, region, make_trace, body, values, specs)
+
+    def joined(self, outs: Outs, out_specs: Any) -> Any:
+        """The results of all devices put together."""
+        first = next(iter(outs))
+        out_tree, _ = outs[first]
+        for place, (other, _) in outs.items():
+            if other != out_tree:
+                raise ValueError(
+                    message(
+                        blocks.USER,
+                        "devices return results of different structures.",
+                        got={reports.place(first): out_tree, reports.place(place): other},
+                    )
+                )
+        dummy = out_tree.unflatten([0] * out_tree.num_leaves)
+        specs = blocks.specs_of(out_specs, dummy, "out_specs", "the results")
+        joined = []
+        for k, spec in enumerate(specs):
+            parts = {place: values[k] for place, (_, values) in outs.items()}
+            whole = blocks.join(parts, spec, self.sizes, compare=self.check_vma)
+            joined.append(device_trace.array(whole, parts[first].aval))
+        return out_tree.unflatten(joined)
+
+
+def _abstract(mesh: Any) -> AbstractMesh:
+    if isinstance(mesh, Mapping):
+        return AbstractMesh(tuple(mesh.values()), tuple(mesh))
+    if isinstance(mesh, meshes.MeshAxes):
+        return mesh.abstract_mesh  # type: ignore[attr-defined,no-any-return]
+    raise TypeError(
+        message(
+            blocks.USER,
+            "mesh must be a Mesh, an AbstractMesh, or a dict of sizes.",
+            got=f"{mesh!r} of type {type(mesh).__name__}",
+        )
+    )
+
+
+def _sizes(mesh: AbstractMesh, axis_names: Iterable[Any] | None) -> dict[Hashable, int]:
+    wanted = set(mesh.axis_names if axis_names is None else axis_names)
+    strange = wanted - set(mesh.axis_names)
+    if strange:
+        raise ValueError(
+            message(
+                blocks.USER,
+                f"axis_names has no axis of the mesh: {sorted(map(repr, strange))}.",
+                got=f"axis_names={wanted}, {mesh}",
+            )
+        )
+    return {name: size for name, size in mesh.shape_tuple if name in wanted}
