@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INTERNAL = (_PACKAGE, "<frozen", threading.__file__)
 
 _jax.set_tracebacks_enabled(True)
 capture = _jax.Traceback.get_traceback
@@ -33,8 +35,8 @@ class Frame(NamedTuple):
 
 
 def is_internal(file_name: str) -> bool:
-    """Whether a file belongs to the package, and so never to the user's program."""
-    return file_name.startswith((_PACKAGE, "<frozen"))
+    """Whether a file is never one of the user's program: the package's, or where threads begin."""
+    return file_name.startswith(_INTERNAL)
 
 
 def user_frame(traceback: Any) -> Frame | None:

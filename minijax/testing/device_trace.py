@@ -115,7 +115,7 @@ class DeviceTrace(Trace):
             return run(self, primitive, args, params)
         if primitive.discharge is not None and (primitive.makes_references or refs.any_cell(args)):
             out = primitive.discharge(*args, **params)
-            return out if primitive.multiple_results else (out,)  # type: ignore[no-any-return]
+            return out if primitive.multiple_results else (out,)
         read = list(map(self.read, args))
         values, avals = [value for value, _ in read], [aval for _, aval in read]
         name = primitive.name
@@ -124,16 +124,14 @@ class DeviceTrace(Trace):
         if name in numpy_collectives.CASTS or name in numpy_collectives.MODELS:
             return self._over_axes(primitive, values, avals, params)
         out = primitive.abstract_eval(*avals, **params)
+        out_avals = list(out) if primitive.multiple_results else [out]
         if self.checked:
             counted = [
                 None if isinstance(x, _SCALARS) else aval
                 for x, aval in zip(args, avals, strict=True)
             ]
             kind = variance.join(primitive, counted)
-            many = out if primitive.multiple_results else (out,)
-            out_avals = [aval.with_manual_type(kind) for aval in many]
-        else:
-            out_avals = out if primitive.multiple_results else (out,)
+            out_avals = [aval.with_manual_type(kind) for aval in out_avals]
         return self._compute(primitive, values, avals, out_avals, params)
 
     def _compute(

@@ -67,8 +67,8 @@ def _ragged_all_to_all(group: Group, **_: Any) -> Group:
     """Each member's operands: the array to send from, the one to write to, where slices start,
     how long they are, where they go on the receiver, and how long those received are.
     """
-    outs = [output.copy() for _, output, *_ in group]
-    for operand, _, starts, sizes, targets, _ in group:
+    outs = [operands[1].copy() for operands in group]
+    for operand, _output, starts, sizes, targets, _received in group:
         per_member = len(sizes) // len(group)
         for k, (start, size, target) in enumerate(zip(starts, sizes, targets, strict=True)):
             outs[k // per_member][target : target + size] = operand[start : start + size]

@@ -76,7 +76,7 @@ def _shifted(shift: Callable[..., Any]) -> Operation:
     return operation
 
 
-def _logical_right(x: Array, y: Array) -> Array:
+def _logical_right(x: Array, y: Array) -> Any:
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     return np.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
 
@@ -172,7 +172,7 @@ def _iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Arra
 
 def _dot_general(
     x: Array, y: Array, *, dimension_numbers: Any, preferred_element_type: Any, **_: Any
-) -> Array:
+) -> Any:
     (x_summed, y_summed), (x_batch, y_batch) = dimension_numbers
     if preferred_element_type is not None and _is_integer(x):
         x, y = x.astype(preferred_element_type), y.astype(preferred_element_type)

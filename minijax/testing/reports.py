@@ -78,7 +78,7 @@ def status(device: Any, devices: Mapping[Coordinates, Any], members: Members) ->
         return "has finished"
     request = device.request
     if request is None:
-        return "waits for the devices within it" if device.children else "could go on"
+        return "waits for the devices within it" if device.children else "was still to go on"
     absent = [
         other
         for other in members(device)
@@ -149,8 +149,12 @@ def _explanation(devices: Mapping[Coordinates, Any], members: Members) -> tuple[
     waiting = [d for d in devices.values() if d.request is not None]
     for device in waiting:
         group = list(members(device))
-        requests = [devices[c].request if c in devices else None for c in group]
-        if None not in requests and (found := difference(requests)) is not None:
+        requests = [devices[c].request for c in group if c in devices]
+        if (
+            len(requests) == len(group)
+            and None not in requests
+            and (found := difference(requests)) is not None
+        ):
             return _difference_text(device, found, group)
     for device in waiting:
         gone = [c for c in members(device) if c not in devices or devices[c].state == "finished"]
