@@ -168,7 +168,7 @@ class Machine:
             if self._failure is not None:
                 raise self._failure
         finally:
-            if parent is self.root:
+            if parent is self.root and any(c.state != "finished" for c in parent.children):
                 self._stop()
         for device in parent.children:
             del self.devices[device.coordinates]

@@ -11,9 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import variance
+from minijax.core import meshes, variance
 from minijax.core.aval import ShapedArray, manual_type
+from minijax.core.errors import message
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import evaluation
+from minijax.testing import blocks, mapped
+from minijax.testing.coroutines import Device
+from minijax.testing.exchanges import Coordinates
 
 Program = Callable[[Any, Any, Sequence[Any], dict[str, Any]], Sequence[Any]]
 
@@ -124,7 +129,113 @@ def _run_solver(
     return evaluation.eval_closed_jaxpr(params["jaxprs"].solve, *consts, *args[sum(lengths) :])
 
 
+def _run_shard_map(
+    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    mesh, names = params["mesh"].abstract_mesh, params["newly_manual_axes"]
+    sizes = {name: size for name, size in mesh.shape_tuple if name in names}
+    region = mapped.Region(mesh, sizes, params["check_vma"])
+    values = _values(trace, args)
+
+    def body(inner: Any, given: Sequence[Any]) -> list[blocks.Value]:
+        return _values(inner, evaluation.eval_closed_jaxpr(params["jaxpr"], *given))
+
+    outs = _on_devices(trace, region, body, values, params["in_specs"])
+    around = frozenset().union(*(variance.of(value.aval).varying for value in values))
+    found = []
+    for k, spec in enumerate(params["out_specs"]):
+        parts = {place: own[k] for place, own in outs.items()}
+        whole = blocks.join(parts, spec, sizes, compare=region.check_vma)
+        aval = next(iter(parts.values())).aval
+        kind = manual_type(around)
+        if region.check_vma:
+            kind = manual_type(*(state - names for state in variance.of(aval)))
+        found.append(_whole(trace, whole, aval.with_manual_type(kind)))
+    return found
+
+
+def _run_pmap(
+    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    name, size = params["axis_name"], params["axis_size"]
+    if size != params["global_axis_size"] or name in dict(trace.device.coordinates):
+        raise NotImplementedError(
+            message(
+                "testing.simulate",
+                "this pmap cannot be simulated.",
+                got=f"axis {name!r} of size {size}, {params['global_axis_size']} in all processes",
+                expected="one process, and an axis of another name than those around",
+            )
+        )
+    region = mapped.Region(meshes.EMPTY, {name: size}, check_vma=False, kind="pmap")
+    in_axes, out_axes = params["in_axes"], params["out_axes"]
+
+    def body(inner: Any, given: Sequence[Any]) -> list[blocks.Value]:
+        own = [_without_dim(inner, x, axis) for x, axis in zip(given, in_axes, strict=True)]
+        outs = _values(inner, evaluation.eval_closed_jaxpr(params["jaxpr"], *own))
+        return [_with_dim(value, axis) for value, axis in zip(outs, out_axes, strict=True)]
+
+    specs = [_spec_at(axis, name) for axis in in_axes]
+    outs = _on_devices(trace, region, body, _values(trace, args), specs)
+    found = []
+    for k, axis in enumerate(out_axes):
+        parts = {place: own[k] for place, own in outs.items()}
+        whole = blocks.join(parts, _spec_at(axis, name), region.sizes, compare=False)
+        found.append(_whole(trace, whole, next(iter(parts.values())).aval))
+    return found
+
+
+def _on_devices(
+    trace: Any,
+    region: mapped.Region,
+    body: mapped.Body,
+    values: Sequence[blocks.Value],
+    specs: Sequence[PartitionSpec],
+) -> dict[Coordinates, list[blocks.Value]]:
+    """What devices within the device of a trace return."""
+
+    def make_trace(device: Device) -> Any:
+        return type(trace)(device, region.check_vma, trace.function_name)
+
+    device = trace.device
+    return mapped.run(device.machine, device, region, make_trace, body, values, specs)
+
+
+def _values(trace: Any, xs: Sequence[Any]) -> list[blocks.Value]:
+    read = map(trace.read, xs)
+    return [blocks.Value(array, aval, f"value {i}") for i, (array, aval) in enumerate(read)]
+
+
+def _whole(trace: Any, value: Any, block: Any) -> Any:
+    """A value put together from blocks of type `block`."""
+    if not isinstance(block, ShapedArray):
+        return trace.tracer(value, block)
+    return trace.tracer(value, block.update(shape=value.shape[: block.ndim]))
+
+
+def _spec_at(axis: int | None, name: Any) -> PartitionSpec:
+    """The spec of values that are split along one dimension."""
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+
+
+def _without_dim(trace: Any, x: Any, axis: int | None) -> Any:
+    """A slice without the dimension along which it was cut."""
+    value, aval = trace.read(x)
+    return x if axis is None else trace.tracer(value.squeeze(axis), aval.without_dim(axis))
+
+
+def _with_dim(value: blocks.Value, axis: int | None) -> blocks.Value:
+    """A result with the dimension along which it is put together."""
+    if axis is None:
+        return value
+    return value._replace(
+        array=np.expand_dims(value.array, axis), aval=value.aval.with_dim(axis, 1)
+    )
+
+
 PROGRAMS: dict[str, Program] = {
+    "pmap": _run_pmap,
+    "shard_map": _run_shard_map,
     "jit": _run_jit,
     "cond": _run_cond,
     "while": _run_while,

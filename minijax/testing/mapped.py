@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import axes, meshes
-from minijax.core.aval import manual_type
+from minijax.core.aval import NOT_MANUAL, manual_type
 from minijax.core.config import config
 from minijax.core.meshes import AbstractMesh, AxisType
 from minijax.core.specs import PartitionSpec
@@ -81,15 +81,28 @@ def run(
         trace.finished = True
         return result
 
-    ranges = [[(name, i) for i in range(size)] for name, size in region.sizes.items()]
-    places = [(*parent.coordinates, *place) for place in itertools.product(*ranges)]
+    places = _places(parent.coordinates, region)
     return machine.run(parent, {place: functools.partial(on_device, place) for place in places})
+
+
+def _places(around: Coordinates, region: Region) -> list[Coordinates]:
+    """The devices of a region within another: axes of one mesh stand in the order of the mesh."""
+    order = region.mesh.axis_names
+    found = []
+    for positions in itertools.product(*map(range, region.sizes.values())):
+        own = zip(region.sizes, positions, strict=True)
+        place = [*around, *own]
+        inner = sorted((at for at in place if at[0] in order), key=lambda at: order.index(at[0]))
+        found.append((*(at for at in place if at[0] not in order), *inner))
+    return found
 
 
 def _argument(trace: Any, region: Region, value: blocks.Value, spec: PartitionSpec) -> Any:
     block = blocks.cut(value, spec, region.sizes, trace.device.coordinates)
     aval = value.aval.with_shape(block.shape[: value.aval.ndim])
-    if region.check_vma:
+    if not region.check_vma:
+        aval = aval.with_manual_type(NOT_MANUAL)
+    else:
         varying, unreduced, reduced = aval.manual_axis_type
         kind = manual_type(varying.union(spec.names()), unreduced, reduced | spec.reduced)
         aval = aval.with_manual_type(kind)

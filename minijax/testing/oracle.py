@@ -18,6 +18,7 @@ from minijax.core import meshes, tree
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
+from minijax.core.trace import current
 from minijax.interpreters import evaluation, flattening
 from minijax.testing import blocks, device_trace, mapped, reports
 from minijax.testing.coroutines import Device, Machine
@@ -107,6 +108,41 @@ def simulate_devices(
             tuple(i for _, i in coordinates): out.unflatten([value.array for value in values])
             for coordinates, (out, values) in outs.items()
         }
+
+    return run
+
+
+def simulate_program(f: Any, *, max_operations: int = MAX_OPERATIONS) -> Callable[..., Any]:
+    """A function that computes what `f` does in NumPy, each map over devices on simulated ones.
+
+    Every operation of `f` is computed as on one device of `simulate`; `shard_map` and `pmap` inside
+    of it start devices of their own.  What transformations make of such maps, such as the gradient
+    of a loss that is computed by many devices, can so be compared.
+
+    Source:     an independent model of what per-device programs mean.
+
+    Returns:
+        A function with the arguments of `f`, and NumPy arrays in place of its results.
+
+    Raises:
+        CollectiveMismatch: devices wait for each other in collectives that do not fit.
+    """
+
+    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    def run(*args: Any, **kwargs: Any) -> Any:
+        machine = Machine(max_operations)
+        trace = DeviceTrace(machine.root, False, flattening.function_name(f))
+        leaves, in_tree = tree.flatten((args, kwargs))
+        known = [trace.tracer(*device_trace.whole_value(x)) for x in leaves]
+        around = current.swap_local(trace)
+        try:
+            given, named = in_tree.unflatten(known)
+            outs, out_tree = tree.flatten(f(*given, **named))
+            found = [trace.read(x) for x in outs]
+        finally:
+            current.set_local(around)
+            trace.finished = True
+        return out_tree.unflatten([device_trace.array(*pair) for pair in found])
 
     return run
 
