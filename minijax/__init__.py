@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from minijax.transforms.checkpoint import checkpoint, remat
     from minijax.transforms.custom_jvp import custom_jvp
     from minijax.transforms.custom_vjp import custom_gradient, custom_vjp
+    from minijax.transforms.pmap import pmap
     from minijax.transforms.global_arrays import (
         make_array_from_callback,
         make_array_from_process_local_data,
@@ -182,6 +183,7 @@ __all__ = [
     "numpy",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
+    "pmap",
     "process_count",
     "process_index",
     "profiler",
@@ -222,6 +224,7 @@ def __getattr__(name: str) -> Any:
         "make_array_from_process_local_data": "transforms.global_arrays",
         "make_array_from_single_device_arrays": "transforms.global_arrays",
         "no_retrace": "explain",
+        "pmap": "transforms.pmap",
         "pure_callback": "lax.host_callbacks",
         "remat": "transforms.checkpoint",
     }

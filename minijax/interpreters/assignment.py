@@ -19,6 +19,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.runtime import client, placement
 from minijax.runtime.array import Array, physical_aval, to_numpy
+from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
@@ -443,6 +444,11 @@ def public_sharding(
     ndim = physical_aval(aval).ndim
     for own in originals:
         if isinstance(own, NamedSharding) and len(own.spec) <= aval.ndim:
+            found = placement.native(own, ndim)
+            if found.hlo == tiling and found.devices == assignment.devices:
+                return own
+            break
+        if isinstance(own, PmapSharding) and len(own.sharding_spec.sharding) == aval.ndim:
             found = placement.native(own, ndim)
             if found.hlo == tiling and found.devices == assignment.devices:
                 return own

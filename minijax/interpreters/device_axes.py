@@ -124,11 +124,13 @@ class ReplicaAxes(DeviceAxes):
         self.replicas = replicas
 
     def extended(self, name: Any, size: int) -> ReplicaAxes:
-        """These axes and one more inside them."""
-        return ReplicaAxes((*self.names[:-1], name), (*self.sizes[:-1], size), self.replicas)
+        """These axes and one more inside them, which hides one of the same name."""
+        names = [_HIDDEN if bound == name else bound for bound in self.names[:-1]]
+        return ReplicaAxes((*names, name), (*self.sizes[:-1], size), self.replicas)
 
 
 _REST = object()
+_HIDDEN = object()
 
 
 class PartitionAxes(DeviceAxes):

@@ -25,6 +25,7 @@ from minijax.interpreters.assignment import Layout
 from minijax.interpreters.device_axes import DeviceAxes, NoDeviceAxes
 from minijax.interpreters.hlo_build import LoweringContext, integer, string, symbol, type_of
 from minijax.interpreters.partitioning import Partitioning
+from minijax.interpreters.replicas import Replicas
 from minijax.interpreters.structural import to_batch_dim
 from minijax.runtime.array import Array, physical_aval, to_numpy
 from minijax.sharding.named import NamedSharding, named
@@ -37,19 +38,23 @@ _FRAMES_IN_LOCATIONS = 10
 class Lowering:
     """A module under construction: its functions, names and source locations."""
 
-    def __init__(self, name: str, platform: str, partitions: int = 1) -> None:
+    def __init__(
+        self, name: str, platform: str, partitions: int = 1, replicas: Replicas | None = None
+    ) -> None:
         context = hlo_build.context()
         self.platform = platform
         self.unknown = ir.Location.unknown(context)
         self.module = ir.Module.create(loc=self.unknown)
         operation = self.module.operation
         operation.attributes["sym_name"] = string(sanitize(name))
-        operation.attributes["mhlo.num_replicas"] = integer(1, 32)
+        operation.attributes["mhlo.num_replicas"] = integer(
+            1 if replicas is None else replicas.count, 32
+        )
         operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)
         self.host_callbacks: list[Any] = []
         # The axes that what is being built is written per device of.
-        self.device_axes: DeviceAxes = NoDeviceAxes()
+        self.device_axes: DeviceAxes = NoDeviceAxes() if replicas is None else replicas.axes
         self.partitioning = Partitioning(self.module, partitions, self.fresh_name)
         self._context = context
         self._names: dict[str, int] = {}
@@ -343,20 +348,24 @@ def lower_to_module(
     arg_names: Sequence[str] | None = None,
     result_names: Sequence[str] | None = None,
     layout: Layout | None = None,
+    replicas: Replicas | None = None,
 ) -> Lowering:
     """The module of a whole program; its function `main` computes `closed`.
 
     Args:
         closed: the program.
-        name: the module is called `jit_<name>`.
+        name: the module is called `jit_<name>`, or `pmap_<name>` where it is mapped as a whole.
         platform: what it will run on.
         donated: which arguments give their memory to results.
         arg_names: names of the arguments, for locations.
         result_names: paths of the results, shown as `jax.result_info`.
         layout: how arguments and results are cut over several devices; None for one device.
+        replicas: how many devices run a copy of it; None for one.
     """
     partitions = 1 if layout is None else layout.partitions
-    lowering = Lowering(f"jit_{sanitize(name)}", platform, partitions)
+    transformation = "pmap" if replicas is not None and replicas.names else "jit"
+    module_name = f"{transformation}_{sanitize(name)}"
+    lowering = Lowering(module_name, platform, partitions, replicas)
     lowering.fresh_name("main")
     jaxpr = closed.jaxpr
     arg_attributes = _donation_attributes(jaxpr, donated, layout)
@@ -367,6 +376,10 @@ def lower_to_module(
         _place(lowering, arg_attributes, jaxpr.invars, layout.ins)
         _replicate_scalars(lowering, arg_attributes, jaxpr.invars, layout.ins)
         _place(lowering, result_attributes, jaxpr.outvars, layout.outs)
+    if replicas is not None:
+        for own, is_shared in zip(arg_attributes, replicas.shared, strict=False):
+            if is_shared:
+                own["mhlo.is_same_data_across_replicas"] = hlo_build.boolean(True)
     for own, var in zip(result_attributes, jaxpr.outvars, strict=True):
         if var.aval.memory_kind is not None:
             own.setdefault("mhlo.memory_kind", string(var.aval.memory_kind))
@@ -375,7 +388,7 @@ def lower_to_module(
             "main",
             jaxpr,
             closed.consts,
-            scope=(f"jit({name})",),
+            scope=(f"{transformation}({name})",),
             public=True,
             arg_attributes=arg_attributes,
             result_attributes=result_attributes,

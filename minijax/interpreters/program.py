@@ -26,14 +26,17 @@ from minijax.interpreters import (
     lowering,
     module_hooks,
     passes,
+    replicas,
     structure,
 )
 from minijax.interpreters.assignment import Assignment, Layout, Placeholder
+from minijax.interpreters.replicas import Replicas
 from minijax.runtime import client, compile, foreign, placement, profiling
 from minijax.runtime.array import Array, physical_aval
 from minijax.runtime.execute import Executable
 from minijax.runtime.transfer import buffer_on
 from minijax.sharding import equality
+from minijax.sharding.gspmd import GSPMDSharding
 from minijax.sharding.markers import is_auto
 from minijax.sharding.named import is_abstract
 
@@ -51,6 +54,14 @@ class Options(NamedTuple):
     # empty if none are.
     in_shardings: tuple[Any, ...] = ()
     out_shardings: tuple[Any, ...] = ()
+    # How many devices run a copy of the program, if it is not cut over them.
+    replicas: Replicas | None = None
+
+    def outer_effects(self, found: frozenset[Any]) -> frozenset[Any]:
+        """Effects of a program but that it refers to axes along which its replicas are."""
+        for name in () if self.replicas is None else self.replicas.names:
+            found = effects.without_axis(found, name)
+        return found
 
 
 class Lowered(NamedTuple):
@@ -136,15 +147,19 @@ def lower(
         layout: how its values are cut over several devices; None for one device.
     """
     options = options._replace(in_shardings=(), out_shardings=())
+    if options.replicas is None and replicas.count(closed) > 1:
+        options = options._replace(replicas=Replicas(replicas.count(closed)))
     key = ("lower", options, platform, layout, config.use_shardy_partitioner.value)
     found = closed.cache.get(key)
     if found is not None:
         statistics.lowering.hits += 1
         return found  # type: ignore[no-any-return]
     statistics.lowering.misses += 1
-    all_effects = module_hooks.with_outfeeds(closed).effects
+    copies = options.replicas
+    all_effects = options.outer_effects(module_hooks.with_outfeeds(closed).effects)
     if all_effects:
         devices = 1 if layout is None else layout.partitions
+        devices = devices if copies is None else copies.count
         effects.check_lowerable(options.name, all_effects, devices)
     with (
         statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name),
@@ -157,6 +172,9 @@ def lower(
         if layout is not None:
             ins = [None] * len(large) + list(_select(layout.ins, kept))
             layout = layout._replace(ins=tuple(ins))
+        if copies is not None and copies.shared:
+            shared = [True] * len(large) + list(_select(copies.shared, kept))
+            copies = copies._replace(shared=tuple(shared))
         module = lowering.lower_to_module(
             clean,
             options.name,
@@ -167,6 +185,7 @@ def lower(
             else ["constant"] * len(large) + list(_select(names.arg_names, kept)),
             result_names=names.result_paths,
             layout=layout,
+            replicas=copies,
         )
     result = Lowered(
         module.module,
@@ -226,7 +245,8 @@ def compile_lowered(
     """
     statistics.compilation.misses += 1
     name = lowered.options.name
-    in_avals = [v.aval for v in lowered.jaxpr.invars]
+    copies = lowered.options.replicas
+    in_avals, out_avals = _whole_avals(lowered, where)
     level = logging.WARNING if config.log_compiles.value else logging.DEBUG
     if compile.logger.isEnabledFor(level):
         _log_compilation(level, lowered, where)
@@ -234,6 +254,7 @@ def compile_lowered(
         "options": {**dict(lowered.options.compiler_options), **(options or {})},
         "free": lowered.free,
         "num_args": len(lowered.large_consts) + len(in_avals),
+        "replicas": 1 if copies is None else copies.count,
     }
     module = module_hooks.refined(lowered.module)
     compiler = foreign.compiler_of(where.devices)
@@ -241,8 +262,8 @@ def compile_lowered(
     if compiler is None:
         loaded = _compiled(lowered, module, where, originals, given)
     consts = lowered.large_consts
-    out_avals = [v.aval for v in lowered.jaxpr.outvars]
     ins, outs = natives(loaded, lowered, where, originals)
+    found = lowered.options.outer_effects(lowered.jaxpr.effects)
     executable = Executable(
         loaded,
         where.devices,
@@ -254,16 +275,29 @@ def compile_lowered(
         consts=[buffer_on(c, aval_of(c), there) for c, there in zip(consts, ins, strict=False)],
         committed=where.committed,
         donated=[i for i, given in enumerate(lowered.options.donated) if given],
-        ordered=effects.ordered_among(lowered.jaxpr.effects),
-        has_effects=bool(lowered.jaxpr.effects),
+        ordered=effects.ordered_among(found),
+        has_effects=bool(found),
         callbacks=lowered.host_callbacks,
-        diagnose=_diagnosis(name, lowered.origin),
+        # What replicas do to their pieces makes no sense for whole arrays.
+        diagnose=None if copies is not None and copies.names else _diagnosis(name, lowered.origin),
     )
     if compiler is not None:
         wanted = compile.options_for(where.devices, **given)
         is_trivial = not (lowered.jaxpr.eqns or lowered.jaxpr.effects)
         foreign.hand_over(compiler, executable, name, module, wanted, is_trivial=is_trivial)
     return executable
+
+
+def _whole_avals(lowered: Lowered, where: Assignment) -> tuple[list[Any], list[Any]]:
+    """The types of the values that a program takes and gives, of whose pieces it is written."""
+    ins = [v.aval for v in lowered.jaxpr.invars]
+    outs = [v.aval for v in lowered.jaxpr.outvars]
+    if lowered.options.replicas is None:
+        return ins, outs
+    places = _select(where.ins, lowered.kept)
+    return list(map(replicas.whole_aval, ins, places)), list(
+        map(replicas.whole_aval, outs, where.outs)
+    )
 
 
 def _compiled(
@@ -323,6 +357,10 @@ def natives(
     in_avals = [aval_of(c) for c in lowered.large_consts]
     in_avals += [_array_type(v.aval) for v in jaxpr.invars]
     out_avals = [_array_type(v.aval) for v in jaxpr.outvars]
+    if lowered.options.replicas is not None:
+        everywhere = GSPMDSharding.get_replicated(where.devices)
+        given = [everywhere] * len(lowered.large_consts) + list(_select(where.ins, lowered.kept))
+        return _natives(given, in_avals), _natives(where.outs, out_avals)
     if where.mesh is None and where.layout is None:
         device = where.devices[0]
         one = placement.native_sharding(device)
@@ -354,6 +392,13 @@ def natives(
         public = placed(f"result {i}", own, tiling, aval)
         outs.append(placement.native(public, physical_aval(aval).ndim))
     return ins, outs
+
+
+def _natives(shardings: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
+    return [
+        placement.native(sharding, physical_aval(aval).ndim)
+        for sharding, aval in zip(shardings, avals, strict=True)
+    ]
 
 
 def _array_type(aval: Any) -> Any:
@@ -394,6 +439,8 @@ def place(
 ) -> Assignment:
     """Where a program runs for `args`: arrays, host values or `Placeholder`s."""
     kept = kept_arguments(closed, options)
+    if replicas.count(closed) > 1:
+        return replicas.assignment_in_jit(closed, options)
     demanded = one_device(args, options, closed, kept) if device is None else device
     if demanded is SEVERAL:
         return assignment.gather(closed, args, options, kept)
@@ -416,10 +463,15 @@ def executable_for(
         key_reuse.use_arguments(closed, args)
     kept = kept_arguments(closed, options)
     demanded = one_device(args, options, closed, kept) if device is None else device
-    if demanded is SEVERAL:
+    if demanded is SEVERAL or replicas.count(closed) > 1:
         return _on_mesh(closed, args, options, kept)
     where = client.default_device() if demanded is None else demanded
     return _executable(closed, args, options, where, demanded is not None)
+
+
+def executable_at(closed: ClosedJaxpr, options: Options, where: Assignment) -> Executable:
+    """The executable for a given place; compiled on the first such call."""
+    return _executable(closed, (), options, where, where.committed)
 
 
 def _on_mesh(
@@ -437,7 +489,10 @@ def _on_mesh(
     key = ("placed", options, states, *places)
     found = closed.cache.get(key)
     if found is None:
-        where = assignment.gather(closed, args, options, kept)
+        if replicas.count(closed) > 1:
+            where = replicas.assignment_in_jit(closed, options)
+        else:
+            where = assignment.gather(closed, args, options, kept)
         found = _executable(closed, args, options, where, where.committed)
         if where.committed:
             closed.cache[key] = found

@@ -612,14 +612,29 @@ def shards_of(x: Array, *, of_other_processes: bool = False) -> list[Shard]:
     """The pieces of an array that lives on several devices."""
     pieces = iter(pieces_of(x.buffer))
     shards = []
-    for place in placement.places(x.sharding, x.shape):
+    sharding = x.sharding
+    places = placement.places(sharding, x.shape)
+    gone = sharding.unstacked_dims
+    indices = sharding.indices(x.shape) if gone else [place.slices for place in places]
+    for place, index in zip(places, indices, strict=True):
         if place.is_local:
             piece = next(pieces)
-            sharing.note_whole(piece, x)
-            shards.append(Shard(place.device, place.slices, place.replica, rewrapped(piece, x)))
+            if gone:
+                piece = _without_dims(piece, gone)
+            else:
+                sharing.note_whole(piece, x)
+            shards.append(Shard(place.device, index, place.replica, rewrapped(piece, x)))
         elif of_other_processes:
-            shards.append(Shard(place.device, place.slices, place.replica, None))
+            shards.append(Shard(place.device, index, place.replica, None))
     return shards
+
+
+def _without_dims(piece: Any, dims: tuple[int, ...]) -> Any:
+    """A copy of a piece that lacks dimensions which it has in XLA's terms only."""
+    host = np.squeeze(to_numpy(piece), dims)
+    target = placement.piece_sharding(piece._sharding.device, piece._sharding.memory_kind)
+    aval = piece.aval.with_shape(host.shape)
+    return placement.put_host_value(host, aval, target, committed=True)
 
 
 def rewrapped(buffer: Any, like: Array) -> Array:

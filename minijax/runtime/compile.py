@@ -27,9 +27,10 @@ def compile_module(
     host_callbacks: Sequence[Any] = (),
     free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
     num_args: int = 0,
+    replicas: int = 1,
     may_store: bool = True,
 ) -> Any:
-    """Compiles a module for one device, or partitioned for several.
+    """Compiles a module for one device, or for several: partitioned, or as so many replicas.
 
     Args:
         module: the MLIR module.
@@ -39,12 +40,15 @@ def compile_module(
         free: which parameters and which results GSPMD may place as it likes; Shardy reads that
             in the module.
         num_args: how many arguments the module's main function has.
+        replicas: how many devices run a copy of the module.
         may_store: whether the program may come from a store of programs, and go into one.
 
     Raises:
         ValueError: XLA does not know an option.
     """
-    compile_options = options_for(devices, options=options, free=free, num_args=num_args)
+    compile_options = options_for(
+        devices, options=options, free=free, num_args=num_args, replicas=replicas
+    )
     backend = client.get_device_backend(devices[0])
     try:
         return program_store.compile_or_get_cached(
@@ -69,16 +73,20 @@ def options_for(
     options: Mapping[str, Any] | None = None,
     free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
     num_args: int = 0,
+    replicas: int = 1,
 ) -> Any:
     """Jaxlib's options for the compilation of a module; arguments as of `compile_module`."""
     compile_options = xla_client.CompileOptions()
     build = compile_options.executable_build_options
-    compile_options.num_replicas = build.num_replicas = 1
-    compile_options.num_partitions = build.num_partitions = len(devices)
+    partitions = len(devices) // replicas
+    # XLA ends the process where a program is both copied and cut.
+    assert replicas == 1 or partitions == 1
+    compile_options.num_replicas = build.num_replicas = replicas
+    compile_options.num_partitions = build.num_partitions = partitions
     build.device_assignment = xla_client.DeviceAssignment.create(
-        np.array([[device.id for device in devices]])
+        np.array([device.id for device in devices]).reshape(replicas, partitions)
     )
-    if len(devices) > 1:
+    if partitions > 1:
         build.use_spmd_partitioning = True
         build.use_shardy_partitioner = config.use_shardy_partitioner.value
         ins, outs = free

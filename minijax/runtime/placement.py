@@ -129,7 +129,11 @@ def native(sharding: Sharding, ndim: int) -> Any:
 
 
 def _make(sharding: Sharding, ndim: int) -> MeshPlacement:
-    tiling = sharding.to_hlo(ndim)
+    if sharding.unstacked_dims:
+        # XLA has no word for them: in its arrays, pieces keep such dimensions, of size 1.
+        tiling = hlo.of_tiling(sharding.tiling(ndim))
+    else:
+        tiling = sharding.to_hlo(ndim)
     devices = sharding.device_assignment
     made = MeshPlacement(native_devices(devices), tiling, memory_kind=sharding.special_memory_kind)
     made.public = sharding
@@ -169,7 +173,7 @@ class Place(NamedTuple):
 
     Attributes:
         device: the device that holds it.
-        slices: which part of the whole it is, by dimension.
+        slices: which part of the whole it is, by dimension; of the rank of the whole.
         key: the same for all pieces of equal elements: start and stop in each dimension.
         replica: how many devices before this one hold the same part.
         is_local: whether the device belongs to this process.
@@ -208,9 +212,14 @@ def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
     found = []
     for device, index in zip(sharding.device_assignment, sharding.indices(shape), strict=True):
         key = tuple(map(_extent, index, shape))
-        found.append(Place(device, index, key, seen[key], device in local))
+        slices = tuple(map(_slice, index))
+        found.append(Place(device, slices, key, seen[key], device in local))
         seen[key] += 1
     return tuple(found)
+
+
+def _slice(index: Any) -> slice:
+    return index if isinstance(index, slice) else slice(index, index + 1)
 
 
 def _extent(index: Any, size: int) -> tuple[int, int]:

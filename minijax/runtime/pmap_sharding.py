@@ -77,7 +77,16 @@ class PmapSharding(Sharding):
         return self._devices
 
     def tiling(self, ndim: int) -> Tiling:
-        return self.sharding_spec.tiling()
+        return self._spec_for(ndim).tiling()
+
+    def _spec_for(self, ndim: int) -> ShardingSpec:
+        """The spec for arrays with further dimensions, that of elements of extended dtypes."""
+        spec = self.sharding_spec
+        more = ndim - len(spec.sharding)
+        if more <= 0:
+            return spec
+        whole = [sharding_spec.NoSharding()] * more
+        return ShardingSpec([*spec.sharding, *whole], spec.mesh_mapping)
 
     @property
     def unstacked_dims(self) -> tuple[int, ...]:
@@ -87,12 +96,13 @@ class PmapSharding(Sharding):
         return self.sharding_spec.sharding_proto()
 
     def shard_shape(self, global_shape: Shape) -> Shape:
-        sizes = self.sharding_spec.piece_sizes(tuple(global_shape))
+        sizes = self._spec_for(len(global_shape)).piece_sizes(tuple(global_shape))
         gone = self.unstacked_dims
         return tuple(size for d, size in enumerate(sizes) if d not in gone)
 
     def indices(self, global_shape: Shape) -> list[Any]:
-        return list(sharding_spec.spec_to_indices(tuple(global_shape), self.sharding_spec))
+        spec = self._spec_for(len(global_shape))
+        return list(sharding_spec.spec_to_indices(tuple(global_shape), spec))
 
     @property
     def special_memory_kind(self) -> str | None:

@@ -1,0 +1,361 @@
+"""`pmap`: a function of one slice becomes a function of as many as there are devices.
+
+Input: a function of trees.  Output: a function of stacked trees, each slice of which one device
+works on; collectives inside speak to the others.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import axes, config, refs, statistics, tree
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.trace import Tracer, current
+from minijax.interpreters import eager, flattening, replicas, staging
+from minijax.runtime.array import Array, ExtendedArray
+from minijax.transforms import (
+    eager_pmap,
+    jit,
+    pmap_arguments,
+    pmap_program,
+    pmap_shard_map,
+    pmap_stages,
+    stages,
+)
+from minijax.transforms.pmap_arguments import Settings
+from minijax.transforms.pmap_primitive import pmap_p
+
+
+class AxisOf:
+    """The name of an axis that the user did not name, so that nothing refers to it."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+
+    def __repr__(self) -> str:
+        return f"<axis {self._function}>"
+
+
+class Staged(NamedTuple):
+    """A function staged for one signature.
+
+    Attributes:
+        params: the parameters of `pmap_p`.
+        info: those but the jaxpr.
+        outer: traced values that the function closes over: the first operands.
+        out_tree: the tree of the results.
+        by_shard_map: whether it is run as a `shard_map`.
+    """
+
+    params: dict[str, Any]
+    info: pmap_program.MapInfo
+    outer: list[Any]
+    out_tree: Any
+    by_shard_map: bool
+
+
+_PLAIN = frozenset({Array, ExtendedArray, np.ndarray, bool, int, float})
+_Programs = dict[Any, Staged]
+_states: weakref.WeakKeyDictionary[Any, tuple[AxisOf, dict[Settings, _Programs]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _state_of(function: Any) -> tuple[AxisOf, dict[Settings, _Programs]]:
+    """The axis that maps of a function bind if it has no name, and its staged programs."""
+    made: tuple[AxisOf, dict[Settings, _Programs]]
+    made = AxisOf(flattening.function_name(function)), {}
+    try:
+        return _states.setdefault(function, made)
+    except TypeError:
+        return made
+
+
+class Call(NamedTuple):
+    """The arguments of one call, flat.
+
+    Attributes:
+        leaves: the dynamic arguments.
+        in_tree: the tree of (args, kwargs) of these.
+        avals: their types.
+        statics: the static arguments.
+        positions: the positions of the dynamic arguments; None for all.
+    """
+
+    leaves: list[Any]
+    in_tree: Any
+    avals: tuple[Any, ...]
+    statics: Any
+    positions: Sequence[int] | None
+
+
+class PmapFunction:
+    """A mapped function; what `pmap` returns calls it."""
+
+    def __init__(self, function: Callable[..., Any], settings: Settings) -> None:
+        self.function = function
+        self.settings = settings
+        self.name = flattening.function_name(function)
+        own_axis, programs = _state_of(function)
+        self.staged = programs.setdefault(settings, {})
+        self.axis_name = own_axis if settings.axis_name is None else settings.axis_name
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function on all slices."""
+        if config.disable_jit.value and config.eager_pmap.value and self.may_run_eagerly:
+            return self.call_eagerly(*args, **kwargs)
+        leaves, staged = self.infer(args, kwargs)
+        is_plain = _PLAIN.issuperset(map(type, leaves))
+        if not is_plain:
+            names = staged.params["jaxpr"].jaxpr.debug_info
+            stages.check_no_structs(self.name, leaves, names)
+        if current.value is eager.EAGER and not staged.outer:
+            if not is_plain:
+                eager.check_no_tracers(leaves)
+            find = (
+                pmap_shard_map.executable_for
+                if staged.by_shard_map
+                else pmap_program.executable_for
+            )
+            outs = find(staged.params["jaxpr"], staged.info)(leaves)
+        elif staged.by_shard_map:
+            jaxpr = staged.params["jaxpr"]
+            outs = pmap_shard_map.bind(jaxpr, staged.info, [*staged.outer, *leaves])
+        else:
+            outs = pmap_p.bind_all(*staged.outer, *leaves, **staged.params)
+        return tree.unflatten(staged.out_tree, outs)
+
+    def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Staged]:
+        """The flat arguments of a call, and the staged program for their types."""
+        call = self._flat(args, kwargs)
+        key = (call.in_tree, call.avals, call.statics, config.trace_context())
+        staged = self.staged.get(key)
+        if staged is not None and not any(
+            isinstance(x, Tracer) and x.traced_by.finished for x in staged.outer
+        ):
+            statistics.tracing.hits += 1
+            return call.leaves, staged
+        statistics.tracing.misses += 1
+        staged = self._stage(call)
+        if not (staged.outer and config.check_tracer_leaks.value):
+            self.staged[key] = staged
+        return call.leaves, staged
+
+    def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        statics, positions, dynamic = pmap_arguments.split_static(self.name, self.settings, args)
+        leaves, in_tree = tree.flatten((dynamic, kwargs))
+
+        def names() -> Sequence[str]:
+            return self._debug_info(in_tree, positions).arg_names or ()
+
+        avals = flattening.avals_of(leaves, names, "pmap")
+        return Call(leaves, in_tree, avals, statics, positions)
+
+    def _debug_info(self, in_tree: Any, positions: Sequence[int] | None) -> Any:
+        return flattening.debug_info("pmap", self.function, in_tree, positions)
+
+    def _function_of(self, call: Call) -> flattening.FlatFunction:
+        function = self.function
+        if call.statics:
+            function = jit.with_statics(function, call.statics, call.positions or ())
+        return flattening.FlatFunction(function, call.in_tree, self.name)
+
+    def _mapping(self, call: Call) -> pmap_arguments.MappedArguments:
+        info = self._debug_info(call.in_tree, call.positions)
+        return pmap_arguments.in_axes_of(
+            self.settings, call.in_tree, call.positions, call.avals, lambda: info.arg_names or ()
+        )
+
+    def _stage(self, call: Call) -> Staged:
+        along = self._mapping(call)
+        flat = self._function_of(call)
+        info = self._debug_info(call.in_tree, call.positions)
+        slices = [
+            aval if axis is None else aval.without_dim(axis)
+            for aval, axis in zip(call.avals, along.axes, strict=True)
+        ]
+        sizes = {"axis_name": self.axis_name, "global_axis_size": along.global_size}
+        is_innermost = any(axis.kind == "pmap" for axis in axes.in_scope())
+        with statistics.timed("trace", "tracing", self.name), pmap_program.inside(sizes):
+            jaxpr, consts = staging.stage(flat, slices, info)
+        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
+        closed, outer = _lifted(jaxpr, consts)
+        out_axes = pmap_arguments.out_axes_of(self.settings, flat.out_tree, closed.out_avals)
+        donated = pmap_arguments.donations(self.settings, call.in_tree, call.positions)
+        map_info = pmap_program.MapInfo(
+            name=self.name,
+            backend=self.settings.backend,
+            axis_size=along.size,
+            devices=self.settings.devices,
+            in_axes=(None,) * len(outer) + along.axes,
+            out_axes=out_axes,
+            donated_invars=(False,) * len(outer) + donated,
+            **sizes,
+        )
+        by_shard_map = (
+            config.pmap_via_shard_map.value and not is_innermost and replicas.count(closed) == 1
+        )
+        params = {**map_info._asdict(), "jaxpr": closed}
+        return Staged(params, map_info, outer, flat.out_tree, by_shard_map)
+
+    @property
+    def may_run_eagerly(self) -> bool:
+        """Whether the function can be run operation by operation."""
+        return self.settings.axis_size is None and not self.settings.donate_argnums
+
+    def call_eagerly(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function operation by operation, each on all slices.
+
+        Raises:
+            NotImplementedError: arguments are donated, or the user gives the size of the axis.
+            ValueError: as for other calls.
+        """
+        settings = self.settings
+        if not self.may_run_eagerly:
+            raise NotImplementedError(
+                message(
+                    "pmap",
+                    f"{self.name} cannot run operation by operation.",
+                    got=f"axis_size={settings.axis_size}, donate_argnums={settings.donate_argnums}",
+                    fix="leave these away, or run it compiled: config.update('eager_pmap', False)",
+                )
+            )
+        call = self._flat(args, kwargs)
+        along = self._mapping(call)
+        flat = self._function_of(call)
+        out_axes: pmap_arguments.Axes = ()
+
+        def place(avals: Sequence[Any]) -> pmap_arguments.Axes:
+            nonlocal out_axes
+            out_axes = pmap_arguments.out_axes_of(settings, flat.out_tree, avals)
+            return out_axes
+
+        devices = None
+        if type(current.value) is eager_pmap.MapTrace:
+            pmap_arguments.check_names_no_devices(self.name, settings.devices)
+        else:
+            devices = pmap_program.devices_for_slices(self.name, settings, along)
+        axis = axes.Axis(self.axis_name, along.global_size, "pmap")
+        outs = eager_pmap.run(flat, call.leaves, along.axes, axis, place)
+        if devices is not None and current.value is eager.EAGER:
+            outs = eager_pmap.placed(outs, out_axes, devices)
+        return tree.unflatten(flat.out_tree, outs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
+        leaves, staged = self.infer(args, kwargs)
+        _, _, dynamic = pmap_arguments.split_static(self.name, self.settings, args)
+        in_tree = tree.structure((dynamic, kwargs))
+        if staged.by_shard_map:
+            closed, options = pmap_shard_map.program_for(staged.params["jaxpr"], staged.info)
+            trees = in_tree, staged.out_tree
+            return stages.Traced(closed, staged.outer, *trees, options, leaves, None)
+        return pmap_stages.Traced.of(staged.params, staged.outer, in_tree, staged.out_tree, leaves)
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """Stages and lowers the function for some arguments."""
+        platforms = kwargs.pop("_lowering_platforms", None)
+        return self.trace(*args, **kwargs).lower(lowering_platforms=platforms)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results, without computing them."""
+        _, staged = self.infer(args, kwargs)
+        avals = pmap_p.abstract_eval(**staged.params)
+        return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals)))
+
+
+def _lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """A jaxpr whose traced constants are its first operands, and these."""
+    traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
+    outer = [c for c, t in zip(consts, traced, strict=True) if t]
+    if outer:
+        lifted = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
+        jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
+        consts = [c for c, t in zip(consts, traced, strict=True) if not t]
+        jaxpr.invars = lifted + jaxpr.invars
+        jaxpr.debug_info = jaxpr.debug_info.without_arg_names()
+    return ClosedJaxpr(jaxpr, list(consts)), outer
+
+
+def pmap(
+    fun: Callable[..., Any],
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Iterable[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Iterable[int] = (),
+) -> Any:
+    """Maps `fun` over slices of its arguments, on a device each.
+
+    Computes what `vmap` does, by a program that each device runs on its slice: the function is
+    compiled as it is, and collectives with `axis_name` communicate.
+
+    Shapes:     an argument leaf of shape s with axis a is seen by `fun` without dimension a; a
+        result leaf gets a dimension of the number of slices at its out axis.
+    Lowers to:  a module `pmap_<name>` with as many replicas as there are slices, times those of
+        maps inside.
+    Source:     mirrors jax.pmap (0.10), and its pipeline of replicas of earlier versions.
+
+    Args:
+        fun: a function of trees.
+        axis_name: a name under which collectives in `fun` refer to the axis.
+        in_axes: for each positional argument an int, None for one that all devices share, or a
+            tree prefix of them; keyword arguments are mapped over dimension 0.
+        out_axes: the same for the results; None returns what the first device has computed.
+        static_broadcasted_argnums: positions of arguments that are part of the signature by
+            value; hashable.
+        devices: the devices, in order; the first ones of this process by default.
+        backend: the platform to run on.
+        axis_size: the number of slices of all processes together.
+        donate_argnums: positions of arguments whose memory results may take.
+
+    Returns:
+        A function like `fun`, with `trace`, `lower` and `eval_shape`.
+
+    Raises:
+        TypeError: an axis is no integer, an argument no array, or `fun` not callable.
+        ValueError: sizes disagree, an axis is out of range, nothing is mapped, a static argument
+            is not hashable, or there are not the devices that it takes.
+    """
+    eager.check_callable("pmap", fun)
+    settings = pmap_arguments.settings_of(
+        fun,
+        axis_name=axis_name,
+        in_axes=in_axes,
+        out_axes=out_axes,
+        static_argnums=static_broadcasted_argnums,
+        devices=devices,
+        backend=backend,
+        axis_size=axis_size,
+        donate_argnums=donate_argnums,
+    )
+    half = PmapFunction(fun, settings)
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return half.call(*args, **kwargs)
+
+    call.trace = half.trace  # type: ignore[attr-defined]
+    call.lower = half.lower  # type: ignore[attr-defined]
+    call.eval_shape = half.eval_shape  # type: ignore[attr-defined]
+    call.clear_cache = half.staged.clear  # type: ignore[attr-defined]
+    return call
+
+
+def clear_staged() -> None:
+    """Forgets the staged programs of all mapped functions."""
+    for _, by_settings in list(_states.values()):
+        for programs in by_settings.values():
+            programs.clear()

@@ -1,0 +1,389 @@
+"""The primitive `pmap`: a function of one slice, applied to each by a device of its own.
+
+Transforming the map transforms the jaxpr that it holds.  Applied where nothing is traced it is a
+program of its own (`transforms/pmap_program.py`); inside other programs it is lowered in place: a
+device takes its slice of each operand, and gathers the others' results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minijax.core import effects
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.primitive import Primitive
+from minijax.core.sequences import merge_lists
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import (
+    batching,
+    jvp,
+    key_reuse,
+    lowering,
+    partial_eval,
+    passes,
+    rematerialization,
+    transpose,
+)
+from minijax.interpreters.device_axes import NoDeviceAxes, ReplicaAxes
+from minijax.interpreters.structural import moveaxis, reduce_sum
+from minijax.interpreters.tangents import Zero, is_linear, with_zeros
+from minijax.lax import binary, functionalization
+from minijax.runtime.array import physical_aval
+from minijax.sharding import rules
+from minijax.transforms import pmap_arguments, pmap_program
+
+Axes = tuple[int | None, ...]
+
+
+class Pmap(Primitive):
+    """Applies `jaxpr` to each slice of the operands, on as many devices.
+
+    Parameters: `axis_name` and `axis_size` of the axis, of which this process holds a part where
+    `global_axis_size` is larger; along which dimension each operand and result has it (`in_axes`,
+    `out_axes`, None for what all devices share); the operands whose memory results may take
+    (`donated_invars`); `devices` and `backend`, if the user chooses them.
+    """
+
+    name = "pmap"
+    binds_axis: ClassVar[str | None] = "axis_name"
+    maps_devices: ClassVar[str] = "global_axis_size"
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    knows_extended: ClassVar[bool] = True
+    communicates: ClassVar[bool] = True
+
+    def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
+        return pmap_program.executable_for(jaxpr, pmap_program.MapInfo(**params))(args)
+
+    def abstract_eval(
+        self, *avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Axes, **params: Any
+    ) -> list[Any]:
+        return pmap_program.whole_avals(jaxpr.out_avals, out_axes, axis_size)
+
+    def shard(
+        self,
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        out_axes: Axes,
+        **params: Any,
+    ) -> list[PartitionSpec]:
+        specs = map(rules.spec_of, jaxpr.out_avals)
+        return [
+            spec if axis is None else spec.inserted(axis)
+            for spec, axis in zip(specs, out_axes, strict=True)
+        ]
+
+    def effects(
+        self, *avals: Any, jaxpr: ClosedJaxpr, axis_name: Any, **params: Any
+    ) -> frozenset[Any]:
+        return effects.without_axis(jaxpr.effects, axis_name)
+
+    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
+        devices = ctx.module.device_axes
+        if isinstance(devices, NoDeviceAxes):
+            devices = ReplicaAxes()
+        if not isinstance(devices, ReplicaAxes):
+            raise NotImplementedError(
+                message(
+                    params["name"],
+                    "pmap cannot be inside shard_map.",
+                    fix="use shard_map over another axis of the mesh, or vmap",
+                )
+            )
+        pmap_arguments.check_names_no_devices(params["name"], params["devices"])
+        pmap_arguments.check_platform(params["name"], params["backend"], ctx.platform)
+        axis_name, size = params["axis_name"], params["axis_size"]
+        jaxpr: ClosedJaxpr = params["jaxpr"]
+        avals_in, avals_out = ctx.avals_in, ctx.avals_out
+        inner = devices.extended(axis_name, size)
+        index = inner.index(ctx, axis_name) if any(a is not None for a in params["in_axes"]) else 0
+        slices = [
+            x if axis is None else _slice(ctx, x, index, axis, aval)
+            for x, axis, aval in zip(values, params["in_axes"], avals_in, strict=True)
+        ]
+        scope = (f"pmap({params['name']})",)
+        location = ctx.location
+        with ctx.module.inside(inner), pmap_program.inside(params):
+            outs = lowering.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, slices, scope)
+        ctx.location = location
+        return [
+            x if axis is None else _gather(ctx, x, inner, axis_name, axis, aval)
+            for x, axis, aval in zip(outs, params["out_axes"], avals_out, strict=True)
+        ]
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        in_axes: Axes,
+        out_axes: Axes,
+        **params: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        nonzero = [type(t) is not Zero for t in tangents]
+        with pmap_program.inside(params):
+            derivative, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
+        outs = self.bind(
+            *primals,
+            *(t for t in tangents if type(t) is not Zero),
+            jaxpr=derivative,
+            in_axes=in_axes + _chosen(in_axes, nonzero),
+            out_axes=out_axes + _chosen(out_axes, out_nonzero),
+            **_keeping_memory(params),
+        )
+        count = len(out_nonzero)
+        out_avals = map(aval_of, outs[:count])
+        return list(outs[:count]), with_zeros(out_nonzero, outs[count:], out_avals)
+
+    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        in_axes, out_axes = params["in_axes"], params["out_axes"]
+        unknown = [trace.is_unknown(x) for x in args]
+        known = [not u for u in unknown]
+        with pmap_program.inside(params):
+            split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
+        params = _keeping_memory(params)
+        known_args = [x for x, k in zip(args, known, strict=True) if k]
+        known_axes = _chosen(in_axes, known)
+        num_computed = split.sources.count(None)
+        known_outs: Sequence[Any] = ()
+        out_known = [not u for u in split.out_unknown]
+        if split.known.jaxpr.outvars or split.known.effects:
+            known_outs = trace.process_known(
+                self,
+                known_args,
+                {
+                    **params,
+                    "jaxpr": split.known,
+                    "in_axes": known_axes,
+                    # What a device computes for later may be another value on each.
+                    "out_axes": _chosen(out_axes, out_known) + (0,) * num_computed,
+                },
+            )
+        num_known = sum(out_known)
+        residuals = split.residuals(known_args, known_outs[num_known:])
+        of_residuals = tuple(0 if i is None else known_axes[i] for i in split.sources)
+        staged_outs: Sequence[Any] = ()
+        if any(split.out_unknown) or split.staged.effects:
+            staged_outs = trace.unknown.process(
+                self,
+                [*residuals, *(x for x, u in zip(args, unknown, strict=True) if u)],
+                {
+                    **params,
+                    "jaxpr": split.staged,
+                    "in_axes": of_residuals + _chosen(in_axes, unknown),
+                    "out_axes": _chosen(out_axes, split.out_unknown),
+                },
+            )
+        return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
+
+    def transpose(
+        self,
+        cts: Sequence[Any],
+        *args: Any,
+        jaxpr: ClosedJaxpr,
+        in_axes: Axes,
+        out_axes: Axes,
+        **params: Any,
+    ) -> list[Any]:
+        linear = [is_linear(x) for x in args]
+        ct_nonzero = [type(ct) is not Zero for ct in cts]
+        with pmap_program.inside(params):
+            backward, nonzero = transpose.transpose_jaxpr(jaxpr, linear, ct_nonzero)
+        size = params["global_axis_size"]
+        # A result that devices share counts once, and each device has a part in it.
+        given = [
+            _scaled(ct, size) if axis is None else ct
+            for ct, axis in zip(cts, out_axes, strict=True)
+            if type(ct) is not Zero
+        ]
+        wanted = [
+            axis
+            for axis, is_nonzero in zip(_chosen(in_axes, linear), nonzero, strict=True)
+            if is_nonzero
+        ]
+        outs = self.bind(
+            *(x for x, lin in zip(args, linear, strict=True) if not lin),
+            *given,
+            jaxpr=backward,
+            in_axes=_chosen(in_axes, [not lin for lin in linear]) + _chosen(out_axes, ct_nonzero),
+            out_axes=tuple(0 if axis is None else axis for axis in wanted),
+            **_keeping_memory(params),
+        )
+        # What all devices share gets the cotangents of all.
+        summed = [
+            reduce_sum(ct, (0,)) if axis is None else ct
+            for ct, axis in zip(outs, wanted, strict=True)
+        ]
+        return transpose.of_arguments(linear, nonzero, summed)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        in_axes: Axes,
+        out_axes: Axes,
+        **params: Any,
+    ) -> tuple[list[Any], list[int | None]]:
+        batched = [d is not None for d in dims]
+        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        with pmap_program.inside(params):
+            whole, out_batched = batching.batch_jaxpr(jaxpr, size, batched)
+        outs = self.bind(
+            *moved,
+            jaxpr=whole,
+            in_axes=_shifted(in_axes, batched),
+            out_axes=_shifted(out_axes, out_batched),
+            **_keeping_memory(params),
+        )
+        return list(outs), [0 if b else None for b in out_batched]
+
+    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+        params = eqn.params
+        slim, kept = passes.without_dead_code(params["jaxpr"], used)
+        outer = effects.without_axis(slim.effects, params["axis_name"])
+        if not slim.jaxpr.outvars and not outer:
+            return None
+        changed = {
+            "jaxpr": slim,
+            "in_axes": _chosen(params["in_axes"], kept),
+            "out_axes": _chosen(params["out_axes"], used),
+            "donated_invars": _chosen(params["donated_invars"], kept),
+        }
+        return eqn.replace(
+            invars=[v for v, keep in zip(eqn.invars, kept, strict=True) if keep],
+            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+            params={**params, **changed},
+            effects=outer,
+        )
+
+    def divide(
+        self, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
+    ) -> rematerialization.Division:
+        params = _keeping_memory(eqn.params)
+        closed: ClosedJaxpr = params["jaxpr"]
+        body: rematerialization.DividedBody = closed.remember(
+            ("divide", tuple(wanted), policy),
+            lambda: rematerialization.divide_body(closed, wanted, policy, [True] * len(wanted)),
+        )
+        new = body.now.out_avals[len(wanted) :]
+        outvars = eqn.outvars + [Var(aval.with_dim(0, params["axis_size"])) for aval in new]
+        out_axes = params["out_axes"] + (0,) * len(new)
+        now = eqn
+        if new:
+            now = eqn.replace(
+                outvars=outvars, params={**params, "jaxpr": body.now, "out_axes": out_axes}
+            )
+        saved = [outvars[i] for i in body.saved]
+        again = eqn.replace(
+            invars=eqn.invars + saved,
+            outvars=[outvars[i] for i in body.given],
+            params={
+                **params,
+                "jaxpr": body.again,
+                "in_axes": params["in_axes"] + tuple(out_axes[i] for i in body.saved),
+                "out_axes": tuple(out_axes[i] for i in body.given),
+            },
+            effects=effects.without_axis(body.again.effects, params["axis_name"]),
+        )
+        return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+
+    def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        with pmap_program.inside(params):
+            inner = checker.inner(params["jaxpr"])
+        more = len(inner.closed.out_avals) - len(params["out_axes"])
+        changed = {"jaxpr": inner.closed, "out_axes": (0,) * more + params["out_axes"]}
+        outs = self.bind(*args, **{**params, **changed})
+        if not inner.sites:
+            return outs
+        count = functionalization.STATE_SIZE
+        size = params["axis_size"]
+        state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
+        checker.add(state, sites)
+        return outs[count:]
+
+    def follow_keys(
+        self,
+        flow: Any,
+        keys: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        in_axes: Axes,
+        **params: Any,
+    ) -> list[Any]:
+        # Each device has its own keys; one that all share gives all the same numbers, once.
+        rows = [
+            x if x is None or axis is None else np.moveaxis(x, axis, 0)
+            for x, axis in zip(keys, in_axes, strict=True)
+        ]
+        first = [
+            x if x is None or axis is None else x[0] for x, axis in zip(rows, in_axes, strict=True)
+        ]
+        flow.follow(jaxpr.jaxpr, first)
+        for x, every, axis in zip(first, rows, in_axes, strict=True):
+            if axis is not None:
+                flow.use_like(x, every)
+        outs = self.abstract_eval(jaxpr=jaxpr, in_axes=in_axes, **params)
+        return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
+
+
+pmap_p = Pmap()
+
+
+def _keeping_memory(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters for other operands, none of which may lose their memory."""
+    return {**params, "donated_invars": ()}
+
+
+def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> tuple[Any, ...]:
+    """The items whose flag is set; () of no items."""
+    return tuple(x for x, flag in zip(items, flags, strict=True) if flag) if items else ()
+
+
+def _shifted(items: Axes, batched: Sequence[bool]) -> Axes:
+    """Where axes are once values that are batched have the batch in front."""
+    return tuple(
+        axis if axis is None or not b else axis + 1 for axis, b in zip(items, batched, strict=True)
+    )
+
+
+def _scaled(ct: Any, size: int) -> Any:
+    return binary.div(ct, np.asarray(size, aval_of(ct).dtype))
+
+
+def _slice(ctx: Any, x: Any, index: Any, axis: int, aval: Any) -> Any:
+    """The slice of a value that belongs to a device."""
+    whole = physical_aval(aval)
+    shape = whole.shape
+    zero = ctx.constant(np.int32(0))
+    sizes = (*shape[:axis], 1, *shape[axis + 1 :])
+    part = ctx.op(
+        "stablehlo.dynamic_slice",
+        [x, *(index if d == axis else zero for d in range(len(shape)))],
+        {"slice_sizes": ctx.i64_array(sizes)},
+        ctx.tensor_type(sizes, whole.dtype),
+    )
+    return ctx.reshape(part, shape[:axis] + shape[axis + 1 :], whole.dtype)
+
+
+def _gather(ctx: Any, x: Any, devices: ReplicaAxes, name: Any, axis: int, aval: Any) -> Any:
+    """The results of all devices along the innermost axis, stacked."""
+    whole = physical_aval(aval)
+    shape = whole.shape
+    unit = ctx.reshape(x, (*shape[:axis], 1, *shape[axis + 1 :]), whole.dtype)
+    return ctx.op(
+        "stablehlo.all_gather",
+        [unit],
+        {"all_gather_dim": ctx.integer(axis, 64), **devices.replica_groups([name])},
+        ctx.tensor_type(shape, whole.dtype),
+    )
