@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [*sorted((DOCS / "recipes").glob("*.md")), DOCS / "sharding.md"]
+PAGES = [
+    *sorted((DOCS / "recipes").glob("*.md")),
+    DOCS / "sharding.md",
+    DOCS / "collectives.md",
+]
 
 
 def _blocks(path: Path, language: str) -> list[str]:
