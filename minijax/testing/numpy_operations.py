@@ -31,8 +31,12 @@ def compute(name: str, args: Sequence[Array], params: dict[str, Any]) -> Any:
     widened = [_widened(x) for x in args]
     if any(x is None for x in widened):
         return NotImplemented
-    with np.errstate(all="ignore"):
-        return operation(*widened, **params)
+    try:
+        with np.errstate(all="ignore"):
+            return operation(*widened, **params)
+    except TypeError:
+        # NumPy has the function, but not for this dtype.
+        return NotImplemented
 
 
 def _widened(x: Array) -> Array | None:

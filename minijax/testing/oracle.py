@@ -15,10 +15,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from minijax.core import meshes, tree
-from minijax.core.errors import message
+from minijax.core.aval import has_aval
+from minijax.core.errors import TracerArrayConversionError, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
-from minijax.core.trace import current
+from minijax.core.trace import Tracer, current
 from minijax.interpreters import evaluation, flattening
 from minijax.testing import blocks, device_trace, mapped, reports
 from minijax.testing.coroutines import Device, Machine
@@ -34,7 +35,7 @@ def simulate(
     in_specs: Any,
     out_specs: Any,
     *,
-    axis_names: Iterable[Any] | None = None,
+    axis_names: Iterable[Any] | str | None = None,
     check_vma: bool = True,
     trace: bool = False,
     max_operations: int = MAX_OPERATIONS,
@@ -84,7 +85,7 @@ def simulate_devices(
     mesh: Any,
     in_specs: Any,
     *,
-    axis_names: Iterable[Any] | None = None,
+    axis_names: Iterable[Any] | str | None = None,
     check_vma: bool = True,
     max_operations: int = MAX_OPERATIONS,
 ) -> Callable[..., Any]:
@@ -133,6 +134,9 @@ def simulate_program(f: Any, *, max_operations: int = MAX_OPERATIONS) -> Callabl
         machine = Machine(max_operations)
         trace = DeviceTrace(machine.root, False, flattening.function_name(f))
         leaves, in_tree = tree.flatten((args, kwargs))
+        names = tree.argument_paths(in_tree)
+        _check_arrays(leaves, names)
+        _check_known(leaves, names)
         known = [trace.tracer(*device_trace.whole_value(x)) for x in leaves]
         around = current.swap_local(trace)
         try:
@@ -157,7 +161,7 @@ class Simulation:
         self,
         function: Any,
         mesh: Any,
-        axis_names: Iterable[Any] | None,
+        axis_names: Iterable[Any] | str | None,
         check_vma: bool,
         max_operations: int,
         records: list[Exchange] | None = None,
@@ -179,6 +183,8 @@ class Simulation:
         leaves, in_tree = tree.flatten((args, {}))
         specs = blocks.specs_of(in_specs, args, "in_specs", "args")
         names = tree.argument_paths(in_tree, self.signature)
+        _check_arrays(leaves, names)
+        _check_known(leaves, names)
         values = [
             blocks.Value(*device_trace.whole_value(x), name)
             for x, name in zip(leaves, names, strict=True)
@@ -191,6 +197,7 @@ class Simulation:
             given, _ = in_tree.unflatten(leaves)
             outs, out_tree = tree.flatten(self.function(*given))
             names = flattening.result_paths(out_tree)
+            _check_arrays(outs, names)
             found = [trace.read(x) for x in outs]
             return out_tree, [
                 blocks.Value(array, aval, name)
@@ -226,6 +233,33 @@ class Simulation:
         return out_tree.unflatten(joined)
 
 
+def _check_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
+    for x, name in zip(leaves, names, strict=True):
+        if not has_aval(x):
+            raise TypeError(
+                message(
+                    blocks.USER,
+                    f"{name} is no array and no number.",
+                    got=f"{x!r} of type {type(x).__name__}",
+                )
+            )
+
+
+def _check_known(leaves: Sequence[Any], names: Sequence[str]) -> None:
+    """Refuses traced arguments: devices compute with what is known."""
+    for x, name in zip(leaves, names, strict=True):
+        if isinstance(x, Tracer):
+            raise TracerArrayConversionError(
+                message(
+                    blocks.USER,
+                    f"the argument {name} is not known.",
+                    got=f"{x.aval}, {x.origin()}",
+                    fix="transform the function that is simulated, not the simulation: "
+                    "simulate(jax.grad(f), ...)",
+                )
+            )
+
+
 def _abstract(mesh: Any) -> AbstractMesh:
     if isinstance(mesh, Mapping):
         return AbstractMesh(tuple(mesh.values()), tuple(mesh))
@@ -240,15 +274,21 @@ def _abstract(mesh: Any) -> AbstractMesh:
     )
 
 
-def _sizes(mesh: AbstractMesh, axis_names: Iterable[Any] | None) -> dict[Hashable, int]:
-    wanted = set(mesh.axis_names if axis_names is None else axis_names)
-    strange = wanted - set(mesh.axis_names)
-    if strange:
+def _sizes(mesh: AbstractMesh, axis_names: Any) -> dict[Hashable, int]:
+    wanted: Any = axis_names
+    if axis_names is None:
+        wanted = mesh.axis_names
+    elif isinstance(axis_names, str):
+        wanted = (axis_names,)
+    strange = [name for name in wanted if name not in mesh.axis_names]
+    if strange or not wanted:
         raise ValueError(
             message(
                 blocks.USER,
-                f"axis_names has no axis of the mesh: {sorted(map(repr, strange))}.",
-                got=f"axis_names={wanted}, {mesh}",
+                f"axis_names has no axis of the mesh: {meshes.names_text(strange)}."
+                if strange
+                else "there are no axes along which devices could be.",
+                got=str(mesh),
             )
         )
     return {name: size for name, size in mesh.shape_tuple if name in wanted}

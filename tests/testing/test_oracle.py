@@ -528,3 +528,37 @@ def test_a_simulation_of_eight_devices_takes_milliseconds():
     for _ in range(5):
         run(np.ones((8, 4), np.float32))
     assert time.perf_counter() - begin < 1.0
+
+
+@pytest.mark.parametrize("transform", [jax.vmap, jax.jit])
+def test_a_simulation_itself_cannot_be_transformed(transform):
+    f = transform(simulate(lambda v: v, FOUR, P("x"), P("x")))
+    with pytest.raises(jax.errors.TracerArrayConversionError, match="transform the function"):
+        f(np.stack([X, X]) if transform is jax.vmap else X)
+
+
+def test_results_that_are_no_arrays_are_named():
+    with pytest.raises(TypeError, match=r"result\['name'\]"):
+        simulate(lambda v: {"name": "v", "v": v}, FOUR, P("x"), P("x"))(X)
+
+
+def test_results_of_different_shapes_are_refused():
+    f = simulate(lambda v: v[0, : lax.axis_index("x") + 1], FOUR, P("x"), P("x"))
+    with pytest.raises(ValueError, match=r"different types for result") as info:
+        f(X)
+    assert "(x=0): f32[1]{V:x}   (x=1): f32[2]{V:x}" in str(info.value)
+
+
+def test_axes_that_the_mesh_lacks_are_refused():
+    with pytest.raises(ValueError, match="axis_names has no axis of the mesh: 'data'"):
+        simulate(lambda v: v, FOUR, P("x"), P("x"), axis_names="data")(X)
+
+
+def test_callbacks_and_prints_run_on_each_device(capsys):
+    def f(v):
+        jax.debug.print("{}", lax.axis_index("x"), ordered=True)
+        shape = jax.ShapeDtypeStruct(v.shape, v.dtype)
+        return jax.pure_callback(lambda u: 2 * np.asarray(u), shape, v)
+
+    np.testing.assert_array_equal(simulate(f, FOUR, P("x"), P("x"))(X), 2 * X)
+    assert capsys.readouterr().out == "0\n1\n2\n3\n"

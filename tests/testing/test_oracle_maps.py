@@ -1,5 +1,8 @@
 """Maps over devices within simulated programs: nested, under jit, differentiated from outside."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -105,3 +108,42 @@ def test_program_results_are_those_of_eager_execution():
     expected = f(X)
     np.testing.assert_allclose(found["a"], expected["a"])
     np.testing.assert_allclose(found["b"], expected["b"], rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def eight_devices():
+    with jax.cpu_devices(8):
+        yield
+
+
+@pytest.mark.feature("PM-01")
+def test_a_pmap_runs_on_devices_of_its_own(eight_devices):
+    f = jax.pmap(
+        lambda v, w: (lax.psum(v * w, "i"), v + lax.axis_index("i")),
+        axis_name="i",
+        in_axes=(1, None),
+        out_axes=(None, 1),
+    )
+    for found, expected in zip(simulate_program(f)(X, 2.0), f(X, 2.0), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_pmaps_within_pmaps_communicate_over_both_axes(eight_devices):
+    inner = jax.pmap(lambda u: lax.psum(u, ("i", "j")) + lax.axis_index("j"), axis_name="j")
+    outer = jax.pmap(inner, axis_name="i")
+    x = X.reshape(2, 2, 4)
+    np.testing.assert_array_equal(simulate_program(outer)(x), outer(x))
+
+
+def test_the_gradient_of_a_pmap_is_that_of_the_program(eight_devices):
+    f = jax.pmap(lambda v: lax.pmean(v**2, "i"), axis_name="i")
+    gradient = jax.grad(lambda x: f(x).sum())
+    np.testing.assert_allclose(simulate_program(gradient)(X), gradient(X), rtol=1e-6)
+
+
+def test_the_simulator_knows_nothing_of_lowering():
+    room = Path(simulate.__code__.co_filename).parent
+    names = "oracle mapped blocks device_trace device_programs coroutines exchanges reports"
+    for name in [*names.split(), "numpy_collectives", "numpy_operations"]:
+        text = (room / f"{name}.py").read_text()
+        assert not re.search(r"import .*(lowering|device_axes|casts)|minijax\.lax", text), name
