@@ -469,9 +469,11 @@ def executable_for(
     return _executable(closed, args, options, where, demanded is not None)
 
 
-def executable_at(closed: ClosedJaxpr, options: Options, where: Assignment) -> Executable:
+def executable_at(
+    closed: ClosedJaxpr, options: Options, where: Assignment, args: Sequence[Any] = ()
+) -> Executable:
     """The executable for a given place; compiled on the first such call."""
-    return _executable(closed, (), options, where, where.committed)
+    return _executable(closed, args, options, where, where.committed)
 
 
 def _on_mesh(
