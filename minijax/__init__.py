@@ -97,12 +97,12 @@ if TYPE_CHECKING:
     from minijax.transforms.checkpoint import checkpoint, remat
     from minijax.transforms.custom_jvp import custom_jvp
     from minijax.transforms.custom_vjp import custom_gradient, custom_vjp
-    from minijax.transforms.pmap import pmap
     from minijax.transforms.global_arrays import (
         make_array_from_callback,
         make_array_from_process_local_data,
         make_array_from_single_device_arrays,
     )
+    from minijax.transforms.pmap import pmap
 
 __all__ = [
     "Array",

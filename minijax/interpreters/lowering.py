@@ -48,7 +48,7 @@ class Lowering:
         operation = self.module.operation
         operation.attributes["sym_name"] = string(sanitize(name))
         operation.attributes["mhlo.num_replicas"] = integer(
-            1 if replicas is None else replicas.count, 32
+            1 if replicas is None else replicas.number, 32
         )
         operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)

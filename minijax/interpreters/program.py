@@ -159,7 +159,7 @@ def lower(
     all_effects = options.outer_effects(module_hooks.with_outfeeds(closed).effects)
     if all_effects:
         devices = 1 if layout is None else layout.partitions
-        devices = devices if copies is None else copies.count
+        devices = devices if copies is None else copies.number
         effects.check_lowerable(options.name, all_effects, devices)
     with (
         statistics.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name),
@@ -254,7 +254,7 @@ def compile_lowered(
         "options": {**dict(lowered.options.compiler_options), **(options or {})},
         "free": lowered.free,
         "num_args": len(lowered.large_consts) + len(in_avals),
-        "replicas": 1 if copies is None else copies.count,
+        "replicas": 1 if copies is None else copies.number,
     }
     module = module_hooks.refined(lowered.module)
     compiler = foreign.compiler_of(where.devices)
@@ -469,9 +469,11 @@ def executable_for(
     return _executable(closed, args, options, where, demanded is not None)
 
 
-def executable_at(closed: ClosedJaxpr, options: Options, where: Assignment) -> Executable:
+def executable_at(
+    closed: ClosedJaxpr, options: Options, where: Assignment, args: Sequence[Any] = ()
+) -> Executable:
     """The executable for a given place; compiled on the first such call."""
-    return _executable(closed, (), options, where, where.committed)
+    return _executable(closed, args, options, where, where.committed)
 
 
 def _on_mesh(

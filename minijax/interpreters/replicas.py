@@ -17,7 +17,6 @@ from minijax.interpreters import assignment
 from minijax.interpreters.assignment import Assignment
 from minijax.interpreters.device_axes import ReplicaAxes
 from minijax.runtime import client
-from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
 
 
@@ -25,14 +24,14 @@ class Replicas(NamedTuple):
     """How a program is copied; hashable.
 
     Attributes:
-        count: the number of replicas.
+        number: the number of replicas.
         names: the axes over which the whole program is mapped, the outermost first.
         sizes: their sizes.
         shared: for each argument whether all replicas are given the same; empty if that is not
             known.
     """
 
-    count: int
+    number: int
     names: tuple[Any, ...] = ()
     sizes: tuple[int, ...] = ()
     shared: tuple[bool, ...] = ()
@@ -40,7 +39,7 @@ class Replicas(NamedTuple):
     @property
     def axes(self) -> ReplicaAxes:
         """The axes, for collectives."""
-        return ReplicaAxes(self.names, self.sizes, self.count)
+        return ReplicaAxes(self.names, self.sizes, self.number)
 
 
 def count(closed: ClosedJaxpr) -> int:
@@ -61,7 +60,7 @@ def count_in(jaxpr: Jaxpr) -> int:
     return most
 
 
-def whole_aval(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
+def whole_aval(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """The type of an array whose pieces are of type `aval`, but for the dimensions they lack."""
     gone = sharding.unstacked_dims
     if not gone:

@@ -154,9 +154,7 @@ def _mapped(
     sizes = {"axis_name": axis.name, "global_axis_size": axis.size}
     with pmap_program.inside(sizes):
         if inner_axes:
-            inner = _mapped(
-                primitive, params, inner_axes, slices, [places[1:] for places in along]
-            )
+            inner = _mapped(primitive, params, inner_axes, slices, [places[1:] for places in along])
             function = functools.partial(pmap_p.bind_all, **inner)
         else:
             function = functools.partial(primitive.bind_all, **params)
@@ -174,9 +172,7 @@ def _mapped(
     }
 
 
-def matched(
-    parts: tuple[Any, Dims], axis: core_axes.Axis, wanted: int | None
-) -> tuple[Any, Dims]:
+def matched(parts: tuple[Any, Dims], axis: core_axes.Axis, wanted: int | None) -> tuple[Any, Dims]:
     """A result with one axis where the user wants it, no longer mapped over it.
 
     Args:

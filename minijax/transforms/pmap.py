@@ -182,8 +182,11 @@ class PmapFunction:
             aval if axis is None else aval.without_dim(axis)
             for aval, axis in zip(call.avals, along.axes, strict=True)
         ]
-        sizes = {"axis_name": self.axis_name, "global_axis_size": along.global_size}
-        is_innermost = any(axis.kind == "pmap" for axis in axes.in_scope())
+        sizes: dict[str, Any] = {
+            "axis_name": self.axis_name,
+            "global_axis_size": along.global_size,
+        }
+        is_inside = any(axis.kind == "pmap" for axis in axes.in_scope())
         with statistics.timed("trace", "tracing", self.name), pmap_program.inside(sizes):
             jaxpr, consts = staging.stage(flat, slices, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
@@ -201,7 +204,7 @@ class PmapFunction:
             **sizes,
         )
         by_shard_map = (
-            config.pmap_via_shard_map.value and not is_innermost and replicas.count(closed) == 1
+            config.pmap_via_shard_map.value and not is_inside and replicas.count(closed) == 1
         )
         params = {**map_info._asdict(), "jaxpr": closed}
         return Staged(params, map_info, outer, flat.out_tree, by_shard_map)

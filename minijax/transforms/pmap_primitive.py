@@ -14,7 +14,6 @@ import numpy as np
 
 from minijax.core import effects
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
@@ -23,19 +22,16 @@ from minijax.interpreters import (
     batching,
     jvp,
     key_reuse,
-    lowering,
     partial_eval,
     passes,
     rematerialization,
     transpose,
 )
-from minijax.interpreters.device_axes import NoDeviceAxes, ReplicaAxes
 from minijax.interpreters.structural import moveaxis, reduce_sum
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import binary, functionalization
-from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
-from minijax.transforms import pmap_arguments, pmap_program
+from minijax.transforms import pmap_lowering, pmap_program
 
 Axes = tuple[int | None, ...]
 
@@ -86,37 +82,7 @@ class Pmap(Primitive):
         return effects.without_axis(jaxpr.effects, axis_name)
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        devices = ctx.module.device_axes
-        if isinstance(devices, NoDeviceAxes):
-            devices = ReplicaAxes()
-        if not isinstance(devices, ReplicaAxes):
-            raise NotImplementedError(
-                message(
-                    params["name"],
-                    "pmap cannot be inside shard_map.",
-                    fix="use shard_map over another axis of the mesh, or vmap",
-                )
-            )
-        pmap_arguments.check_names_no_devices(params["name"], params["devices"])
-        pmap_arguments.check_platform(params["name"], params["backend"], ctx.platform)
-        axis_name, size = params["axis_name"], params["axis_size"]
-        jaxpr: ClosedJaxpr = params["jaxpr"]
-        avals_in, avals_out = ctx.avals_in, ctx.avals_out
-        inner = devices.extended(axis_name, size)
-        index = inner.index(ctx, axis_name) if any(a is not None for a in params["in_axes"]) else 0
-        slices = [
-            x if axis is None else _slice(ctx, x, index, axis, aval)
-            for x, axis, aval in zip(values, params["in_axes"], avals_in, strict=True)
-        ]
-        scope = (f"pmap({params['name']})",)
-        location = ctx.location
-        with ctx.module.inside(inner), pmap_program.inside(params):
-            outs = lowering.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, slices, scope)
-        ctx.location = location
-        return [
-            x if axis is None else _gather(ctx, x, inner, axis_name, axis, aval)
-            for x, axis, aval in zip(outs, params["out_axes"], avals_out, strict=True)
-        ]
+        return pmap_lowering.lower(ctx, values, params)
 
     def jvp(
         self,
@@ -144,45 +110,7 @@ class Pmap(Primitive):
         return list(outs[:count]), with_zeros(out_nonzero, outs[count:], out_avals)
 
     def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        in_axes, out_axes = params["in_axes"], params["out_axes"]
-        unknown = [trace.is_unknown(x) for x in args]
-        known = [not u for u in unknown]
-        with pmap_program.inside(params):
-            split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
-        params = _keeping_memory(params)
-        known_args = [x for x, k in zip(args, known, strict=True) if k]
-        known_axes = _chosen(in_axes, known)
-        num_computed = split.sources.count(None)
-        known_outs: Sequence[Any] = ()
-        out_known = [not u for u in split.out_unknown]
-        if split.known.jaxpr.outvars or split.known.effects:
-            known_outs = trace.process_known(
-                self,
-                known_args,
-                {
-                    **params,
-                    "jaxpr": split.known,
-                    "in_axes": known_axes,
-                    # What a device computes for later may be another value on each.
-                    "out_axes": _chosen(out_axes, out_known) + (0,) * num_computed,
-                },
-            )
-        num_known = sum(out_known)
-        residuals = split.residuals(known_args, known_outs[num_known:])
-        of_residuals = tuple(0 if i is None else known_axes[i] for i in split.sources)
-        staged_outs: Sequence[Any] = ()
-        if any(split.out_unknown) or split.staged.effects:
-            staged_outs = trace.unknown.process(
-                self,
-                [*residuals, *(x for x, u in zip(args, unknown, strict=True) if u)],
-                {
-                    **params,
-                    "jaxpr": split.staged,
-                    "in_axes": of_residuals + _chosen(in_axes, unknown),
-                    "out_axes": _chosen(out_axes, split.out_unknown),
-                },
-            )
-        return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
+        return _partial_eval(trace, args, params)
 
     def transpose(
         self,
@@ -270,33 +198,7 @@ class Pmap(Primitive):
     def divide(
         self, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
     ) -> rematerialization.Division:
-        params = _keeping_memory(eqn.params)
-        closed: ClosedJaxpr = params["jaxpr"]
-        body: rematerialization.DividedBody = closed.remember(
-            ("divide", tuple(wanted), policy),
-            lambda: rematerialization.divide_body(closed, wanted, policy, [True] * len(wanted)),
-        )
-        new = body.now.out_avals[len(wanted) :]
-        outvars = eqn.outvars + [Var(aval.with_dim(0, params["axis_size"])) for aval in new]
-        out_axes = params["out_axes"] + (0,) * len(new)
-        now = eqn
-        if new:
-            now = eqn.replace(
-                outvars=outvars, params={**params, "jaxpr": body.now, "out_axes": out_axes}
-            )
-        saved = [outvars[i] for i in body.saved]
-        again = eqn.replace(
-            invars=eqn.invars + saved,
-            outvars=[outvars[i] for i in body.given],
-            params={
-                **params,
-                "jaxpr": body.again,
-                "in_axes": params["in_axes"] + tuple(out_axes[i] for i in body.saved),
-                "out_axes": tuple(out_axes[i] for i in body.given),
-            },
-            effects=effects.without_axis(body.again.effects, params["axis_name"]),
-        )
-        return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+        return _divide(eqn, wanted, policy)
 
     def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         with pmap_program.inside(params):
@@ -312,32 +214,112 @@ class Pmap(Primitive):
         checker.add(state, sites)
         return outs[count:]
 
-    def follow_keys(
-        self,
-        flow: Any,
-        keys: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        in_axes: Axes,
-        **params: Any,
-    ) -> list[Any]:
-        # Each device has its own keys; one that all share gives all the same numbers, once.
-        rows = [
-            x if x is None or axis is None else np.moveaxis(x, axis, 0)
-            for x, axis in zip(keys, in_axes, strict=True)
-        ]
-        first = [
-            x if x is None or axis is None else x[0] for x, axis in zip(rows, in_axes, strict=True)
-        ]
-        flow.follow(jaxpr.jaxpr, first)
-        for x, every, axis in zip(first, rows, in_axes, strict=True):
-            if axis is not None:
-                flow.use_like(x, every)
-        outs = self.abstract_eval(jaxpr=jaxpr, in_axes=in_axes, **params)
-        return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
+    def follow_keys(self, flow: Any, keys: Sequence[Any], **params: Any) -> list[Any]:
+        return _follow_keys(flow, keys, **params)
 
 
 pmap_p = Pmap()
+
+
+def _partial_eval(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """The rule `partial_eval`: two maps, the second of which takes what the first has computed."""
+    in_axes, out_axes = params["in_axes"], params["out_axes"]
+    unknown = [trace.is_unknown(x) for x in args]
+    known = [not u for u in unknown]
+    with pmap_program.inside(params):
+        split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
+    params = _keeping_memory(params)
+    known_args = [x for x, k in zip(args, known, strict=True) if k]
+    known_axes = _chosen(in_axes, known)
+    num_computed = split.sources.count(None)
+    known_outs: Sequence[Any] = ()
+    out_known = [not u for u in split.out_unknown]
+    if split.known.jaxpr.outvars or split.known.effects:
+        known_outs = trace.process_known(
+            pmap_p,
+            known_args,
+            {
+                **params,
+                "jaxpr": split.known,
+                "in_axes": known_axes,
+                # What a device computes for later may be another value on each.
+                "out_axes": _chosen(out_axes, out_known) + (0,) * num_computed,
+            },
+        )
+    num_known = sum(out_known)
+    residuals = split.residuals(known_args, known_outs[num_known:])
+    of_residuals = tuple(0 if i is None else known_axes[i] for i in split.sources)
+    staged_outs: Sequence[Any] = ()
+    if any(split.out_unknown) or split.staged.effects:
+        staged_outs = trace.unknown.process(
+            pmap_p,
+            [*residuals, *(x for x, u in zip(args, unknown, strict=True) if u)],
+            {
+                **params,
+                "jaxpr": split.staged,
+                "in_axes": of_residuals + _chosen(in_axes, unknown),
+                "out_axes": _chosen(out_axes, split.out_unknown),
+            },
+        )
+    return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
+
+
+def _divide(
+    eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
+) -> rematerialization.Division:
+    """The rule `divide`: two maps, the second of which computes again what was not saved."""
+    params = _keeping_memory(eqn.params)
+    closed: ClosedJaxpr = params["jaxpr"]
+    body: rematerialization.DividedBody = closed.remember(
+        ("divide", tuple(wanted), policy),
+        lambda: rematerialization.divide_body(closed, wanted, policy, [True] * len(wanted)),
+    )
+    new = body.now.out_avals[len(wanted) :]
+    outvars = eqn.outvars + [Var(aval.with_dim(0, params["axis_size"])) for aval in new]
+    out_axes = params["out_axes"] + (0,) * len(new)
+    now = eqn
+    if new:
+        now = eqn.replace(
+            outvars=outvars, params={**params, "jaxpr": body.now, "out_axes": out_axes}
+        )
+    saved = [outvars[i] for i in body.saved]
+    again = eqn.replace(
+        invars=eqn.invars + saved,
+        outvars=[outvars[i] for i in body.given],
+        params={
+            **params,
+            "jaxpr": body.again,
+            "in_axes": params["in_axes"] + tuple(out_axes[i] for i in body.saved),
+            "out_axes": tuple(out_axes[i] for i in body.given),
+        },
+        effects=effects.without_axis(body.again.effects, params["axis_name"]),
+    )
+    return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+
+
+def _follow_keys(
+    flow: Any,
+    keys: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    in_axes: Axes,
+    **params: Any,
+) -> list[Any]:
+    """The rule `follow_keys`."""
+    # Each device has its own keys; one that all share gives all the same numbers, once.
+    rows = [
+        x if x is None or axis is None else np.moveaxis(x, axis, 0)
+        for x, axis in zip(keys, in_axes, strict=True)
+    ]
+    first = [
+        x if x is None or axis is None else x[0] for x, axis in zip(rows, in_axes, strict=True)
+    ]
+    flow.follow(jaxpr.jaxpr, first)
+    for x, every, axis in zip(first, rows, in_axes, strict=True):
+        if axis is not None:
+            flow.use_like(x, every)
+    outs = pmap_p.abstract_eval(jaxpr=jaxpr, in_axes=in_axes, **params)
+    return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
 
 
 def _keeping_memory(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -359,31 +341,3 @@ def _shifted(items: Axes, batched: Sequence[bool]) -> Axes:
 
 def _scaled(ct: Any, size: int) -> Any:
     return binary.div(ct, np.asarray(size, aval_of(ct).dtype))
-
-
-def _slice(ctx: Any, x: Any, index: Any, axis: int, aval: Any) -> Any:
-    """The slice of a value that belongs to a device."""
-    whole = physical_aval(aval)
-    shape = whole.shape
-    zero = ctx.constant(np.int32(0))
-    sizes = (*shape[:axis], 1, *shape[axis + 1 :])
-    part = ctx.op(
-        "stablehlo.dynamic_slice",
-        [x, *(index if d == axis else zero for d in range(len(shape)))],
-        {"slice_sizes": ctx.i64_array(sizes)},
-        ctx.tensor_type(sizes, whole.dtype),
-    )
-    return ctx.reshape(part, shape[:axis] + shape[axis + 1 :], whole.dtype)
-
-
-def _gather(ctx: Any, x: Any, devices: ReplicaAxes, name: Any, axis: int, aval: Any) -> Any:
-    """The results of all devices along the innermost axis, stacked."""
-    whole = physical_aval(aval)
-    shape = whole.shape
-    unit = ctx.reshape(x, (*shape[:axis], 1, *shape[axis + 1 :]), whole.dtype)
-    return ctx.op(
-        "stablehlo.all_gather",
-        [unit],
-        {"all_gather_dim": ctx.integer(axis, 64), **devices.replica_groups([name])},
-        ctx.tensor_type(shape, whole.dtype),
-    )

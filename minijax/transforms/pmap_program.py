@@ -79,7 +79,7 @@ def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
         jaxpr.cache[key] = found
     else:
         statistics.compilation.hits += 1
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 class Prepared(NamedTuple):
@@ -212,9 +212,7 @@ def devices_for(info: MapInfo, inner: int, has_inner_map: bool) -> tuple[Any, ..
     return tuple(everyone[:needed])
 
 
-def devices_for_slices(
-    name: str, settings: Settings, along: MappedArguments
-) -> tuple[Any, ...]:
+def devices_for_slices(name: str, settings: Settings, along: MappedArguments) -> tuple[Any, ...]:
     """As `devices_for`, before it is known what a function returns."""
     info = MapInfo(
         name=name,

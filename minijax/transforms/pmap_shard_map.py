@@ -35,11 +35,12 @@ def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
     found = jaxpr.cache.get(key)
     if found is None:
         closed, options = program_for(jaxpr, info)
-        where = program.place(closed, list(map(Placeholder, options.in_shardings)), options)
-        found = jaxpr.cache[key] = program.executable_at(closed, options, where)
+        args = list(map(Placeholder, options.in_shardings))
+        where = program.place(closed, args, options)
+        found = jaxpr.cache[key] = program.executable_at(closed, options, where, args)
     else:
         statistics.compilation.hits += 1
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def bind(jaxpr: ClosedJaxpr, info: MapInfo, values: Sequence[Any]) -> Sequence[Any]:
@@ -62,7 +63,7 @@ def program_for(jaxpr: ClosedJaxpr, info: MapInfo) -> tuple[ClosedJaxpr, program
     found = jaxpr.cache.get(key)
     if found is None:
         found = jaxpr.cache[key] = _make(jaxpr, info)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _platform(info: MapInfo) -> Any:
