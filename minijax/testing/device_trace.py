@@ -36,7 +36,8 @@ class DeviceTracer(Tracer):
     """A value on one device.  It is known, so that Python can branch on it and print it.
 
     Attributes:
-        value: a NumPy array; of an extended dtype, what it is made of; or a token.
+        value: a NumPy array; of an extended dtype, what it is made of; a token; or, of a promise,
+            the tracer of what was promised.
     """
 
     __slots__ = ("value",)
@@ -118,10 +119,7 @@ class DeviceTrace(Trace):
             return out if primitive.multiple_results else (out,)
         read = list(map(self.read, args))
         values, avals = [value for value, _ in read], [aval for _, aval in read]
-        name = primitive.name
-        if name == "axis_index":
-            return (self._axis_index(params["axis_name"]),)
-        if name in numpy_collectives.CASTS or name in numpy_collectives.MODELS:
+        if primitive.axis_params or primitive.name in numpy_collectives.ENDS:
             return self._over_axes(primitive, values, avals, params)
         out = primitive.abstract_eval(*avals, **params)
         out_avals = list(out) if primitive.multiple_results else [out]
@@ -164,8 +162,30 @@ class DeviceTrace(Trace):
     def _over_axes(
         self, primitive: Any, values: Sequence[Any], avals: Sequence[Any], params: dict[str, Any]
     ) -> list[Any]:
-        """The result of a collective, or of a cast between states over mesh axes."""
+        """The result of an operation that refers to mesh axes.
+
+        A collective that only starts gives a promise, which holds the result from the beginning.
+        """
         name = primitive.name
+        if name == "axis_index":
+            return [self._axis_index(params["axis_name"])]
+        if name in numpy_collectives.ENDS:
+            return [values[0]]
+        if name not in numpy_collectives.STARTS:
+            return self._exchange(primitive, name, values, avals, params)
+        base = numpy_collectives.STARTS[name]
+        (arriving,) = self._exchange(primitive, base, values, avals, params)
+        return [self.tracer(arriving, primitive.abstract_eval(*avals, **params))]
+
+    def _exchange(
+        self,
+        primitive: Any,
+        name: str,
+        values: Sequence[Any],
+        avals: Sequence[Any],
+        params: dict[str, Any],
+    ) -> list[Any]:
+        """The result of a collective, or of a cast between states over mesh axes."""
         (key,) = primitive.axis_params
         named = params[key] if isinstance(params[key], tuple) else (params[key],)
         over = tuple(a for a in named if type(a) is not int)

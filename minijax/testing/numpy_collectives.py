@@ -97,6 +97,12 @@ MODELS: dict[str, Callable[..., Group]] = {
 }
 """The collectives, by the names of their primitives."""
 
+STARTS = {**{f"{name}_start": name for name in MODELS}, "psend": "ppermute"}
+"""Collectives of which the result is asked for later, and those that give it at once."""
+
+ENDS = frozenset({*(f"{name}_done" for name in MODELS), "precv"})
+"""Operations that give what a collective, of which they take the promise, has brought."""
+
 IN_MESH_ORDER = frozenset({"ppermute"})
 """Collectives that count the members of several axes in the order of the mesh, not of the names."""
 
@@ -151,7 +157,7 @@ def fault(name: str, params: Mapping[str, Any], members: Group) -> str | None:
     groups = params.get("axis_index_groups")
     if groups is not None and sorted(i for g in groups for i in g) != list(range(size)):
         return f"axis_index_groups {groups} do not name each of {size} members once"
-    if name in ("ppermute", "psend") and (found := _permutation_fault(params["perm"], size)):
+    if name == "ppermute" and (found := _permutation_fault(params["perm"], size)):
         return found
     if name == "pbroadcast" and not 0 <= params["source"] < size:
         return f"source {params['source']} is none of {size} members"

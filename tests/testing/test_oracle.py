@@ -18,9 +18,10 @@ import minijax.numpy as jnp
 from minijax import lax
 from minijax.core import axes
 from minijax.core.primitive import PRIMITIVES
+from minijax.core.trace import current
 from minijax.sharding import AbstractMesh
 from minijax.sharding import PartitionSpec as P
-from minijax.testing import numpy_collectives, simulate, simulate_devices
+from minijax.testing import device_programs, numpy_collectives, simulate, simulate_devices
 
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 FOUR = {"x": 4}
@@ -263,7 +264,36 @@ def test_pmax_keeps_booleans():
 
 def test_every_collective_has_a_model():
     talking = {name for name, p in PRIMITIVES.items() if p.communicates}
-    assert talking - set(numpy_collectives.MODELS) == set()
+    simulated = {*numpy_collectives.MODELS, *numpy_collectives.STARTS, *device_programs.PROGRAMS}
+    assert talking - simulated == set()
+
+
+class _Start:
+    """A collective that only starts."""
+
+    name = "ppermute_start"
+    axis_params = ("axis_name",)
+    discharge = None
+
+    def abstract_eval(self, aval, **_):
+        return aval
+
+
+class _Done(_Start):
+    name = "ppermute_done"
+    axis_params = ()
+
+
+def test_a_collective_that_has_started_brings_its_result_when_it_is_done():
+    def f(v):
+        trace = current.value
+        perm = ((0, 1), (1, 2), (2, 3), (3, 0))
+        (promise,) = trace.process(_Start(), [v], {"axis_name": ("x",), "perm": perm})
+        (result,) = trace.process(_Done(), [promise], {})
+        return result + v
+
+    found = simulate(f, FOUR, P("x"), P("x"))(X)
+    np.testing.assert_array_equal(found, X + np.roll(X, 1, 0))
 
 
 def test_worked_ragged_exchange_of_the_model():
