@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import message
 from minijax.core.jaxpr import DebugInfo, Jaxpr
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import (
+    casts,
     discharge,
     eager,
     evaluation,
@@ -130,8 +131,15 @@ def jvp(
     return tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
 
 
+def _of_kind(x: Any, aval: Any) -> Any:
+    """A tangent or cotangent that the user gives, varying where what it belongs to does."""
+    varying = variance.of(aval).varying
+    return casts.varied(current.value, x, varying) if varying else x
+
+
 def _checked_tangent(name: str, primal: Any, tangent: Any) -> Any:
     expected = aval_of(primal).tangent_aval()
+    tangent = _of_kind(tangent, expected)
     given = aval_of(tangent)
     if given.shape != expected.shape or given.dtype != expected.dtype:
         raise TypeError(
@@ -183,6 +191,7 @@ class _Linear:
                     expected=str(expected_tree),
                 )
             )
+        leaves = [_of_kind(x, aval) for x, aval in zip(leaves, avals, strict=True)]
         for x, aval in zip(leaves, avals, strict=True):
             if not same_type(aval_of(x), aval):
                 raise ValueError(
@@ -220,7 +229,8 @@ class _PullBack(_Linear):
 
     def __call__(self, cotangent: Any) -> tuple[Any, ...]:
         call = self.call
-        cts = self._check("vjp", cotangent, call.out_tree, call.out_avals)
+        expected = [aval.cotangent_aval() for aval in call.out_avals]
+        cts = self._check("vjp", cotangent, call.out_tree, expected)
         cts = [like_primal(ct, aval) for ct, aval in zip(cts, call.out_avals, strict=True)]
         given = [ct for ct, nz in zip(cts, call.out_nonzero, strict=True) if nz]
         grads = iter(transpose.backward_pass(call.jaxpr, self.residuals, given))
@@ -542,6 +552,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
                     expected=str(out_tree),
                 )
             )
+        cts = [_of_kind(ct, aval) for ct, aval in zip(cts, out_avals, strict=True)]
         for ct, aval in zip(cts, out_avals, strict=True):
             if not same_type(aval_of(ct), aval):
                 raise TypeError(
