@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _all: list[_lru_cache_wrapper[Any]] = []
+_others: list[Callable[[], None]] = []
 shown: dict[str, _lru_cache_wrapper[Any]] = {}
 """The caches that `cache_stats` shows, by what they hold."""
 
@@ -37,7 +38,15 @@ def remembered(most: int, name: str = "") -> Callable[[Callable[..., T]], _lru_c
     return decorate
 
 
+def forgets(function: Callable[[], None]) -> Callable[[], None]:
+    """Decorator: `clear` calls the function, which empties a cache of another kind."""
+    _others.append(function)
+    return function
+
+
 def clear() -> None:
     """Forgets all that is remembered."""
     for cached in _all:
         cached.cache_clear()
+    for forget in _others:
+        forget()

@@ -367,6 +367,15 @@ eager_pmap = bool_state(
 pmap_via_shard_map = bool_state(
     "pmap_via_shard_map", False, "Run pmap as a jitted shard_map.", in_trace_key=True
 )
+distributed_debug = bool_state(
+    "distributed_debug", False, "Log each run of a mapped function at WARNING level."
+)
+spmd_mode = enum_state(
+    "spmd_mode",
+    "allow_jit",
+    ("allow_jit", "allow_all"),
+    "Whether single operations may run on arrays of which other processes hold pieces.",
+)
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
 )

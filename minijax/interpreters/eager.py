@@ -107,6 +107,7 @@ def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
 
     def miss(*args: Any) -> tuple[Any, Any, bool]:
         check_no_tracers(args)
+        check_all_here(primitive.name, args)
         avals = tuple(map(aval_of, args))
         key = (avals, config.trace_context())
         closed = programs.get(key)
@@ -166,6 +167,32 @@ def check_no_tracers(args: Sequence[Any]) -> None:
     for x in args:
         if isinstance(x, Tracer):
             raise leaked(x)
+
+
+def check_all_here(name: str, args: Sequence[Any]) -> None:
+    """Refuses single operations on arrays of which other processes hold pieces.
+
+    Such operations are programs that all processes must run; outside `jit` some may not.
+
+    Raises:
+        RuntimeError: there is one, and `spmd_mode` does not allow it.
+    """
+    if config.spmd_mode.value == "allow_all":
+        return
+    for x in args:
+        if type.__instancecheck__(Array, x) and x.buffer._sharding.device is None:
+            public = x.buffer._sharding.public
+            if not public.is_fully_addressable:
+                raise RuntimeError(
+                    message(
+                        name,
+                        "other processes hold pieces of an operand.",
+                        got=f"{x.buffer.aval} with {public}",
+                        expected="operations on such arrays inside jit, which all processes call",
+                        fix="jit the function; or, where all processes run the same operations, "
+                        "config.update('spmd_mode', 'allow_all')",
+                    )
+                )
 
 
 def clear_caches() -> None:

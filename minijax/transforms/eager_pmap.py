@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minijax.core import axes as core_axes
-from minijax.core import config
+from minijax.core import caches, config
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
@@ -278,6 +278,7 @@ def placed(
     return found
 
 
+@caches.forgets
 def clear_programs() -> None:
     """Forgets the maps of single operations."""
     _programs.clear()

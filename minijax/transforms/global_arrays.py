@@ -59,9 +59,7 @@ def make_array_from_single_device_arrays(
     target = placement.native(sharding, physical_aval(aval).ndim)
     if target.device is not None:
         return wrap(transfer.aliased(pieces[0].buffer, target), aval)  # type: ignore[return-value]
-    if sharding.unstacked_dims:
-        # In the buffer of the whole, pieces have the dimensions that they lack by themselves.
-        pieces = [expand_dims(x, sharding.unstacked_dims) for x in pieces]
+    pieces = _with_all_dims(pieces, sharding)
     buffers = [transfer.as_piece(piece, target.memory_kind) for piece in pieces]
     buffer = placement.assemble(physical_aval(aval), target, buffers)
     sharing.join(buffer, buffers)
@@ -205,7 +203,11 @@ def make_array_from_callback(
     wanted = placement.local_places(sharding, dims)
     for place in wanted:
         if place.key not in parts:
-            parts[place.key] = _piece(data_callback(place.slices))
+            index = [
+                part.start if d in sharding.unstacked_dims else part
+                for d, part in enumerate(place.slices)
+            ]
+            parts[place.key] = _piece(data_callback(tuple(index)))
     return _assembled(user, dims, sharding, [parts[place.key] for place in wanted], dtype)
 
 
@@ -224,6 +226,7 @@ def _assembled(
 ) -> Array:
     """The array of pieces for each device of this process, wherever the pieces are."""
     aval = _common_aval(user, dims, sharding, pieces, dtype)
+    pieces = _with_all_dims(pieces, sharding)
     physical = physical_aval(aval)
     target = placement.native(sharding, physical.ndim)
     if target.device is None and all(isinstance(piece, np.ndarray) for piece in pieces):
@@ -233,6 +236,17 @@ def _assembled(
         for piece, place in zip(pieces, placement.local_places(sharding, dims), strict=True)
     ]
     return wrap(placement.assemble(physical, target, buffers), aval)  # type: ignore[return-value]
+
+
+def _with_all_dims(pieces: Sequence[Any], sharding: Sharding) -> list[Any]:
+    """The pieces with the dimensions that they lack, which they have in the buffer of the whole."""
+    gone = sharding.unstacked_dims
+    if not gone:
+        return list(pieces)
+    return [
+        np.expand_dims(piece, gone) if isinstance(piece, np.ndarray) else expand_dims(piece, gone)
+        for piece in pieces
+    ]
 
 
 def _copy_on(piece: Any, device: Any, target: Any) -> Any:

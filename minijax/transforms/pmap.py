@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import axes, config, refs, statistics, tree
+from minijax.core import axes, caches, config, refs, statistics, tree
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.trace import Tracer, current
@@ -357,6 +357,7 @@ def pmap(
     return call
 
 
+@caches.forgets
 def clear_staged() -> None:
     """Forgets the staged programs of all mapped functions."""
     for _, by_settings in list(_states.values()):

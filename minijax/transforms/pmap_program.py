@@ -23,6 +23,7 @@ from minijax.lax import shape
 from minijax.runtime import client
 from minijax.runtime.execute import Executable
 from minijax.runtime.pmap_sharding import PmapSharding
+from minijax.sharding.devices import device_list
 from minijax.sharding.sharding_spec import pmap_sharding_spec
 from minijax.transforms.pmap_arguments import MappedArguments, Settings
 
@@ -43,8 +44,16 @@ class MapInfo(NamedTuple):
     donated_invars: tuple[bool, ...]
 
     def check_devices(self, jaxpr: Jaxpr) -> tuple[Any, ...]:
-        """The devices that the map runs on, checked: see `devices_for`."""
-        return devices_for(self, replicas.count_in(jaxpr), _has_inner_map(jaxpr))
+        """The devices that the map runs on, checked: see `devices_for`.
+
+        Raises:
+            ValueError: there are not the devices that it needs.
+            TypeError: some belong to other processes, with which not all can be done that it does.
+        """
+        devices = devices_for(self, replicas.count_in(jaxpr), _has_inner_map(jaxpr))
+        if not device_list(devices).is_fully_addressable:
+            check_collectives(jaxpr, self.name)
+        return devices
 
 
 @contextlib.contextmanager
@@ -66,11 +75,12 @@ def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
     if found is None:
         lowering = prepared(jaxpr, info)
         logger.debug(
-            "pmap of %s over %d device(s), axis %r of size %d, arguments %s.",
+            "pmap of %s: axis %r of size %d, %d replica(s), devices %s, slices of arguments %s.",
             info.name,
-            len(lowering.where.devices),
             info.axis_name,
             info.axis_size,
+            len(lowering.where.devices),
+            list(lowering.where.devices),
             jaxpr.in_avals,
         )
         # Lowering rules may be composed of other operations, which refer to the axis.
@@ -79,7 +89,19 @@ def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
         jaxpr.cache[key] = found
     else:
         statistics.compilation.hits += 1
+    if config.distributed_debug.value:
+        _log_run(info, found)
     return found
+
+
+def _log_run(info: MapInfo, executable: Executable) -> None:
+    logger.warning(
+        "Running pmapped function: %s\ndevices: %s\nabstract args: %s\nfingerprint: %s",
+        info.name,
+        list(executable.devices),
+        executable.in_avals,
+        executable.loaded.fingerprint,
+    )
 
 
 class Prepared(NamedTuple):
@@ -210,6 +232,43 @@ def devices_for(info: MapInfo, inner: int, has_inner_map: bool) -> tuple[Any, ..
     if several:
         return tuple(sorted(everyone, key=lambda d: d.process_index))
     return tuple(everyone[:needed])
+
+
+AMONG_PROCESSES = frozenset(
+    {
+        *("psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all"),
+        *("ppermute", "pbroadcast", "axis_index"),
+    }
+)
+"""The primitives that communicate between processes."""
+
+
+def check_collectives(jaxpr: Jaxpr, name: str, allowed: frozenset[str] = AMONG_PROCESSES) -> None:
+    """Refuses what devices of several processes cannot do together.
+
+    Raises:
+        TypeError: the jaxpr has such operations; the text lists them.
+    """
+    found = sorted(_collectives_in(jaxpr) - allowed)
+    if found:
+        raise TypeError(
+            message(
+                "pmap",
+                f"{name} has collectives that do not work among several processes.",
+                got=", ".join(found),
+                expected=f"some of {', '.join(sorted(allowed))}",
+            )
+        )
+
+
+def _collectives_in(jaxpr: Jaxpr) -> set[str]:
+    found = set()
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.communicates and eqn.primitive.axis_params:
+            found.add(eqn.primitive.name)
+        for inner in jaxprs_in_params(eqn.params):
+            found |= _collectives_in(inner)
+    return found
 
 
 def devices_for_slices(name: str, settings: Settings, along: MappedArguments) -> tuple[Any, ...]:
