@@ -19,7 +19,7 @@ from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, passes, staging
 from minijax.sharding import contexts
-from minijax.transforms import shard_map_primitive
+from minijax.transforms import shard_map_primitive, shard_map_steps
 from minijax.transforms.shard_map_primitive import Region
 
 
@@ -143,12 +143,12 @@ class _Mapped(NamedTuple):
         avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "shard_map")
         in_specs = self._in_specs(region, args, avals, info)
         flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
-        if current.value is eager.EAGER and config.disable_jit.value:
+        if config.disable_jit.value and shard_map_steps.computes(current.value):
             return self._step_by_step(region, flat, leaves, in_specs)
         try:
             return self._staged(region, flat, leaves, avals, in_specs, info)
         except ConcretizationTypeError:
-            if current.value is not eager.EAGER:
+            if not shard_map_steps.computes(current.value):
                 raise
         # Python looks at a value, which operation by operation is known.
         return self._step_by_step(region, flat, leaves, in_specs)
@@ -195,7 +195,15 @@ class _Mapped(NamedTuple):
         leaves: Sequence[Any],
         in_specs: Sequence[PartitionSpec],
     ) -> Any:
-        raise NotImplementedError
+        outs = shard_map_steps.run(
+            region,
+            flat,
+            flat.name,
+            leaves,
+            in_specs,
+            lambda blocks: self._out_specs(region, flat, blocks),
+        )
+        return tree.unflatten(flat.out_tree, outs)
 
     def _in_specs(
         self, region: Region, args: tuple[Any, ...], avals: Sequence[Any], info: Any
