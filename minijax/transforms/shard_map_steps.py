@@ -9,7 +9,7 @@ functions in which Python looks at a value do.
 from __future__ import annotations
 
 import contextlib
-import math
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -23,13 +23,14 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import eager, staging
+from minijax.interpreters import eager, passes, staging
+from minijax.interpreters.batching import BatchTrace
+from minijax.interpreters.evaluation import eval_closed_jaxpr
 from minijax.interpreters.structural import new_axis
 from minijax.lax.shape import squeeze
 from minijax.runtime.array import Array
 from minijax.sharding.named import NamedSharding
-from minijax.transforms import shard_map_primitive
-from minijax.transforms.shard_map_primitive import Region, Specs
+from minijax.transforms.shard_map_region import Region, Specs, match
 
 _SCALARS = (int, float, bool, complex, np.generic)
 
@@ -37,6 +38,9 @@ _SCALARS = (int, float, bool, complex, np.generic)
 def computes(trace: Any) -> bool:
     """Whether operations in a trace run at once, so that values are known."""
     while trace is not eager.EAGER:
+        if isinstance(trace, BatchTrace) and trace.is_split_by_user:
+            # An axis along which the batch is split is none to stack blocks along.
+            return False
         around = getattr(trace, "parent", None) or getattr(trace, "known", None)
         if around is None:
             return False
@@ -87,13 +91,16 @@ class Blocks(Tracer):
 class StepTrace(Trace):
     """Applies operations to the blocks of all devices, in `parent`."""
 
-    __slots__ = ("_own_cells", "_outside", "parent", "region")
+    __slots__ = ("_outside", "_own_cells", "parent", "primitive", "region")
 
-    def __init__(self, parent: Trace, region: Region, function_name: str) -> None:
+    def __init__(self, primitive: Any, parent: Trace, region: Region, function_name: str) -> None:
         super().__init__(function_name)
+        # The operation `shard_map`.
+        self.primitive = primitive
         self.parent = parent
         self.region = region
-        self._outside = (core_axes.in_scope(), meshes.abstract_mesh.value, core_axes.check_vma.value)
+        scope, mesh = core_axes.in_scope(), meshes.abstract_mesh.value
+        self._outside = (scope, mesh, core_axes.check_vma.value)
         self._own_cells: list[refs.Cell] = []
 
     @contextlib.contextmanager
@@ -129,15 +136,37 @@ class StepTrace(Trace):
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         if primitive.holds_functions:
-            return primitive.impl(*args, **params)  # type: ignore[no-any-return]
+            return self._call(primitive, args, params)
         if primitive.discharge is not None and (primitive.makes_references or refs.any_cell(args)):
             return self._with_cells(primitive, args, params)
         operands = tuple(map(self._operand, args))
         step = _step(self.region, primitive, (*params.items(),), operands, config.trace_context())
-        values = [x.value if self.owns(x) else x for x in args if not isinstance(x, _SCALARS)]
-        return self._run(step, values)
+        return self._run(step, args)
 
-    def _run(self, step: Step, values: Sequence[Any]) -> list[Any]:
+    def _call(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        """Calls a function that has a rule of the user's, which traces around may ask for."""
+        around: Trace = self
+        while isinstance(around, StepTrace):
+            around = around.parent
+        if around is eager.EAGER:
+            return primitive.impl(*args, **params)  # type: ignore[no-any-return]
+
+        def function(*values: Any) -> Sequence[Any]:
+            return primitive.bind_all(*values, **params)  # type: ignore[no-any-return]
+
+        jaxpr, consts = staging.stage(function, list(map(aval_of, args)))
+        closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
+        given = [*consts, *args]
+        operands = list(map(self._operand, given))
+        return self._run(
+            _program(
+                self.region, functools.partial(eval_closed_jaxpr, closed), operands, primitive.name
+            ),
+            given,
+        )
+
+    def _run(self, step: Step, args: Sequence[Any]) -> list[Any]:
+        values = [x.value if self.owns(x) else x for x in args if not isinstance(x, _SCALARS)]
         outs = self._apply(step.closed, values, step.in_specs, step.out_specs)
         return list(map(self.tracer, outs, step.out_avals))
 
@@ -145,7 +174,7 @@ class StepTrace(Trace):
         self, closed: ClosedJaxpr, values: Sequence[Any], in_specs: Specs, out_specs: Specs
     ) -> Sequence[Any]:
         with self.outside():
-            return shard_map_primitive.shard_map_p.bind_all(
+            return self.primitive.bind_all(  # type: ignore[no-any-return]
                 *values,
                 jaxpr=closed,
                 mesh=self.region.mesh,
@@ -201,14 +230,25 @@ class StepTrace(Trace):
 
     def _entered(self, x: Any, spec: PartitionSpec) -> Any:
         if isinstance(x, refs.Cell):
-            return x
+            cell = refs.Cell(self._entered(x.read(), spec))
+            self._own_cells.append(cell)
+            return cell
         block = self.region.block(aval_of(x), spec)
         names = self.stacked(block)
         if not names:
             return self.tracer(x, block)
-        closed = _staged(lambda value: [new_axis(value, 1, 0)], [block], self.region)
+        closed = _staged(lambda value: [new_axis(value, 1, 0)], [block])
         (value,) = self._apply(closed, [x], (spec,), (PartitionSpec(names),))
         return self.tracer(value, block)
+
+    def write_back(
+        self, outside: Sequence[Any], inside: Sequence[Any], specs: Sequence[PartitionSpec]
+    ) -> None:
+        """Gives references that are arguments what was written to them inside."""
+        for whole, cell, spec in zip(outside, inside, specs, strict=True):
+            if isinstance(whole, refs.Cell) and not whole.is_frozen:
+                (value,) = self.leave([cell.read()], [spec])
+                whole.write(value)
 
     def leave(self, blocks: Sequence[Any], specs: Sequence[PartitionSpec]) -> list[Any]:
         """The whole values of blocks, which fit to their specs."""
@@ -220,9 +260,9 @@ class StepTrace(Trace):
 
         def body(*values: Any) -> list[Any]:
             block = operand.given(iter(values))
-            return [shard_map_primitive.match(block, spec, region)]
+            return [match(block, spec, region)]
 
-        closed = _staged(body, operand.avals, region)
+        closed = _staged(body, operand.avals)
         values = [x.value if self.owns(x) else x] if operand.avals else []
         specs = (operand.spec,) if operand.avals else ()
         (value,) = self._apply(closed, values, specs, (spec,))
@@ -297,7 +337,7 @@ class Operand(NamedTuple):
     @property
     def spec(self) -> PartitionSpec:
         """How the stack of blocks is split."""
-        return PartitionSpec(self.names) if self.names else _WHOLE
+        return _spec(self.names)
 
     def given(self, values: Iterator[Any]) -> Any:
         """The block, inside, from the values of parameters."""
@@ -324,27 +364,42 @@ def _step(
     region: Region, primitive: Any, params: Any, operands: tuple[Operand, ...], context: Any
 ) -> Step:
     """The program of one operation; `context` is what else tracing depends on."""
+
+    def function(*blocks: Any) -> Sequence[Any]:
+        return primitive.bind_all(*blocks, **dict(params))  # type: ignore[no-any-return]
+
+    return _program(region, function, operands, primitive.name)
+
+
+def _program(
+    region: Region, function: Callable[..., Sequence[Any]], operands: Sequence[Operand], name: str
+) -> Step:
     out_avals: list[Any] = []
 
     def body(*values: Any) -> list[Any]:
         given = iter(values)
-        outs = primitive.bind_all(*(o.given(given) for o in operands), **dict(params))
+        outs = function(*(operand.given(given) for operand in operands))
         out_avals[:] = map(aval_of, outs)
         return [new_axis(x, 1, 0) if _stacked(region, aval_of(x)) else x for x in outs]
 
-    avals = [aval for operand in operands for aval in operand.avals]
-    info = DebugInfo("shard_map", primitive.name)
-    closed = ClosedJaxpr(*staging.stage(body, avals, info))
+    closed = _staged(body, [aval for operand in operands for aval in operand.avals], name)
     return Step(
         closed,
-        tuple(o.spec for o in operands if o.aval is not None),
-        tuple(PartitionSpec(names) if (names := _stacked(region, a)) else _WHOLE for a in out_avals),
+        tuple(operand.spec for operand in operands if operand.aval is not None),
+        tuple(_spec(_stacked(region, aval)) for aval in out_avals),
         tuple(out_avals),
     )
 
 
-def _staged(body: Callable[..., list[Any]], avals: Sequence[Any], region: Region) -> ClosedJaxpr:
-    return ClosedJaxpr(*staging.stage(body, avals, DebugInfo("shard_map", "blocks")))
+def _staged(
+    body: Callable[..., list[Any]], avals: Sequence[Any], name: str = "blocks"
+) -> ClosedJaxpr:
+    return ClosedJaxpr(*staging.stage(body, avals, DebugInfo("shard_map", name)))
+
+
+def _spec(names: tuple[Any, ...]) -> PartitionSpec:
+    """How the stack of blocks is split that are kept along some axes."""
+    return PartitionSpec(names) if names else _WHOLE
 
 
 def _stacked(region: Region, aval: Any) -> tuple[Any, ...]:
@@ -367,6 +422,7 @@ def _pieces(value: Any) -> Any:
 
 
 def run(
+    primitive: Any,
     region: Region,
     function: Callable[..., Sequence[Any]],
     name: str,
@@ -374,14 +430,26 @@ def run(
     in_specs: Sequence[PartitionSpec],
     specs_of: Callable[[Sequence[Any]], Sequence[PartitionSpec]],
 ) -> list[Any]:
-    """Runs `function` on the blocks of `args`; `specs_of` tells how its results are put together."""
+    """Runs a function on blocks.
+
+    Args:
+        primitive: the operation `shard_map`.
+        region: the axes that become manual.
+        function: takes and returns blocks.
+        name: what messages call it.
+        args: whole values.
+        in_specs: how they are cut.
+        specs_of: tells how the results, which it is given, are put together.
+    """
     around = current.value
-    trace = StepTrace(around, region, name)
+    trace = StepTrace(primitive, around, region, name)
     with region.entered():
         current.set_local(trace)
         try:
-            outs = function(*trace.enter(args, in_specs))
+            blocks = trace.enter(args, in_specs)
+            outs = function(*blocks)
             result = trace.leave(outs, specs_of(outs))
+            trace.write_back(args, blocks, in_specs)
         finally:
             current.set_local(around)
             trace.finished = True
