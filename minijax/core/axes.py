@@ -52,6 +52,21 @@ class extend_all:  # noqa: N801  a context manager reads as a verb
         _environment.set_local(self._previous)
 
 
+class only:  # noqa: N801  a context manager reads as a verb
+    """Context manager: inside it, these axes are in scope and no others, the last one innermost."""
+
+    __slots__ = ("_axes", "_previous")
+
+    def __init__(self, axes: Iterable[Axis]) -> None:
+        self._axes = tuple(axes)
+
+    def __enter__(self) -> None:
+        self._previous = _environment.swap_local(self._axes)
+
+    def __exit__(self, *_: object) -> None:
+        _environment.set_local(self._previous)
+
+
 def extend(name: Any, size: int, kind: str = "vmap") -> extend_all:
     """Context manager: inside it, `name` is an axis of `size`; a nameless axis changes nothing."""
     return extend_all(() if name is None else (Axis(name, size, kind),))

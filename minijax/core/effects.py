@@ -60,6 +60,7 @@ control_flow_allowed_effects = EffectTypes()
 unguarded_effects = EffectTypes()
 # Effects that may happen again, where a program passes a second time.
 repeatable_effects = EffectTypes()
+repeatable_effects.add_type(NamedAxisEffect)
 # To refer to an axis changes nothing.
 unguarded_effects.add_type(NamedAxisEffect)
 

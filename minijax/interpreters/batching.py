@@ -85,6 +85,11 @@ class BatchTrace(Trace):
             self.placement = rules.DimPlacement(None, names_of(spmd_axis_name))
         self.lock = threading.RLock()
 
+    @property
+    def is_split_by_user(self) -> bool:
+        """Whether the user says along which mesh axes the batch is split."""
+        return self.placement is not None and self.placement.mesh is None
+
     def tracer(self, value: Any, dim: int | None) -> Any:
         """A batch along `dim`; the value itself where it is not mapped."""
         if dim is None:

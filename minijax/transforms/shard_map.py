@@ -19,8 +19,8 @@ from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, passes, staging
 from minijax.sharding import contexts
-from minijax.transforms import shard_map_primitive
-from minijax.transforms.shard_map_primitive import Region
+from minijax.transforms import shard_map_primitive, shard_map_region, shard_map_steps
+from minijax.transforms.shard_map_region import Region
 
 
 class _Infer:
@@ -60,17 +60,17 @@ def shard_map(
         in_specs: the same for the positional arguments.  On Explicit axes it may be left away: the
             arguments' types say how they are split.
         mesh: a `Mesh` or an `AbstractMesh`; by default the mesh in force.
-        axis_names: the axes that the function is written per device of; all of them by default.  The
-            compiler splits values over the others.
+        axis_names: the axes that the function is written per device of; all of them by default.
+            The compiler splits values over the others.
         check_vma: whether types tell over which axes values vary, so that results which specs call
             the same everywhere are, and derivatives communicate where they must and nowhere else.
         check_rep: the former name of `check_vma`.
 
     Raises:
         TypeError: `f` cannot be called, or a spec is none.
-        ValueError: specs are no prefix of the arguments or results, do not fit their ranks or sizes,
-            or name axes that are not manual; there is no mesh; or a result may differ between
-            devices where its spec says that it does not.
+        ValueError: specs are no prefix of the arguments or results, do not fit their ranks or
+            sizes, or name axes that are not manual; there is no mesh; or a result may differ
+            between devices where its spec says that it does not.
     """
     if check_rep is not None:
         check_vma = check_rep
@@ -143,12 +143,12 @@ class _Mapped(NamedTuple):
         avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "shard_map")
         in_specs = self._in_specs(region, args, avals, info)
         flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
-        if current.value is eager.EAGER and config.disable_jit.value:
+        if config.disable_jit.value and shard_map_steps.computes(current.value):
             return self._step_by_step(region, flat, leaves, in_specs)
         try:
             return self._staged(region, flat, leaves, avals, in_specs, info)
         except ConcretizationTypeError:
-            if current.value is not eager.EAGER:
+            if not shard_map_steps.computes(current.value):
                 raise
         # Python looks at a value, which operation by operation is known.
         return self._step_by_step(region, flat, leaves, in_specs)
@@ -168,7 +168,7 @@ class _Mapped(NamedTuple):
             outs = flat(*blocks)
             out_specs[:] = self._out_specs(region, flat, outs)
             return [
-                shard_map_primitive.match(out, spec, region)
+                shard_map_region.match(out, spec, region)
                 for out, spec in zip(outs, out_specs, strict=True)
             ]
 
@@ -195,7 +195,16 @@ class _Mapped(NamedTuple):
         leaves: Sequence[Any],
         in_specs: Sequence[PartitionSpec],
     ) -> Any:
-        raise NotImplementedError
+        outs = shard_map_steps.run(
+            shard_map_primitive.shard_map_p,
+            region,
+            flat,
+            flat.name,
+            leaves,
+            in_specs,
+            lambda blocks: self._out_specs(region, flat, blocks),
+        )
+        return tree.unflatten(flat.out_tree, outs)
 
     def _in_specs(
         self, region: Region, args: tuple[Any, ...], avals: Sequence[Any], info: Any
@@ -426,8 +435,8 @@ def _check_same_everywhere(
                 "that it is the same there.",
                 got=f"{aval}, out_specs {spec!r} on {region.outer}",
                 expected=f"a value that does not vary over {shown}, or a spec that names it",
-                fix=f"lax.psum, lax.pmax or lax.all_gather(to='invarying') over {shown}; name it in "
-                "out_specs; or check_vma=False to take the first device's value unchecked",
+                fix=f"lax.psum, lax.pmax or lax.all_gather(to='invarying') over {shown}; name it "
+                "in out_specs; or check_vma=False to take the first device's value unchecked",
             )
         )
     sums = region.ordered((kind.unreduced & region.axes) - spec.unreduced)

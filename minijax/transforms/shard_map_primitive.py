@@ -1,37 +1,32 @@
 """The primitive `shard_map`: a program per device, applied to the blocks of split arrays.
 
-Its jaxpr is written for one device of the axes that it makes manual.  Each rule transforms the jaxpr
-with these axes in scope, and says how what passes between the two sides is split.
+Its jaxpr is written for one device of the axes that it makes manual.  Each rule transforms the
+jaxpr with these axes in scope, and says how what passes between the two sides is split.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
-from minijax.core import axes as core_axes
 from minijax.core import effects as core_effects
-from minijax.core import meshes, variance
-from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
+from minijax.core import refs, variance
+from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
-from minijax.core.meshes import AbstractMesh, AxisType
+from minijax.core.meshes import AbstractMesh
 from minijax.core.primitive import Primitive
-from minijax.core.sequences import merge_lists, partition_list
-from minijax.core.specs import PartitionSpec, names_of
-from minijax.core.trace import current
+from minijax.core.sequences import partition_list
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import (
     batching,
-    casts,
+    discharge,
     eager,
     evaluation,
     hlo_build,
     jvp,
     lowering,
     manual_regions,
-    partial_eval,
     passes,
     program,
     staging,
@@ -40,124 +35,20 @@ from minijax.interpreters import (
 from minijax.interpreters.manual_regions import Border
 from minijax.interpreters.structural import new_axis
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
+from minijax.lax import functionalization, references
 from minijax.lax.collectives.reductions import psum_p
-from minijax.lax.shape import squeeze
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import named
-
-Specs = tuple[PartitionSpec, ...]
-
-
-class Region(NamedTuple):
-    """The axes that a `shard_map` makes manual, on a mesh.
-
-    Attributes:
-        mesh: the mesh outside: its axis types are those that hold there.
-        axes: the axes that become manual.
-        check_vma: whether types inside tell over which axes values vary.
-    """
-
-    mesh: Any
-    axes: frozenset[Any]
-    check_vma: bool
-
-    @property
-    def outer(self) -> AbstractMesh:
-        """The mesh outside, without devices."""
-        found: AbstractMesh = self.mesh.abstract_mesh
-        return found
-
-    @property
-    def inner(self) -> AbstractMesh:
-        """The mesh inside."""
-        return self.outer.update_axis_types(dict.fromkeys(self.axes, AxisType.Manual))
-
-    @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
-        """While this is entered, what is traced is written per device of the axes."""
-        pairs = [(n, s) for n, s in self.outer.shape_tuple if n in self.axes]
-        around = meshes.abstract_mesh.swap_local(self.inner)
-        checked = core_axes.check_vma.swap_local(self.check_vma)
-        try:
-            with core_axes.extend_all(core_axes.Axis(n, s, "mesh") for n, s in pairs):
-                yield
-        finally:
-            core_axes.check_vma.set_local(checked)
-            meshes.abstract_mesh.set_local(around)
-
-    def ordered(self, names: Any) -> tuple[Any, ...]:
-        """Names of axes in the order of the mesh."""
-        return tuple(name for name in self.outer.axis_names if name in names)
-
-    def size(self, names: Any) -> int:
-        """How many devices some of the axes have together."""
-        return math.prod(map(self.outer.axis_size, names))
-
-    def unmentioned(self, spec: PartitionSpec) -> tuple[Any, ...]:
-        """The axes that a spec does not name: along them all devices have the same block."""
-        mentioned = {*spec.names(), *spec.unreduced, *spec.reduced}
-        return tuple(n for n in self.ordered(self.axes) if n not in mentioned)
-
-    def block(self, aval: Any, spec: PartitionSpec) -> Any:
-        """The type of a device's block of a value."""
-        if not isinstance(aval, ShapedArray):
-            return aval
-        dims = spec.dims(aval.ndim)
-        shape = tuple(n // self.size(names) for n, names in zip(aval.shape, dims, strict=True))
-        return aval.update(
-            shape=shape,
-            sharding=self._split_inside(aval),
-            manual_axis_type=self._kind_inside(aval, spec),
-        )
-
-    def _kind_inside(self, aval: ShapedArray, spec: PartitionSpec) -> Any:
-        if not self.check_vma:
-            return NOT_MANUAL
-        varying, unreduced, reduced = aval.manual_axis_type
-        return manual_type(
-            varying | frozenset(spec.names()), unreduced | spec.unreduced, reduced | spec.reduced
-        )
-
-    def _split_inside(self, aval: ShapedArray) -> Any:
-        if aval.split is None:
-            return None
-        entries = [tuple(n for n in names_of(e) if n not in self.axes) for e in aval.split.spec]
-        return rules.shown(named(self.inner, PartitionSpec(*entries)), aval.ndim)
-
-    def whole(self, aval: Any, spec: PartitionSpec, around: Any = NOT_MANUAL) -> Any:
-        """The type of the value whose blocks are of type `aval`."""
-        if not isinstance(aval, ShapedArray):
-            return aval
-        dims = spec.dims(aval.ndim)
-        shape = tuple(n * self.size(names) for n, names in zip(aval.shape, dims, strict=True))
-        kind = around
-        if self.check_vma:
-            kind = manual_type(*(axes - self.axes for axes in aval.manual_axis_type))
-        entries: list[Any] = [names or None for names in dims]
-        if aval.split is not None:
-            entries = [
-                (*names, *names_of(e)) or None
-                for names, e in zip(dims, aval.split.spec, strict=True)
-            ]
-        split = named(
-            self.outer, PartitionSpec(*entries, unreduced=spec.unreduced, reduced=spec.reduced)
-        )
-        return aval.update(
-            shape=shape, sharding=rules.shown(split, aval.ndim), manual_axis_type=kind
-        )
-
-
-def region_of(params: Mapping[str, Any]) -> Region:
-    """The region of an equation."""
-    return Region(params["mesh"], params["newly_manual_axes"], params["check_vma"])
+from minijax.transforms import shard_map_split, shard_map_steps
+from minijax.transforms.shard_map_region import Region, Specs, match, region_of
 
 
 class ShardMap(Primitive):
     """Runs `jaxpr` on each device, on the blocks that `in_specs` cut the operands into.
 
-    The results are put together as `out_specs` say.  Axes of `mesh` outside `newly_manual_axes` stay
-    as they are around.
+    The results are put together as `out_specs` say.  Axes of `mesh` outside `newly_manual_axes`
+    stay as they are around.
     """
 
     name = "shard_map"
@@ -169,6 +60,9 @@ class ShardMap(Primitive):
     binds_axis: ClassVar[str | None] = "newly_manual_axes"
     shard = rules.from_types
     vary = variance.from_types
+    partial_eval = shard_map_split.partial_eval_rule
+    divide = shard_map_split.divide_rule
+    with_references = references.with_references
 
     def names_placement(self, *, mesh: Any, **_: Any) -> Any:
         return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
@@ -195,7 +89,7 @@ class ShardMap(Primitive):
         ]
 
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
-        return _effects_outside(jaxpr, params)
+        return _effects_outside(refs.effects_of_body(jaxpr.jaxpr), params)
 
     def lower(
         self,
@@ -242,46 +136,6 @@ class ShardMap(Primitive):
         count = len(out_nonzero)
         primal_outs = list(outs[:count])
         return primal_outs, with_zeros(out_nonzero, outs[count:], map(aval_of, primal_outs))
-
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        unknown = [trace.is_unknown(x) for x in args]
-        in_specs: Specs = params["in_specs"]
-        region = region_of(params)
-        with region.entered():
-            split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
-            passed = _residuals_as_blocks(region, split)
-        known_specs, unknown_specs = partition_list(unknown, in_specs)
-        known_out_specs, unknown_out_specs = partition_list(split.out_unknown, params["out_specs"])
-        known_args, unknown_args = partition_list(unknown, args)
-        known_outs: Sequence[Any] = ()
-        if passed.known.jaxpr.outvars or passed.known.effects:
-            known_outs = trace.process_known(
-                self,
-                known_args,
-                {
-                    **params,
-                    "jaxpr": passed.known,
-                    "in_specs": tuple(known_specs),
-                    "out_specs": (*known_out_specs, *passed.specs),
-                },
-            )
-        num_known = split.out_unknown.count(False)
-        residuals = split.residuals(known_args, known_outs[num_known:])
-        computed = iter(passed.specs)
-        residual_specs = [next(computed) if i is None else known_specs[i] for i in split.sources]
-        staged_outs: Sequence[Any] = ()
-        if any(split.out_unknown) or split.staged.effects:
-            staged_outs = trace.unknown.process(
-                self,
-                [*residuals, *unknown_args],
-                {
-                    **params,
-                    "jaxpr": passed.staged,
-                    "in_specs": (*residual_specs, *unknown_specs),
-                    "out_specs": tuple(unknown_out_specs),
-                },
-            )
-        return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
 
     def transpose(
         self,
@@ -351,6 +205,44 @@ class ShardMap(Primitive):
         )
         return list(outs), [0 if b else None for b in out_batched]
 
+    def walk(self, run: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> None:
+        def inside(*blocks: Any) -> Sequence[Any]:
+            run(jaxpr, *blocks)
+            return ()
+
+        region = region_of(params)
+        shard_map_steps.run(self, region, inside, self.name, args, params["in_specs"], lambda _: ())
+
+    def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        region = region_of(params)
+        with region.entered():
+            inner = checker.inner(params["jaxpr"])
+            closed = _with_states(region, inner) if inner.sites else inner.closed
+        count = functionalization.STATE_SIZE if inner.sites else 0
+        names = region.ordered(region.axes)
+        specs = (*(PartitionSpec(names) for _ in range(count)), *params["out_specs"])
+        outs = self.bind(*args, **{**params, "jaxpr": closed, "out_specs": specs})
+        if inner.sites:
+            state, sites = functionalization.first_of_batch(
+                outs[:count], inner.sites, region.size(names)
+            )
+            checker.add(state, sites)
+        return list(outs[count:])
+
+    def discharge(
+        self, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **params: Any
+    ) -> Sequence[Any]:
+        with region_of(params).entered():
+            pure, finals = discharge.discharge_jaxpr(jaxpr)
+        outs = self.bind_all(
+            *map(discharge.value_of, args),
+            jaxpr=pure,
+            in_specs=in_specs,
+            out_specs=(*out_specs, *(in_specs[i] for i in finals)),
+            **params,
+        )
+        return discharge.write_finals(outs, [args[i] for i in finals])
+
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
         if not slim.jaxpr.outvars and not slim.effects:
@@ -364,20 +256,31 @@ class ShardMap(Primitive):
                 "in_specs": _chosen(eqn.params["in_specs"], kept),
                 "out_specs": _chosen(eqn.params["out_specs"], used),
             },
-            effects=_effects_outside(slim, eqn.params),
+            effects=_effects_outside(slim.effects, eqn.params),
         )
 
 
 shard_map_p = ShardMap()
 
 
-def _effects_outside(jaxpr: ClosedJaxpr, params: Mapping[str, Any]) -> frozenset[Any]:
+def _effects_outside(found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
     names = params["newly_manual_axes"]
     return frozenset(
-        e
-        for e in jaxpr.effects
-        if not (isinstance(e, core_effects.NamedAxisEffect) and e.name in names)
+        e for e in found if not (isinstance(e, core_effects.NamedAxisEffect) and e.name in names)
     )
+
+
+def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
+    """A program that returns the state of each device first, along a new dimension."""
+
+    def function(*args: Any) -> list[Any]:
+        outs = evaluation.eval_closed_jaxpr(inner.closed, *args)
+        spec = PartitionSpec(region.ordered(region.axes))
+        count = functionalization.STATE_SIZE
+        return [new_axis(match(x, spec, region), 1, 0) for x in outs[:count]] + outs[count:]
+
+    closed: ClosedJaxpr = inner.closed
+    return ClosedJaxpr(*staging.stage(function, closed.in_avals, closed.jaxpr.debug_info))
 
 
 def _chosen(specs: Sequence[PartitionSpec], flags: Sequence[bool]) -> Specs:
@@ -389,79 +292,6 @@ def _borders(wholes: Sequence[Any], blocks: Sequence[Any], specs: Specs) -> list
         Border(spec, physical_aval(whole).ndim, hlo_build.type_of(whole), hlo_build.type_of(block))
         for whole, block, spec in zip(wholes, blocks, specs, strict=True)
     ]
-
-
-class _Passed(NamedTuple):
-    """A program split in two, of which the first half returns residuals as values outside."""
-
-    known: ClosedJaxpr
-    staged: ClosedJaxpr
-    specs: list[PartitionSpec]
-
-
-def _residuals_as_blocks(region: Region, split: Any) -> _Passed:
-    """Makes residuals fit to leave a `shard_map` and to come back.
-
-    What varies over axes is split over these along dimension 0; scalars get one first.
-    """
-    num_known = split.out_unknown.count(False)
-    avals = split.known.out_avals[num_known:]
-    over = [_axes_of_residual(region, aval) for aval in avals]
-    specs = [
-        PartitionSpec(names or None, reduced=aval.manual_axis_type.reduced & region.axes)
-        if names
-        else PartitionSpec(reduced=aval.manual_axis_type.reduced & region.axes)
-        for names, aval in zip(over, avals, strict=True)
-    ]
-    lifted = [bool(names) and not aval.ndim for names, aval in zip(over, avals, strict=True)]
-    if not any(lifted):
-        return _Passed(split.known, split.staged, specs)
-
-    def known(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(split.known, *args)
-        residuals = [
-            new_axis(x, 1, 0) if lift else x
-            for x, lift in zip(outs[num_known:], lifted, strict=True)
-        ]
-        return outs[:num_known] + residuals
-
-    computed = iter(lifted)
-    flags = [next(computed) if i is None else False for i in split.sources]
-    flags += [False] * (len(split.staged.in_avals) - len(flags))
-
-    def staged(*args: Any) -> list[Any]:
-        given = [squeeze(x, (0,)) if lift else x for x, lift in zip(args, flags, strict=True)]
-        return evaluation.eval_closed_jaxpr(split.staged, *given)
-
-    def restage(function: Any, closed: ClosedJaxpr, avals: Sequence[Any]) -> ClosedJaxpr:
-        return ClosedJaxpr(*staging.stage(function, avals, closed.jaxpr.debug_info))
-
-    staged_avals = [
-        aval.with_dim(0, 1) if lift else aval
-        for aval, lift in zip(split.staged.in_avals, flags, strict=True)
-    ]
-    return _Passed(
-        restage(known, split.known, split.known.in_avals),
-        restage(staged, split.staged, staged_avals),
-        specs,
-    )
-
-
-def _axes_of_residual(region: Region, aval: Any) -> tuple[Any, ...]:
-    if not isinstance(aval, ShapedArray):
-        return ()
-    if not region.check_vma:
-        return region.ordered(region.axes)
-    if aval.manual_axis_type.unreduced & region.axes:
-        raise NotImplementedError(
-            message(
-                "shard_map",
-                "a value that is unreduced cannot be kept for the derivative.",
-                got=str(aval),
-                fix="lax.psum(x, axis) before it is used nonlinearly",
-            )
-        )
-    return region.ordered(aval.vma & region.axes)
 
 
 def _older_convention(
@@ -507,10 +337,3 @@ def _check_free(names: Sequence[Any], specs: Specs) -> None:
                     fix="another mesh axis for the batch",
                 )
             )
-
-
-def match(x: Any, spec: PartitionSpec, region: Region) -> Any:
-    """A result of the body, varying over the axes over which its spec splits it."""
-    if not region.check_vma or not isinstance(aval_of(x), ShapedArray):
-        return x
-    return casts.varied(current.value, x, frozenset(spec.names()))

@@ -1,0 +1,208 @@
+"""A `shard_map` split in two: what runs now, and what runs later with values that the first saves.
+
+Input: the operation, and what is known or needed.  Output: two of them.  Between them values are
+whole: what varies over axes is split over these along its first dimension.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from minijax.core.aval import ShapedArray
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.sequences import merge_lists, partition_list
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import evaluation, partial_eval, rematerialization, staging
+from minijax.interpreters.structural import new_axis
+from minijax.lax.shape import squeeze
+from minijax.transforms.shard_map_region import Region, Specs, region_of
+
+
+def partial_eval_rule(
+    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """The rule `partial_eval`: one `shard_map` of what is known, and one of the rest."""
+    unknown = [trace.is_unknown(x) for x in args]
+    in_specs: Specs = params["in_specs"]
+    region = region_of(params)
+    with region.entered():
+        split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
+        num_known = split.out_unknown.count(False)
+        count = itertools.count()
+        numbers = [next(count) if i is None else None for i in split.sources]
+        numbers += [None] * (len(split.staged.in_avals) - len(numbers))
+        passed = passing(region, split.known, num_known, split.staged, numbers)
+    known_specs, unknown_specs = partition_list(unknown, in_specs)
+    known_out_specs, unknown_out_specs = partition_list(split.out_unknown, params["out_specs"])
+    known_args, unknown_args = partition_list(unknown, args)
+    known_outs: Sequence[Any] = ()
+    if passed.first.jaxpr.outvars or passed.first.effects:
+        known_outs = trace.process_known(
+            primitive,
+            known_args,
+            {
+                **params,
+                "jaxpr": passed.first,
+                "in_specs": tuple(known_specs),
+                "out_specs": (*known_out_specs, *passed.specs),
+            },
+        )
+    residuals = split.residuals(known_args, known_outs[num_known:])
+    computed = iter(passed.specs)
+    residual_specs = [next(computed) if i is None else known_specs[i] for i in split.sources]
+    staged_outs: Sequence[Any] = ()
+    if any(split.out_unknown) or split.staged.effects:
+        staged_outs = trace.unknown.process(
+            primitive,
+            [*residuals, *unknown_args],
+            {
+                **params,
+                "jaxpr": passed.second,
+                "in_specs": (*residual_specs, *unknown_specs),
+                "out_specs": tuple(unknown_out_specs),
+            },
+        )
+    return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
+
+
+def divide_rule(
+    primitive: Any, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
+) -> rematerialization.Division:
+    """The rule `divide`: values inside are saved as a policy says."""
+    params = eqn.params
+    closed: ClosedJaxpr = params["jaxpr"]
+    region = region_of(params)
+    divided: _Divided = closed.remember(
+        ("divide shard_map", region, tuple(wanted), policy),
+        lambda: _divided(region, closed, wanted, policy),
+    )
+    body, passed = divided
+    count = len(eqn.outvars)
+    with region.entered():
+        wholes = [
+            region.whole(aval, spec)
+            for aval, spec in zip(passed.first.out_avals[count:], passed.specs, strict=True)
+        ]
+    outvars = eqn.outvars + list(map(Var, wholes))
+    specs = (*params["out_specs"], *passed.specs)
+    now = eqn.replace(outvars=outvars, params={**params, "jaxpr": passed.first, "out_specs": specs})
+    saved = [outvars[i] for i in body.saved]
+    again = eqn.replace(
+        invars=eqn.invars + saved,
+        outvars=[outvars[i] for i in body.given],
+        params={
+            **params,
+            "jaxpr": passed.second,
+            "in_specs": (*params["in_specs"], *(specs[i] for i in body.saved)),
+            "out_specs": tuple(specs[i] for i in body.given),
+        },
+    )
+    return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+
+
+class _Divided(NamedTuple):
+    body: rematerialization.DividedBody
+    passed: Passing
+
+
+def _divided(
+    region: Region, closed: ClosedJaxpr, wanted: Sequence[bool], policy: rematerialization.Policy
+) -> _Divided:
+    # Where types tell what varies, a result comes back as the block that left.
+    reusable = [region.check_vma] * len(wanted)
+    with region.entered():
+        body = rematerialization.divide_body(closed, wanted, policy, reusable)
+        count = len(wanted)
+        numbers = [i - count if i >= count else None for i in body.saved]
+        parameters = [None] * len(closed.in_avals) + numbers
+        return _Divided(body, passing(region, body.now, count, body.again, parameters))
+
+
+class Passing(NamedTuple):
+    """Two programs of which the first hands values to the second, outside.
+
+    Attributes:
+        first: returns the values after its own results, as blocks of whole ones.
+        second: takes them.
+        specs: how they are split outside.
+    """
+
+    first: ClosedJaxpr
+    second: ClosedJaxpr
+    specs: list[PartitionSpec]
+
+
+def passing(
+    region: Region,
+    first: ClosedJaxpr,
+    num_own: int,
+    second: ClosedJaxpr,
+    numbers: Sequence[int | None],
+) -> Passing:
+    """Makes values fit to leave a `shard_map` and to come back.
+
+    What varies over axes is split over these along dimension 0; scalars get one first.
+
+    Args:
+        region: the axes.
+        first: a program whose results from number `num_own` on are the values.
+        num_own: how many results come before them.
+        second: a program that takes values.
+        numbers: for each of its parameters, the number of the value that it is, or None.
+    """
+    avals = first.out_avals[num_own:]
+    over = [_axes_of_residual(region, aval) for aval in avals]
+    specs = [
+        _spec_of_residual(region, aval, names) for names, aval in zip(over, avals, strict=True)
+    ]
+    lifted = [bool(names) and not aval.ndim for names, aval in zip(over, avals, strict=True)]
+    if not any(lifted):
+        return Passing(first, second, specs)
+
+    def giving(*args: Any) -> list[Any]:
+        outs = evaluation.eval_closed_jaxpr(first, *args)
+        given = [
+            new_axis(x, 1, 0) if lift else x for x, lift in zip(outs[num_own:], lifted, strict=True)
+        ]
+        return outs[:num_own] + given
+
+    flags = [n is not None and lifted[n] for n in numbers]
+
+    def taking(*args: Any) -> list[Any]:
+        taken = [squeeze(x, (0,)) if lift else x for x, lift in zip(args, flags, strict=True)]
+        return evaluation.eval_closed_jaxpr(second, *taken)
+
+    taken_avals = [
+        aval.with_dim(0, 1) if lift else aval
+        for aval, lift in zip(second.in_avals, flags, strict=True)
+    ]
+    return Passing(
+        ClosedJaxpr(*staging.stage(giving, first.in_avals, first.jaxpr.debug_info)),
+        ClosedJaxpr(*staging.stage(taking, taken_avals, second.jaxpr.debug_info)),
+        specs,
+    )
+
+
+def _spec_of_residual(region: Region, aval: Any, names: tuple[Any, ...]) -> PartitionSpec:
+    reduced = aval.manual_axis_type.reduced & region.axes
+    return PartitionSpec(names, reduced=reduced) if names else PartitionSpec(reduced=reduced)
+
+
+def _axes_of_residual(region: Region, aval: Any) -> tuple[Any, ...]:
+    if not isinstance(aval, ShapedArray):
+        return ()
+    if not region.check_vma:
+        return region.ordered(region.axes)
+    if aval.manual_axis_type.unreduced & region.axes:
+        raise NotImplementedError(
+            message(
+                "shard_map",
+                "a value that is unreduced cannot be kept for the derivative.",
+                got=str(aval),
+                fix="lax.psum(x, axis) before it is used nonlinearly",
+            )
+        )
+    return region.ordered(aval.vma & region.axes)
