@@ -170,6 +170,11 @@ def symbol(value: str) -> Any:
     return ir.FlatSymbolRefAttr.get(value, context())
 
 
+def dictionary(entries: dict[str, Any]) -> Any:
+    """`{name = attribute, ...}`."""
+    return ir.DictAttr.get(entries, context())
+
+
 def dense(value: np.ndarray[Any, Any]) -> Any:
     """A dense attribute of the elements of an array of any dtype; repeated ones are stored once."""
     dtype = value.dtype

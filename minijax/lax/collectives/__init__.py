@@ -46,6 +46,10 @@ from minijax.lax.collectives.permutations import (
     ppermute_p,
     pshuffle,
 )
+from minijax.lax.collectives.ragged import (
+    ragged_all_to_all,
+    ragged_all_to_all_p,
+)
 from minijax.lax.collectives.reductions import (
     pargmax,
     pargmin,
@@ -91,6 +95,8 @@ __all__ = [
     "pswapaxes",
     "pvary",
     "pvary_p",
+    "ragged_all_to_all",
+    "ragged_all_to_all_p",
     "reduce_scatter_p",
     "reduced_vary_cast_p",
     "unreduced_psum",

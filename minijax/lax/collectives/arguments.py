@@ -312,3 +312,12 @@ def refuse_product_of_batch(name: str, axis: Any, axes: Axes) -> None:
                 fix=f"{name} for one axis after the other, the last first",
             )
         )
+
+
+def outside_text(name: str) -> str:
+    """The message for an operation that is applied where there is no axis at all."""
+    return message(
+        name,
+        "there is nobody to speak to outside of a map over devices.",
+        fix="call it inside shard_map, pmap, or vmap(..., axis_name=...)",
+    )
