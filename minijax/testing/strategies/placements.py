@@ -76,3 +76,6 @@ def specs(draw: Any, mesh: MeshAxes, shape: Sequence[int]) -> PartitionSpec:
     while found and found[-1] is None and draw(strategies.booleans()):
         found.pop()
     return PartitionSpec(*found)
+
+
+partition_specs = specs
