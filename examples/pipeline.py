@@ -25,7 +25,7 @@ from minijax.sharding import PartitionSpec as P
 from terminal import Panel, heading, paragraph, show
 
 DEVICES = 8
-MICROBATCHES = 24
+MICROBATCHES = 16
 EXAMPLES = 8
 WIDTH = 32
 RATE = 0.05
@@ -57,9 +57,9 @@ def main(steps: int = 20) -> Result:
     """Trains in the pipeline and on one device."""
     step, (layers, batch) = workload()
     # There and back, one each; the loss is known to the last device, and its sum to all.
-    sent = jax.testing.assert_collectives(
-        step, exactly=True, collective_permute=2, all_reduce=1
-    )(layers, batch)
+    sent = jax.testing.assert_collectives(step, exactly=True, collective_permute=2, all_reduce=1)(
+        layers, batch
+    )
     ticks = MICROBATCHES + DEVICES - 1
     idle = 1 - MICROBATCHES / ticks
     heading(

@@ -21,7 +21,7 @@ import minijax as jax
 import minijax.numpy as jnp
 import placements
 from minijax import lax
-from minijax.sharding import NamedSharding
+from minijax.sharding import AxisType, NamedSharding
 from minijax.sharding import PartitionSpec as P
 from terminal import Panel, heading, paragraph, show
 
@@ -87,17 +87,23 @@ def main(epochs: int = 2) -> Result:
 
 def workload() -> tuple[Callable[..., tuple[jax.Array, Model]], tuple[Model, digits.Examples]]:
     """The training step on all devices; a model, and a batch."""
-    mesh = jax.make_mesh(MESH, ("data", "model"))
+    mesh = jax.make_mesh(MESH, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
     specs = jax.tree.map(lambda spec: NamedSharding(mesh, spec), SPECS)
     examples, _ = digits.load()
     batch = next(digits.batches(examples, BATCH, 1))
     step = jax.shard_map(train_step, mesh=mesh, in_specs=(SPECS, P("data")), out_specs=(P(), SPECS))
-    args = jax.device_put(init_model(), specs), jax.device_put(batch, NamedSharding(mesh, P("data")))
+    args = (
+        jax.device_put(init_model(), specs),
+        jax.device_put(batch, NamedSharding(mesh, P("data"))),
+    )
     return jax.jit(step), args
 
 
 def trained(
-    step: Callable[..., tuple[jax.Array, Model]], model: Model, examples: digits.Examples, epochs: int
+    step: Callable[..., tuple[jax.Array, Model]],
+    model: Model,
+    examples: digits.Examples,
+    epochs: int,
 ) -> tuple[Model, list[float]]:
     """A model after some epochs, and the loss of each step."""
     losses = []
