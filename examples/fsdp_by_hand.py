@@ -11,6 +11,7 @@ parameter models", 2020.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -51,7 +52,10 @@ def main(epochs: int = 2) -> Result:
     sent = jax.testing.assert_collectives(
         step, exactly=True, all_gather=layers, reduce_scatter=layers, all_reduce=1
     )(*args)
-    held, whole = placements.bytes_on_each_device(args[:2]), bytes_of(args[:2])
+    held, whole = (
+        placements.bytes_on_each_device(args[:2]),
+        sum(leaf.nbytes for leaf in jax.tree.leaves(args[:2])),
+    )
     heading(
         "Fully sharded training by hand",
         f"""Parameters and optimizer take {whole:,} bytes, and each of {DEVICES} devices holds
@@ -135,12 +139,8 @@ def init_model() -> Model:
     rng = np.random.default_rng(0)
     return [
         jnp.asarray(rng.normal(size=shape) * np.sqrt(2 / shape[0]), jnp.float32)
-        for shape in zip(SIZES[:-1], SIZES[1:], strict=True)
+        for shape in itertools.pairwise(SIZES)
     ]
-
-
-def bytes_of(tree: object) -> int:
-    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A pipeline: each device holds one layer, and microbatches pass through them like cars in a factory.
+"""A pipeline: a layer on each device, and microbatches that pass like cars through a factory.
 
 At every tick each device applies its layer to what it has, and hands the result to the next device.
 The first ticks fill the pipeline and the last ones drain it; in between all devices work. Nothing

@@ -21,7 +21,7 @@ import placements
 from minijax import lax
 from minijax.sharding import AxisType, NamedSharding
 from minijax.sharding import PartitionSpec as P
-from terminal import Panel, heading, paragraph, show
+from terminal import Panel, heading, show
 
 GRID = (4, 2)
 SIZES = (256, 512, 128)
@@ -32,7 +32,7 @@ BLOCKS = P("rows", "columns")
 
 
 class Result(NamedTuple):
-    """The product, and what the partitioner would do: bytes of the largest operand or result."""
+    """The product; what a device sends in a step, and what the compiler would have it send."""
 
     product: np.ndarray
     panel_bytes: int

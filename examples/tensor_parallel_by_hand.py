@@ -74,7 +74,7 @@ def main(epochs: int = 2) -> Result:
 
     examples, held_out = digits.load()
     model, losses = trained(step, args[0], examples, epochs)
-    plain, alone = trained(plain_step, init_model(), examples, epochs)
+    _, alone = trained(plain_step, init_model(), examples, epochs)
     np.testing.assert_allclose(losses, alone, rtol=1e-3)
     read = np.argmax(np.asarray(logits(plain_block, jax.device_get(model), held_out.images)), -1)
     accuracy = float(np.mean(read == held_out.labels))
@@ -130,6 +130,7 @@ def plain_step(model: Model, batch: digits.Examples) -> tuple[jax.Array, Model]:
 
 
 def descended(loss: Callable[[Model], jax.Array], model: Model) -> tuple[jax.Array, Model]:
+    """The loss, and the model after a step down its gradient."""
     value, gradient = jax.value_and_grad(loss)(model)
     return value, jax.tree.map(lambda w, g: w - RATE * g, model, gradient)
 
@@ -141,11 +142,13 @@ def split_block(x: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
 
 
 def split_block_forward(x: jax.Array, up: jax.Array, down: jax.Array) -> tuple:
+    """The same, and what the way back needs."""
     hidden = jnp.maximum(x @ up, 0)
     return lax.psum(hidden @ down, "model"), (x, hidden, up, down)
 
 
 def split_block_backward(kept: tuple[jax.Array, ...], ct: jax.Array) -> tuple[jax.Array, ...]:
+    """What is owed to the arguments, where `ct` is owed to the result."""
     x, hidden, up, down = kept
     # `ct` is the same on all devices of a row, and so must be what `x` gets: each adds its units'.
     ct_hidden = jnp.where(hidden > 0, ct @ down.T, 0)

@@ -170,6 +170,9 @@ class ShardMap(Primitive):
     shard = rules.from_types
     vary = variance.from_types
 
+    def inside(self, **params: Any) -> contextlib.AbstractContextManager[None]:
+        return region_of(params).entered()
+
     def names_placement(self, *, mesh: Any, **_: Any) -> Any:
         return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
 
@@ -352,7 +355,8 @@ class ShardMap(Primitive):
         return list(outs), [0 if b else None for b in out_batched]
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
+        with self.inside(**eqn.params):
+            slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
         if not slim.jaxpr.outvars and not slim.effects:
             return None
         return eqn.replace(
