@@ -1,8 +1,8 @@
 """The budgets: what each row of the table may cost, as a multiple of JAX and in itself.
 
 One row per measured program; the table is printed in this order. The programs are in
-`programs.py`, `control_flow.py` and `meshes.py` (run again and again in a living process) and
-`cold.py` (run once in a new one).
+`programs.py`, `control_flow.py`, `meshes.py` and `per_device.py` (run again and again in a living
+process) and `cold.py` (run once in a new one).
 """
 
 from __future__ import annotations
@@ -138,6 +138,36 @@ MESHES = (
     Row("mesh_train_tensor", "training, transformer, tensor parallel", 1.00, unit="step"),
     Row("mesh_train_square", "training, CNN, mesh of 4 x 2", 1.00, unit="step"),
 )
+PER_DEVICE = (
+    Row("shmap_stage", "stage a transformer under shard_map", 0.30, unit="s/eqn"),
+    Row("shmap_stage_unchecked", "with check_vma=False", 0.30, unit="s/eqn"),
+    Row("shmap_stage_grad", "stage its gradient", 0.33, unit="s/eqn"),
+    Row("shmap_lower", "lower it", 0.30, unit="s/eqn"),
+    Row("shmap_lower_grad", "lower its gradient", 0.30, unit="s/eqn"),
+    Row("shmap_call_1", "call of jit of shard_map, 1 leaf", 1.00, floors=1.25),
+    Row("shmap_call_20", "call of jit of shard_map, dict of 20 leaves", 1.00, floors=1.25),
+    Row("pmap_call_1", "call of pmap, 1 leaf", 1.00),
+    Row("pmap_call_20", "call of pmap, dict of 20 leaves", 1.00),
+    Row("shmap_sum", "call of jit of shard_map and wait, with psum", 1.00),
+    Row("pmap_sum", "call of pmap and wait, with psum", 1.00),
+    Row("shmap_eager", "shard_map called eagerly, with psum", 0.35),
+    Row("shmap_fsdp_stage", "stage the gradient of an FSDP layer", 0.33, unit="s/eqn"),
+    Row("shmap_fsdp_run", "call and wait for it", 1.00),
+    Row("vmap_collectives_stage", "stage collectives over a batch", 0.33, unit="s/eqn"),
+    Row("vmap_collectives_eager", "collectives over a batch, eagerly", 0.30),
+    Row("example_ring_all_reduce", "example: all-reduce on a ring", 1.00, unit="step"),
+    Row("example_ring_attention", "example: ring attention and its gradient", 1.00, unit="step"),
+    Row("example_tensor_parallel_by_hand", "example: tensor parallel", 1.00, unit="step"),
+    Row("example_fsdp_by_hand", "example: fully sharded", 1.00, unit="step"),
+    Row("example_pipeline", "example: pipeline", 1.00, unit="step"),
+    Row("example_expert_mixture", "example: mixture of experts", 1.00, unit="step"),
+    Row("example_halo_exchange", "example: 96 generations of life", 1.00, unit="step"),
+    Row("example_summa", "example: SUMMA", 1.00, unit="step"),
+    Row("example_pmap_training", "example: training by pmap", 1.00, unit="step"),
+    Row("example_transpose_fft", "example: Fourier transform", 1.00, unit="step"),
+)
+
+DISTRIBUTED = MESHES + PER_DEVICE
 """Rows measured in living processes with `DEVICES` host devices."""
 
 DEVICES = 8
@@ -154,5 +184,6 @@ GROUPS = {
     "train": TRAINING,
     "control flow": CONTROL_FLOW,
     "many devices": MESHES,
+    "per device": PER_DEVICE,
 }
 """Every row, under the heading that the table gives it."""

@@ -33,6 +33,10 @@ class Program(NamedTuple):
     figure: Callable[[], float] | None = None
 
 
+Builder = Callable[[Any], Program]
+"""Takes the library and makes a program."""
+
+
 def unseen(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function under a new identity, which no cache has met."""
 

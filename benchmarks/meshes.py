@@ -14,16 +14,14 @@ import numpy as np
 
 import models
 from budgets import DEVICES
-from measured import LENGTH, Program, steps, unseen
-
-Builder = Callable[[Any], Program]
+from measured import LENGTH, Builder, Program, steps, unseen
 
 EXAMPLES = 65_536
 LAYERS = 4
 HEADS = 4
 
 
-def _mesh(jax: Any, **sizes: int) -> Any:
+def mesh_of(jax: Any, **sizes: int) -> Any:
     """A mesh of devices, or an abstract one where there are not so many; all axes are Auto."""
     types = (jax.sharding.AxisType.Auto,) * len(sizes)
     if np.prod(list(sizes.values())) > DEVICES:
@@ -44,7 +42,7 @@ def _calling(
 ) -> Program:
     """Calls of a jitted function with one array or a dict of arrays, split over the devices."""
     value = _VECTOR if leaves == 1 else {f"leaf{i}": _VECTOR for i in range(leaves)}
-    args = (jax.device_put(value, _on(jax, _mesh(jax, x=DEVICES), "x")), *rest)
+    args = (jax.device_put(value, _on(jax, mesh_of(jax, x=DEVICES), "x")), *rest)
     jitted = jax.jit(function)
     return Program(
         result=lambda: jitted(*args),
@@ -79,7 +77,7 @@ _LARGE = (1_000, 25_000)
 
 
 def _put(jax: Any) -> Program:
-    values, rows = np.ones(_LARGE, np.float32), _on(jax, _mesh(jax, x=DEVICES), "x")
+    values, rows = np.ones(_LARGE, np.float32), _on(jax, mesh_of(jax, x=DEVICES), "x")
     return Program(
         result=lambda: jax.device_put(values, rows)[-1, -3:],
         action=lambda: jax.block_until_ready(jax.device_put(values, rows)),
@@ -87,7 +85,7 @@ def _put(jax: Any) -> Program:
 
 
 def _get(jax: Any) -> Program:
-    values, rows = np.ones(_LARGE, np.float32), _on(jax, _mesh(jax, x=DEVICES), "x")
+    values, rows = np.ones(_LARGE, np.float32), _on(jax, mesh_of(jax, x=DEVICES), "x")
 
     def fresh() -> Callable[[], Any]:
         # Arrays remember their NumPy value, so each is read once only.
@@ -97,7 +95,7 @@ def _get(jax: Any) -> Program:
 
 
 def _reshard(jax: Any) -> Program:
-    mesh, values = _mesh(jax, x=DEVICES), np.ones(_LARGE, np.float32)
+    mesh, values = mesh_of(jax, x=DEVICES), np.ones(_LARGE, np.float32)
     rows, columns = _on(jax, mesh, "x"), _on(jax, mesh, None, "x")
 
     def fresh() -> Callable[[], Any]:
@@ -108,7 +106,7 @@ def _reshard(jax: Any) -> Program:
     return Program(result=lambda: fresh()()[-1, -3:], fresh=fresh)
 
 
-def _tensor_spec(path: Any, leaf: Any) -> tuple[Any, ...]:
+def tensor_spec(path: Any, leaf: Any) -> tuple[Any, ...]:
     """How tensor parallelism cuts a parameter of the transformer: by heads and hidden units."""
     names = [getattr(key, "key", getattr(key, "idx", None)) for key in path]
     if names[-1] in ("query", "key", "value"):
@@ -134,7 +132,7 @@ def _tensor_parallel(jax: Any, mesh: Any, layers: int) -> tuple[Callable[..., An
 
     params = models.transformer_parameters(layers, heads=HEADS, length=LENGTH)
     placements = jax.tree_util.tree_map_with_path(
-        lambda path, leaf: _on(jax, mesh, *_tensor_spec(path, leaf)), params
+        lambda path, leaf: _on(jax, mesh, *tensor_spec(path, leaf)), params
     )
     return loss, params, placements
 
@@ -142,7 +140,7 @@ def _tensor_parallel(jax: Any, mesh: Any, layers: int) -> tuple[Callable[..., An
 def _compiling(jax: Any, size: int, *, lower: bool) -> Program:
     """Staging or lowering of a transformer's gradient for a mesh of `size` devices."""
     model = min(size, HEADS)
-    mesh = _mesh(jax, data=size // model, model=model)
+    mesh = mesh_of(jax, data=size // model, model=model)
     loss, params, placements = _tensor_parallel(jax, mesh, LAYERS)
 
     def described(leaf: Any, sharding: Any) -> Any:
@@ -203,7 +201,7 @@ def _training(
 
 def _train_cnn(jax: Any, spec: Callable[[Any], tuple[Any, ...]], **sizes: int) -> Program:
     """Training of the network of the demo, whose batches are split over the first axis."""
-    mesh = _mesh(jax, **sizes)
+    mesh = mesh_of(jax, **sizes)
     params = models.cnn_parameters()
     placements = jax.tree.map(lambda leaf: _on(jax, mesh, *spec(leaf)), params)
     rows = _on(jax, mesh, next(iter(sizes)))
@@ -223,7 +221,7 @@ def _outputs(leaf: Any) -> tuple[Any, ...]:
 
 
 def _train_tensor(jax: Any) -> Program:
-    mesh = _mesh(jax, data=2, model=4)
+    mesh = mesh_of(jax, data=2, model=4)
     loss, params, placements = _tensor_parallel(jax, mesh, 2)
     text = (models.tokens(16, LENGTH), _on(jax, mesh, "data"))
     return _training(jax, loss, params, placements, text)

@@ -70,31 +70,44 @@ def _as_is(x: Any) -> Any:
     return x
 
 
-def transformer_loss(jax: Any, params: Any, text: Any, place: Callable[[Any], Any] = _as_is) -> Any:
+def transformer_loss(
+    jax: Any,
+    params: Any,
+    text: Any,
+    place: Callable[[Any], Any] = _as_is,
+    total: Callable[[Any], Any] = _as_is,
+) -> Any:
     """Mean cross-entropy of predicting each token of int32[..., n] from those before it.
 
-    `place` says where what goes from layer to layer shall live.
+    `place` says where what goes from layer to layer shall live; `total` adds up what devices with
+    some of the heads and hidden units each have found.
     """
     jnp = jax.numpy
-    scores = _transformer_scores(jax, params, text[..., :-1], place)
+    scores = _transformer_scores(jax, params, text[..., :-1], place, total)
     log_probabilities = jax.nn.log_softmax(scores, axis=-1)
     chosen = jnp.take_along_axis(log_probabilities, text[..., 1:, None], axis=-1)
     return -jnp.mean(chosen)
 
 
-def _transformer_scores(jax: Any, params: Any, text: Any, place: Callable[[Any], Any]) -> Any:
+def _transformer_scores(
+    jax: Any,
+    params: Any,
+    text: Any,
+    place: Callable[[Any], Any],
+    total: Callable[[Any], Any],
+) -> Any:
     jnp = jax.numpy
     x = place(params["tokens"][text] + params["positions"][: text.shape[-1]])
     for layer in params["layers"]:
-        x = place(_transformer_layer(jax, layer, x))
+        x = place(_transformer_layer(jax, layer, x, total))
     return _layer_norm(jax, params["norm"], x) @ jnp.transpose(params["tokens"])
 
 
-def _transformer_layer(jax: Any, layer: Any, x: Any) -> Any:
-    x = x + _attention(jax, layer, _layer_norm(jax, layer["norm1"], x))
+def _transformer_layer(jax: Any, layer: Any, x: Any, total: Callable[[Any], Any] = _as_is) -> Any:
+    x = x + total(_attention(jax, layer, _layer_norm(jax, layer["norm1"], x)))
     (up, up_bias), (down, down_bias) = layer["up"], layer["down"]
     hidden = jax.nn.gelu(_layer_norm(jax, layer["norm2"], x) @ up + up_bias)
-    return x + hidden @ down + down_bias
+    return x + total(hidden @ down) + down_bias
 
 
 def stacked(params: Any) -> Any:

@@ -16,12 +16,15 @@ import numpy as np
 import control_flow
 import meshes
 import models
+import per_device
 from measured import EXAMPLES, LAYERS, LENGTH, Program, lowering, repeated, staging, training
 
 
 def build(name: str, jax: Any) -> Program:
     """The program of a row."""
-    return {**_BUILDERS, **control_flow.BUILDERS, **meshes.BUILDERS}[name](jax)
+    return {**_BUILDERS, **control_flow.BUILDERS, **meshes.BUILDERS, **per_device.BUILDERS}[name](
+        jax
+    )
 
 
 def _lax_code(jax: Any) -> Callable[[Any, Any], Any]:

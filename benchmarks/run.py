@@ -59,7 +59,7 @@ def _main() -> int:
     start = time.perf_counter()
     pythons = {MINIJAX: options.python, JAX: options.jax_python, RAW: options.python}
     figures = _measure_processes(chosen, pythons, options.subject, effort)
-    for rows, devices in ((budgets.LIVE, 1), (budgets.MESHES, budgets.DEVICES)):
+    for rows, devices in ((budgets.LIVE, 1), (budgets.DISTRIBUTED, budgets.DEVICES)):
         living = [row for row in rows if row in chosen]
         figures |= _measure_live(living, devices, pythons, options.subject, effort)
     print(f"\n{table.render(figures)}")

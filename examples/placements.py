@@ -33,8 +33,8 @@ def sent(collectives: Iterable[jax.explain.Collective]) -> str:
     for each in collectives:
         count = len(each.operands)
         what = str(each.operands[0]) if count == 1 else f"{count} arrays"
-        axes = ", ".join(each.axes or ())
-        lines.append(f"{each.kind} over {axes}: {what}, {each.bytes:,} bytes, for {each.line}")
+        over = f" over {', '.join(each.axes)}" if each.axes else ""
+        lines.append(f"{each.kind}{over}: {what}, {each.bytes:,} bytes, for {each.line}")
     return "\n".join(lines)
 
 

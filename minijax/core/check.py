@@ -6,6 +6,7 @@ its jaxpr.  Runs after every pass when `MINIJAX_CHECK=1`, and always in tests.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -61,8 +62,10 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
     text = printing.eqn_text(eqn)
     for atom in eqn.invars:
         _check_use(jaxpr, atom, bound, text)
-    for inner in jaxprs_in_params(eqn.params):
-        check_jaxpr(inner)
+    inside = eqn.primitive.inside
+    with contextlib.nullcontext() if inside is None else inside(**eqn.params):
+        for inner in jaxprs_in_params(eqn.params):
+            check_jaxpr(inner)
     avals = [atom.aval for atom in eqn.invars]
     try:
         out = eqn.primitive.abstract_eval(*avals, **eqn.params)

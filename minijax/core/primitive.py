@@ -50,6 +50,9 @@ class Primitive:
     # Casts operands that are of other kinds over mesh axes: `agree(trace, args, params)` gives the
     # arguments and parameters that fit together; asked where types speak of mesh axes.
     agree: Any = None
+    # The context that jaxprs among the parameters are written for: `inside(**params)`, a context
+    # manager; None: that of the equation.
+    inside: Any = None
     # The parameter that says over how many devices the operation maps, each of which runs a
     # replica of the program; "" if over none.
     maps_devices: ClassVar[str] = ""

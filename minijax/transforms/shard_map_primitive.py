@@ -64,6 +64,9 @@ class ShardMap(Primitive):
     divide = shard_map_split.divide_rule
     with_references = references.with_references
 
+    def inside(self, **params: Any) -> contextlib.AbstractContextManager[None]:
+        return region_of(params).entered()
+
     def names_placement(self, *, mesh: Any, **_: Any) -> Any:
         return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
 
@@ -244,7 +247,8 @@ class ShardMap(Primitive):
         return discharge.write_finals(outs, [args[i] for i in finals])
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
+        with self.inside(**eqn.params):
+            slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
         if not slim.jaxpr.outvars and not slim.effects:
             return None
         return eqn.replace(
