@@ -367,6 +367,12 @@ allow_divergent_collectives = bool_state(
     "Accept collectives in branches and loops that, as far as is known, not all devices enter.",
     in_trace_key=True,
 )
+experimental_xmap_spmd_lowering = bool_state(
+    "experimental_xmap_spmd_lowering",
+    True,
+    "Run the devices of xmap as partitions of one program; otherwise as replicas of it.",
+    in_trace_key=True,
+)
 eager_pmap = bool_state(
     "eager_pmap", True, "Run pmap operation by operation where jit is disabled.", in_trace_key=True
 )

@@ -68,6 +68,9 @@ class Primitive:
     # The batching rule where the mapped axis is one that the operation itself names:
     # `batch_axis(size, name, args, dims, **params)`, asked even if no operand is mapped.
     batch_axis: Any = None
+    # The batching rule where the user says that mesh axes split the batch, asked first there:
+    # `batch_spmd(size, mesh axes, args, dims, **params)`.
+    batch_spmd: Any = None
     # Whether parameters are Python functions, which may close over tracers.  `batch` is then given
     # the trace in place of the size, and a parameter `name` tells whose functions they are.
     holds_functions: ClassVar[bool] = False

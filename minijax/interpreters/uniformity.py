@@ -31,20 +31,21 @@ class Flow:
         self,
         axes: Names,
         *,
-        on_value: Callable[[Eqn, Any, Names], None] | None = None,
+        on_equation: Callable[[Eqn, Sequence[Names], Sequence[Names]], None] | None = None,
         on_choice: Callable[[Eqn, str, Sequence[ClosedJaxpr], Names], None] | None = None,
     ) -> None:
         """A flow that tells what it finds.
 
         Args:
             axes: the names in question.
-            on_value: is told each result of an equation, and along which axes it differs.
+            on_equation: is told each equation, and along which axes its operands and its results
+                differ.
             on_choice: is told each equation that chooses what to do by a value: the part of it
                 that is chosen, the jaxprs of it, and along which axes the value differs.
         """
         self.axes = axes
         self.eqn: Any = None
-        self._on_value = on_value
+        self._on_equation = on_equation
         self._on_choice = on_choice
 
     def follow(self, jaxpr: Jaxpr, given: Sequence[Names]) -> list[Names]:
@@ -57,12 +58,12 @@ class Flow:
 
         for eqn in jaxpr.eqns:
             around, self.eqn = self.eqn, eqn
-            outs = self._outs(eqn, [read(atom) for atom in eqn.invars])
+            operands = list(map(read, eqn.invars))
+            outs = self._outs(eqn, operands)
             self.eqn = around
             found.update(zip(eqn.outvars, outs, strict=True))
-            if self._on_value is not None:
-                for var, names in zip(eqn.outvars, outs, strict=True):
-                    self._on_value(eqn, var, names)
+            if self._on_equation is not None:
+                self._on_equation(eqn, operands, outs)
         return [read(atom) for atom in jaxpr.outvars]
 
     def choose(self, part: str, jaxprs: Sequence[ClosedJaxpr], over: Names) -> None:
@@ -75,7 +76,7 @@ class Flow:
         hidden = core_axes.bound_by(primitive, params) & self.axes
         if hidden:
             # Inside, these are other axes of the same names.
-            inner = Flow(self.axes - hidden, on_value=self._on_value, on_choice=self._on_choice)
+            inner = Flow(self.axes - hidden, on_equation=self._on_equation, on_choice=self._on_choice)
             inner.eqn = eqn
             outs = inner._outs(eqn, [names - hidden for names in given])
             kept = NOWHERE.union(*given) & hidden
@@ -92,7 +93,7 @@ class Flow:
             # Which operands it gets is not known, so any.
             total |= core_axes.used_by(jaxpr) & self.axes
             self.follow(jaxpr, [total] * len(jaxpr.invars))
-        named = _named(eqn) & self.axes
+        named = names_in(eqn) & self.axes
         if primitive.makes_equal and params.get("axis_index_groups") is None:
             total -= named
         else:
@@ -100,8 +101,8 @@ class Flow:
         return [total] * len(eqn.outvars)
 
 
-def _named(eqn: Eqn) -> Names:
-    """The axes that an equation itself refers to."""
+def names_in(eqn: Eqn) -> Names:
+    """The axes that an equation itself refers to, jaxprs in it aside."""
     names: set[Any] = set()
     for key in eqn.primitive.axis_params:
         value = eqn.params[key]
