@@ -28,11 +28,19 @@ switch it off for their bodies."""
 
 
 class Axis(NamedTuple):
-    """A named axis in scope; `kind` says what binds it: `"vmap"`, `"pmap"`, or a `"mesh"`."""
+    """A named axis in scope.
+
+    Attributes:
+        name: what collectives call it.
+        size: how long it is.
+        kind: what binds it: `"vmap"`, `"pmap"`, a `"mesh"`, or `"xmap"`.
+        carriers: the mesh axes that carry an axis of `xmap`.
+    """
 
     name: Any
     size: int
     kind: str
+    carriers: tuple[Any, ...] = ()
 
 
 class extend_all:  # noqa: N801  a context manager reads as a verb
@@ -180,7 +188,7 @@ def communication_over(jaxpr: Jaxpr, names: frozenset[Any]) -> Eqn | None:
 
 
 def substitute(jaxpr: Jaxpr, names: Mapping[Any, Any]) -> Jaxpr:
-    """A jaxpr with its free axis names replaced.
+    """A jaxpr with its free axis names replaced, each by another name or by several.
 
     A primitive says by `axis_params` which of its parameters name axes that it uses, and by
     `binds_axis` which one names an axis that it binds for the jaxprs it holds.
@@ -192,20 +200,35 @@ def substitute(jaxpr: Jaxpr, names: Mapping[Any, Any]) -> Jaxpr:
             params[key] = _renamed(params[key], names)
         bound = bound_by(eqn.primitive, params)
         inner = {old: new for old, new in names.items() if old not in bound}
-        for key, value in params.items():
-            if isinstance(value, Jaxpr):
-                params[key] = substitute(value, inner)
-            elif isinstance(value, ClosedJaxpr):
-                params[key] = value.replace(jaxpr=substitute(value.jaxpr, inner))
-        renamed = frozenset(
-            NamedAxisEffect(names.get(e.name, e.name)) if isinstance(e, NamedAxisEffect) else e
-            for e in eqn.effects
-        )
-        eqns.append(eqn.replace(params=params, effects=renamed))
+        params = {key: _substituted(value, inner) for key, value in params.items()}
+        eqns.append(eqn.replace(params=params, effects=_renamed_effects(eqn.effects, names)))
     return jaxpr.replace(eqns=eqns)
 
 
+def _substituted(value: Any, names: Mapping[Any, Any]) -> Any:
+    """A parameter with the names replaced in the jaxprs that it is or holds."""
+    if isinstance(value, Jaxpr):
+        return substitute(value, names)
+    if isinstance(value, ClosedJaxpr):
+        return value.replace(jaxpr=substitute(value.jaxpr, names))
+    if isinstance(value, tuple) and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
+        return tuple(_substituted(v, names) for v in value)
+    return value
+
+
+def _renamed_effects(effects: Iterable[Any], names: Mapping[Any, Any]) -> frozenset[Any]:
+    found: set[Any] = set()
+    for effect in effects:
+        if isinstance(effect, NamedAxisEffect):
+            new = names.get(effect.name, effect.name)
+            found.update(map(NamedAxisEffect, new if isinstance(new, tuple) else (new,)))
+        else:
+            found.add(effect)
+    return frozenset(found)
+
+
 def _renamed(value: Any, names: Mapping[Any, Any]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_renamed(v, names) for v in value)
-    return names.get(value, value)
+    if not isinstance(value, tuple):
+        return names.get(value, value)
+    replaced = (names.get(v, v) for v in value)
+    return tuple(n for new in replaced for n in (new if isinstance(new, tuple) else (new,)))

@@ -361,6 +361,18 @@ remove_size_one_mesh_axis_from_type = bool_state(
     "Leave mesh axes of size 1 out of sums over devices.",
     in_trace_key=True,
 )
+allow_divergent_collectives = bool_state(
+    "allow_divergent_collectives",
+    False,
+    "Accept collectives in branches and loops that, as far as is known, not all devices enter.",
+    in_trace_key=True,
+)
+experimental_xmap_spmd_lowering = bool_state(
+    "experimental_xmap_spmd_lowering",
+    True,
+    "Run the devices of xmap as partitions of one program; otherwise as replicas of it.",
+    in_trace_key=True,
+)
 eager_pmap = bool_state(
     "eager_pmap", True, "Run pmap operation by operation where jit is disabled.", in_trace_key=True
 )

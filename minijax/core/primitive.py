@@ -58,11 +58,22 @@ class Primitive:
     maps_devices: ClassVar[str] = ""
     # Whether devices wait for each other in it.
     communicates: ClassVar[bool] = False
+    # Whether, along the axes that it names, all devices get the same; and whether a device may get
+    # something else than others from the same operands.
+    makes_equal: ClassVar[bool] = False
+    makes_different: ClassVar[bool] = False
+    # Along which axes the results differ between devices, where types do not tell:
+    # `differ(flow, given, **params)`, see `interpreters/uniformity.py`; for operations that choose
+    # what to do; None: along those along which the operands do, or the one jaxpr in it tells.
+    differ: Any = None
     # Whether a result is linear in each of two operands, so that sums may be taken before or after.
     is_bilinear: ClassVar[bool] = False
     # The batching rule where the mapped axis is one that the operation itself names:
     # `batch_axis(size, name, args, dims, **params)`, asked even if no operand is mapped.
     batch_axis: Any = None
+    # The batching rule where the user says that mesh axes split the batch, asked first there:
+    # `batch_spmd(size, mesh axes, args, dims, **params)`.
+    batch_spmd: Any = None
     # Whether parameters are Python functions, which may close over tracers.  `batch` is then given
     # the trace in place of the size, and a parameter `name` tells whose functions they are.
     holds_functions: ClassVar[bool] = False

@@ -29,6 +29,8 @@ def _with_axis(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 primitive_batchers = RuleTable("batch", _plain)
 fancy_primitive_batchers = RuleTable("batch", _with_axis)
+spmd_primitive_batchers = RuleTable("batch_spmd")
+"""Rules for batches that mesh axes split: `rule(size, mesh axes, args, dims, **params)`."""
 
 
 def bdim_at_front(x: Any, dim: int | None, size: int) -> Any:
@@ -51,4 +53,5 @@ __all__ = [
     "moveaxis",
     "not_mapped",
     "primitive_batchers",
+    "spmd_primitive_batchers",
 ]

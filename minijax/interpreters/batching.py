@@ -154,6 +154,10 @@ class BatchTrace(Trace):
         params: dict[str, Any],
         names_axis: bool,
     ) -> tuple[Any, Any]:
+        if primitive.batch_spmd is not None and spmd_axes():
+            return primitive.batch_spmd(  # type: ignore[no-any-return]
+                self.size, spmd_axes(), values, dims, **params
+            )
         if names_axis and primitive.batch_axis is not None:
             return primitive.batch_axis(  # type: ignore[no-any-return]
                 self.size, self.axis_name, values, dims, **params

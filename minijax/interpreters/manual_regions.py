@@ -129,23 +129,30 @@ def _with_gspmd(
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
 ) -> list[Any]:
-    blocks = []
-    for value, border in zip(operands, ins, strict=True):
-        whole, manual = _words(inner, border)
-        marked = _custom_call(ctx, "Sharding", value, whole, border.whole, inner, border)
-        blocks.append(
-            _custom_call(ctx, "SPMDFullToShardShape", marked, manual, border.block, inner, border)
-        )
+    blocks = [
+        full_to_shard(ctx, inner, value, border)
+        for value, border in zip(operands, ins, strict=True)
+    ]
     with ctx.module.inside(inner):
         results = list(body(ctx, *blocks))
-    found = []
-    for value, border in zip(results, outs, strict=True):
-        whole, manual = _words(inner, border)
-        marked = _custom_call(ctx, "Sharding", value, manual, border.block, inner, border)
-        found.append(
-            _custom_call(ctx, "SPMDShardToFullShape", marked, whole, border.whole, inner, border)
-        )
-    return found
+    return [
+        shard_to_full(ctx, inner, value, border)
+        for value, border in zip(results, outs, strict=True)
+    ]
+
+
+def full_to_shard(ctx: LoweringContext, inner: PartitionAxes, value: Any, border: Border) -> Any:
+    """A device's block of a whole value, in GSPMD's words."""
+    whole, manual = _words(inner, border)
+    marked = _custom_call(ctx, "Sharding", value, whole, border.whole, inner, border)
+    return _custom_call(ctx, "SPMDFullToShardShape", marked, manual, border.block, inner, border)
+
+
+def shard_to_full(ctx: LoweringContext, inner: PartitionAxes, value: Any, border: Border) -> Any:
+    """The whole value whose blocks devices hold, in GSPMD's words."""
+    whole, manual = _words(inner, border)
+    marked = _custom_call(ctx, "Sharding", value, manual, border.block, inner, border)
+    return _custom_call(ctx, "SPMDShardToFullShape", marked, whole, border.whole, inner, border)
 
 
 def _words(inner: PartitionAxes, border: Border) -> tuple[str, str]:

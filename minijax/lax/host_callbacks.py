@@ -7,7 +7,7 @@ Calls that print, and return nothing, are in `debugging.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from minijax.core import dtypes, effects, tree
 from minijax.core.aval import ShapedArray
@@ -195,6 +195,7 @@ class PureCallback(Primitive):
     """
 
     name = "pure_callback"
+    makes_different: ClassVar[bool] = True
     multiple_results = True
     knows_extended = True
     shard = rules.nothing_sharded
@@ -263,6 +264,7 @@ class IOCallback(Primitive):
     """
 
     name = "io_callback"
+    makes_different: ClassVar[bool] = True
     multiple_results = True
     has_effects = True
     knows_extended = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -250,6 +250,7 @@ class RngUniform(Primitive):
     """
 
     name = "rng_uniform"
+    makes_different: ClassVar[bool] = True
     without = frozenset({"jvp", "transpose", "batch"})
     shard = rules.nothing_sharded
 

@@ -18,6 +18,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, flattening, replicas, staging
+from minijax.lax.control_flow import divergence
 from minijax.runtime.array import Array, ExtendedArray
 from minijax.transforms import (
     eager_pmap,
@@ -189,8 +190,10 @@ class PmapFunction:
         is_inside = any(axis.kind == "pmap" for axis in axes.in_scope())
         with statistics.timed("trace", "tracing", self.name), pmap_program.inside(sizes):
             jaxpr, consts = staging.stage(flat, slices, info)
+            closed, outer = _lifted(jaxpr, consts)
+            in_axes = (None,) * len(outer) + along.axes
+            _check_uniform(closed, in_axes, self.axis_name)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
-        closed, outer = _lifted(jaxpr, consts)
         out_axes = pmap_arguments.out_axes_of(self.settings, flat.out_tree, closed.out_avals)
         donated = pmap_arguments.donations(self.settings, call.in_tree, call.positions)
         map_info = pmap_program.MapInfo(
@@ -198,7 +201,7 @@ class PmapFunction:
             backend=self.settings.backend,
             axis_size=along.size,
             devices=self.settings.devices,
-            in_axes=(None,) * len(outer) + along.axes,
+            in_axes=in_axes,
             out_axes=out_axes,
             donated_invars=(False,) * len(outer) + donated,
             **sizes,
@@ -286,6 +289,13 @@ def _lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]
         jaxpr.invars = lifted + jaxpr.invars
         jaxpr.debug_info = jaxpr.debug_info.without_arg_names()
     return ClosedJaxpr(jaxpr, list(consts)), outer
+
+
+def _check_uniform(closed: ClosedJaxpr, in_axes: Sequence[int | None], axis_name: Any) -> None:
+    """Refuses programs whose devices may wait for others that never come."""
+    along = frozenset({axis_name})
+    given = [frozenset[Any]() if axis is None else along for axis in in_axes]
+    divergence.check_untyped("pmap", closed, given, along)
 
 
 def pmap(

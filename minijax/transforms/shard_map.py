@@ -18,6 +18,7 @@ from minijax.core.meshes import AxisType, MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, passes, staging
+from minijax.lax.control_flow import divergence
 from minijax.sharding import contexts
 from minijax.transforms import shard_map_primitive, shard_map_region, shard_map_steps
 from minijax.transforms.shard_map_region import Region
@@ -176,12 +177,16 @@ class _Mapped(NamedTuple):
         with region.entered():
             jaxpr, consts = staging.stage(body, blocks, info)
             closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
+            all_specs = (*(_CONSTANT for _ in consts), *in_specs)
+            if not region.check_vma:
+                differing = [frozenset(spec.names()) for spec in all_specs]
+                divergence.check_untyped("shard_map", closed, differing, region.axes)
         outs = shard_map_primitive.shard_map_p.bind_all(
             *consts,
             *leaves,
             jaxpr=closed,
             mesh=region.mesh,
-            in_specs=(*(_CONSTANT for _ in consts), *in_specs),
+            in_specs=all_specs,
             out_specs=tuple(out_specs),
             newly_manual_axes=region.axes,
             check_vma=region.check_vma,

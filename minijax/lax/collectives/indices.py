@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from minijax.core import axes as core_axes
 from minijax.core.aval import NOT_MANUAL, ManualAxisType, ShapedArray, manual_type, shaped_array
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import casts
+from minijax.interpreters import casts, lowering
 from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax.collectives import arguments
 from minijax.lax.creation import iota
@@ -20,7 +21,8 @@ from minijax.lax.creation import iota
 class AxisIndex(Primitive):
     """The position of a device, or an example, along one named axis.
 
-    Shapes: -> int32[].
+    Shapes: -> int32[].  Where a name is put in place of another it may be several, of which the
+    first is the most significant.
     """
 
     name = "axis_index"
@@ -33,16 +35,18 @@ class AxisIndex(Primitive):
         return shaped_array((), np.dtype(np.int32))
 
     def effects(self, *, axis_name: Any) -> frozenset[Any]:
-        return casts.named_effects((axis_name,))
+        return casts.named_effects(_names(axis_name))
 
     def vary(self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any) -> ManualAxisType:
-        typed = core_axes.typed_among((axis_name,))
+        typed = core_axes.typed_among(_names(axis_name))
         return manual_type(typed) if typed else NOT_MANUAL
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any) -> PartitionSpec:
         return PartitionSpec()
 
     def lower(self, ctx: Any, *, axis_name: Any) -> Any:
+        if isinstance(axis_name, tuple):
+            return lowering.lower_function(ctx, lambda: [axis_index(axis_name)])[0]
         return ctx.module.device_axes.index(ctx, axis_name)
 
     def batch(
@@ -53,10 +57,25 @@ class AxisIndex(Primitive):
     def batch_axis(
         self, size: int, name: Any, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any
     ) -> tuple[Any, int]:
-        return iota(np.int32, size), 0
+        if not isinstance(axis_name, tuple):
+            return iota(np.int32, size), 0
+        inner = axis_name[axis_name.index(name) + 1 :]
+        stride = np.int32(math.prod(map(core_axes.size, inner)))
+        rest = axis_index(tuple(n for n in axis_name if n != name))
+        return iota(np.int32, size) * stride + _without_digit(rest, stride, size), 0
 
 
 axis_index_p = AxisIndex()
+
+
+def _without_digit(rest: Any, stride: Any, size: int) -> Any:
+    """The number of the other digits, with a place left for one of `size` values."""
+    low = rest % stride
+    return (rest - low) * np.int32(size) + low
+
+
+def _names(axis_name: Any) -> tuple[Any, ...]:
+    return axis_name if isinstance(axis_name, tuple) else (axis_name,)
 
 
 def axis_index(axis_name: Any) -> Any:

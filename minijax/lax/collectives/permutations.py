@@ -104,6 +104,7 @@ class PBroadcast(Primitive):
     name = "pbroadcast"
     axis_params = ("axis_name",)
     communicates: ClassVar[bool] = True
+    makes_equal: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 

@@ -36,6 +36,7 @@ class AllReduce(Primitive):
 
     axis_params = ("axes",)
     communicates: ClassVar[bool] = True
+    makes_equal: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     combiner: ClassVar[str] = ""
 

@@ -59,6 +59,7 @@ class Cond(Primitive):
     shard = rules.from_types
     vary = variance.from_types
     agree = staticmethod(divergence.agree_cond)
+    differ = staticmethod(divergence.differ_cond)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         shown = dict(params)

@@ -55,6 +55,7 @@ class While(Primitive):
     shard = rules.from_types
     vary = variance.from_types
     agree = staticmethod(divergence.agree_while)
+    differ = staticmethod(divergence.differ_while)
 
     def abstract_eval(self, *avals: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
         return body_jaxpr.out_avals

@@ -27,6 +27,7 @@ from minijax.lax import convert, references, slicing, stacking
 from minijax.lax.control_flow import (
     bodies,
     checked_bodies,
+    divergence,
     mutation,
     scan_derivatives,
     scan_lowering,
@@ -164,6 +165,8 @@ class Scan(Primitive):
         outs = self.bind(*moved, jaxpr=body, num_consts=num_consts, num_carry=num_carry, **params)
         out_dims = [0 if b else None for b in out_batched[:num_carry]]
         return list(outs), out_dims + [1 if b else None for b in out_batched[num_carry:]]
+
+    differ = staticmethod(divergence.differ_scan)
 
     def walk(
         self,

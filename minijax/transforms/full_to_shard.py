@@ -1,0 +1,161 @@
+"""The two borders of a manual region as operations: `full_to_shard` and `shard_to_full`.
+
+Between them a program works on a device's block of a value.  GSPMD has a custom call for each
+border.  Shardy has one operation for both, so there `tiling.vtile_manual` makes them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from minijax.core import config
+from minijax.core.aval import ShapedArray
+from minijax.core.errors import message
+from minijax.core.meshes import AbstractMesh, MeshAxes
+from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import hlo_build, manual_regions
+from minijax.interpreters.device_axes import PartitionAxes
+from minijax.interpreters.manual_regions import Border
+from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.sharding import rules
+from minijax.sharding.named import named
+from minijax.transforms import tiling
+
+Axes = tuple[tuple[Any, int], ...]
+
+
+class _BorderOfRegion(Primitive):
+    """One border of a region that is written per device of `manual_axes` of `mesh`.
+
+    `axes` are pairs of a mesh axis and the dimension that it splits.  Its transpose would have to
+    know which values the devices share, which the operation does not; `shard_map` does.
+    """
+
+    without = frozenset({"transpose"})
+    jvp = jvp_of_unary_linear
+    shard = rules.elementwise
+    constrains_results: ClassVar[bool] = False
+
+    def names_placement(self, *, mesh: Any, **_: Any) -> Any:
+        return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        del args, params
+        raise ValueError(
+            message(
+                self.name,
+                "a device's block is no array of its own.",
+                fix="call it inside jit, where shard_to_full follows full_to_shard",
+            )
+        )
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Axes, **params: Any
+    ) -> tuple[Any, Any]:
+        (d,) = dims
+        shifted = tuple((name, dim + (dim >= d)) for name, dim in axes)
+        return self.bind(args[0], axes=shifted, **params), d
+
+
+class FullToShard(_BorderOfRegion):
+    """A device's block of a whole value.
+
+    Shapes: x: T[s] -> T[s, each dimension in `axes` as many times shorter as its axis is long].
+    """
+
+    name = "full_to_shard"
+
+    def abstract_eval(
+        self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any
+    ) -> ShapedArray:
+        return tiling.tile_aval_nd(mesh.shape, dict(axes), x).aval
+
+    def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
+        inner = _inside(self.name, ctx, params["mesh"], params["manual_axes"])
+        border = _border(params["axes"], ctx.avals_in[0], ctx.avals_out[0])
+        return manual_regions.full_to_shard(ctx, inner, x, border)
+
+
+class ShardToFull(_BorderOfRegion):
+    """The whole value whose blocks devices hold.
+
+    Shapes: x: T[s] -> T[s, each dimension in `axes` as many times longer as its axis is long].
+    """
+
+    name = "shard_to_full"
+
+    def abstract_eval(
+        self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any
+    ) -> ShapedArray:
+        return tiling.untile_aval_nd(mesh.shape, dict(axes), x).aval
+
+    def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
+        inner = _inside(self.name, ctx, params["mesh"], params["manual_axes"])
+        border = _border(params["axes"], ctx.avals_out[0], ctx.avals_in[0])
+        return manual_regions.shard_to_full(ctx, inner, x, border)
+
+
+full_to_shard_p = FullToShard()
+shard_to_full_p = ShardToFull()
+
+
+def full_to_shard(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any) -> Any:
+    """A device's block of `x`, inside a program that GSPMD partitions.
+
+    Args:
+        x: a whole array.
+        axes: which dimension each of some manual mesh axes splits.
+        mesh: the mesh.
+        manual_axes: the axes that what follows is written per device of.
+
+    Raises:
+        ValueError: an axis is not manual, a dimension is not divisible, or nothing is traced.
+        NotImplementedError: Shardy partitions the program.
+    """
+    return _bind(full_to_shard_p, x, axes, mesh, manual_axes)
+
+
+def shard_to_full(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any) -> Any:
+    """The whole array of which each device holds the block `x`: undoes `full_to_shard`.
+
+    Raises:
+        ValueError: an axis is not manual, or nothing is traced.
+        NotImplementedError: Shardy partitions the program.
+    """
+    return _bind(shard_to_full_p, x, axes, mesh, manual_axes)
+
+
+def _bind(
+    primitive: Primitive, x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any
+) -> Any:
+    manual = frozenset(manual_axes)
+    strange = [name for name in axes if name not in manual]
+    if strange or not manual <= set(mesh.axis_names):
+        raise ValueError(
+            message(
+                primitive.name,
+                "axes must be among manual_axes, and these among the mesh's.",
+                got=f"axes {dict(axes)}, manual_axes {sorted(manual, key=str)}, {mesh}",
+            )
+        )
+    return primitive.bind(x, axes=tuple(axes.items()), mesh=mesh, manual_axes=manual)
+
+
+def _inside(name: str, ctx: Any, mesh: MeshAxes, manual_axes: frozenset[Any]) -> PartitionAxes:
+    if config.use_shardy_partitioner.value:
+        raise NotImplementedError(
+            message(
+                name,
+                "Shardy has one operation for both borders of a manual region.",
+                fix="shard_map, or vtile_manual, which make them together; or "
+                "minijax.config.update('use_shardy_partitioner', False)",
+            )
+        )
+    return PartitionAxes(mesh, ctx.module.device_axes.manual | manual_axes)
+
+
+def _border(axes: Axes, whole: Any, block: Any) -> Border:
+    spec = tiling.spec_of(dict(axes))
+    return Border(spec, whole.ndim, hlo_build.type_of(whole), hlo_build.type_of(block))

@@ -1,0 +1,438 @@
+"""Tilings: a program for parts of arrays becomes one for whole arrays, over the axes of a mesh.
+
+Input: a function of flat local values, and which dimension of each argument and result each mesh
+axis splits.  Output: a function of whole values.  The parts are a batch (`TileVectorize`), blocks
+of a manual region (`TileManual`), or arguments of replicas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import axes as core_axes
+from minijax.core import effects
+from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.errors import message
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from minijax.core.meshes import MeshAxes
+from minijax.core.specs import PartitionSpec
+from minijax.interpreters import batching, evaluation, staging
+from minijax.interpreters.structural import to_batch_dim
+from minijax.lax.shape import reshape, transpose
+from minijax.lax.slicing import index_in_dim
+from minijax.transforms import jit, pmap, shard_map
+from minijax.transforms import stages as transforms_stages
+
+AxisDims = Mapping[Any, int]
+"""For names of axes, the dimension of a value that each splits; the first name is the slowest."""
+
+Flat = Callable[..., Sequence[Any]]
+
+
+class NamedAval(NamedTuple):
+    """The type of a value of which there is one for each position along some named axes."""
+
+    aval: ShapedArray
+    names: tuple[tuple[Any, int], ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape at one position."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.aval.dtype
+
+    @property
+    def named_shape(self) -> Mapping[Any, int]:
+        """The named axes and their sizes, read-only."""
+        return MappingProxyType(dict(self.names))
+
+
+def named_aval(aval: Any) -> NamedAval:
+    """A type with the named axes along which it says that values vary."""
+    if isinstance(aval, NamedAval):
+        return aval
+    return NamedAval(aval, tuple((n, core_axes.size(n)) for n in sorted(aval.vma, key=str)))
+
+
+def tile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAval:
+    """The type of one part of a value, split along named axes.
+
+    Shapes: each dimension in `axes` is as many times shorter as its axis is long; the names are
+        added to those of the type.
+
+    Args:
+        sizes: how long axes are, by name.
+        axes: which dimension each of some axes splits.
+        aval: the type of the whole.
+
+    Raises:
+        ValueError: a dimension is not divisible, an axis has no size, or the type has it already.
+    """
+    whole = named_aval(aval)
+    shape = list(whole.shape)
+    named = dict(whole.named_shape)
+    for name, dim in axes.items():
+        if name in named:
+            raise ValueError(
+                message(
+                    "tile_aval_nd",
+                    f"the type has the axis {name!r} already.",
+                    got=f"{whole.aval} with axes {named}",
+                )
+            )
+        size = named[name] = _size_of(name, sizes)
+        if shape[dim] % size:
+            raise ValueError(
+                message(
+                    "tile_aval_nd",
+                    f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts.",
+                    got=f"{whole.aval}, axis {name!r} of size {size}",
+                )
+            )
+        shape[dim] //= size
+    return NamedAval(whole.aval.update(shape=tuple(shape), sharding=None), tuple(named.items()))
+
+
+def untile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAval:
+    """The type of a whole whose parts along named axes are of a type: undoes `tile_aval_nd`.
+
+    Shapes: each dimension in `axes` is as many times longer as its axis is long.  A part that has
+    not the name of an axis is the same for all positions along it, and the whole repeats it.
+    """
+    part = named_aval(aval)
+    shape = list(part.shape)
+    for name, dim in axes.items():
+        shape[dim] *= _size_of(name, sizes)
+    names = tuple((name, size) for name, size in part.names if name not in axes)
+    return NamedAval(part.aval.update(shape=tuple(shape), sharding=None), names)
+
+
+def _size_of(name: Any, sizes: Mapping[Any, int]) -> int:
+    if name not in sizes:
+        raise ValueError(
+            message(
+                "tiling",
+                f"the axis {name!r} has no size.",
+                got=f"axes of {dict(sizes)}",
+                expected="a size for each axis that splits a dimension",
+            )
+        )
+    return sizes[name]
+
+
+class TileVectorize(NamedTuple):
+    """Parts are a batch, along whose mesh axes the compiler splits it."""
+
+
+class TileManual(NamedTuple):
+    """Parts are blocks of a region that is written per device of some mesh axes."""
+
+    manual_axes: frozenset[Any]
+
+
+def vtile(
+    function: Flat,
+    in_dims: Sequence[int | None],
+    out_dims: Sequence[int | None],
+    tile_size: int,
+    axis_name: Any,
+    spmd_axis_name: Any = None,
+) -> Flat:
+    """A function of parts becomes one of wholes, whose parts are a batch.
+
+    Args:
+        function: takes and gives flat parts; collectives in it may speak of `axis_name`.
+        in_dims: which dimension of each argument is cut into `tile_size` parts; None: each part
+            gets the whole.
+        out_dims: along which dimension parts of results are joined; None: all are the same.
+        tile_size: how many parts there are.
+        axis_name: the name of the axis that they form.
+        spmd_axis_name: the mesh axis, or axes, that the batch is split over.
+    """
+
+    def tiled(*args: Any) -> list[Any]:
+        parts = [_cut(x, d, tile_size) for x, d in zip(args, in_dims, strict=True)]
+        outs, dims = batching.batch_flat(
+            function,
+            tile_size,
+            parts,
+            in_dims,
+            axis_name=axis_name,
+            spmd_axis_name=spmd_axis_name,
+            function_name="vtile",
+        )
+        return [
+            one_of(out, dim)
+            if wanted is None
+            else _joined(to_batch_dim(out, dim, wanted, tile_size), wanted)
+            for out, dim, wanted in zip(outs, dims, out_dims, strict=True)
+        ]
+
+    return tiled
+
+
+def vtile_by_mesh(
+    function: Flat, mesh: MeshAxes, in_axes: Sequence[AxisDims], out_axes: Sequence[AxisDims]
+) -> Flat:
+    """A function of local values becomes one of wholes, a batch over all axes of a mesh."""
+    for name in reversed(mesh.axis_names):
+        ins, outs = _dims_along(name, in_axes), _dims_along(name, out_axes)
+        function = vtile(function, ins, outs, mesh.axis_size(name), name, name)
+    return _in_mesh_order(function, mesh, in_axes, out_axes)
+
+
+def vtile_manual(
+    function: Flat,
+    manual_axes: Collection[Any],
+    mesh: MeshAxes,
+    in_axes: Sequence[AxisDims],
+    out_axes: Sequence[AxisDims],
+) -> Flat:
+    """A function of local values becomes one of wholes, written per device of some mesh axes.
+
+    The values go from full to shard before it and back after it; in Shardy's words both borders are
+    one operation, so they are made together.
+    """
+    mapped = shard_map.shard_map(
+        lambda *blocks: tuple(function(*blocks)),
+        mesh=mesh,
+        in_specs=tuple(map(spec_of, in_axes)),
+        out_specs=tuple(map(spec_of, out_axes)),
+        axis_names=frozenset(manual_axes),
+        check_vma=False,
+    )
+    return lambda *args: list(mapped(*args))
+
+
+def mesh_computation(
+    function: Flat,
+    mesh: MeshAxes,
+    in_axes: Sequence[AxisDims],
+    out_axes: Sequence[AxisDims],
+    *,
+    tiling_method: Any,
+    spmd_lowering: bool = True,
+) -> Flat:
+    """A function of local values becomes one of whole values, over all of a mesh.
+
+    Args:
+        function: takes and gives flat local values.
+        mesh: the mesh.
+        in_axes: for each argument, which dimension each mesh axis splits.
+        out_axes: the same for the results.
+        tiling_method: `TileVectorize()`, `TileManual(axes)`, or None where the function takes
+            whole values.
+        spmd_lowering: whether the devices are partitions of one program; otherwise they are its
+            replicas, and the tiling method does not matter.
+
+    Raises:
+        NotImplementedError: there is no such tiling method.
+        RuntimeError: a pmap is inside.
+        ValueError: a side effect is ordered.
+    """
+    inner = _checked(function)
+    if not spmd_lowering:
+        return _by_replicas(inner, mesh, in_axes, out_axes)[0]
+    match tiling_method:
+        case None:
+            return inner
+        case TileVectorize():
+            return vtile_by_mesh(inner, mesh, in_axes, out_axes)
+        case TileManual(manual_axes):
+            return vtile_manual(inner, manual_axes, mesh, in_axes, out_axes)
+    raise NotImplementedError(
+        message(
+            "lower_mesh_computation",
+            "unknown tiling method.",
+            got=f"{tiling_method!r} of type {type(tiling_method).__name__}",
+            expected="TileVectorize(), TileManual(manual_axes), or None",
+        )
+    )
+
+
+def lower_mesh_computation(
+    function: Flat,
+    mesh: MeshAxes,
+    in_axes: Sequence[AxisDims],
+    out_axes: Sequence[AxisDims],
+    avals: Sequence[Any],
+    *,
+    tiling_method: Any,
+    spmd_lowering: bool = True,
+) -> Any:
+    """The lowered program of `mesh_computation` for whole arguments of types `avals`."""
+    structs = list(map(transforms_stages.struct_of, avals))
+    if spmd_lowering:
+        whole = mesh_computation(function, mesh, in_axes, out_axes, tiling_method=tiling_method)
+        return jit.jit(whole).lower(*structs)
+    outermost = _by_replicas(_checked(function), mesh, in_axes, out_axes)[1]
+    return outermost.mapped.lower(*jit.jit(outermost.parts).eval_shape(*structs))
+
+
+class _Replicated(NamedTuple):
+    """A function whose parts along one axis are arguments of replicas."""
+
+    mapped: Any
+    size: int
+    ins: Sequence[int | None]
+    outs: Sequence[int | None]
+
+    def parts(self, *args: Any) -> list[Any]:
+        """The arguments, cut; and one that is there only to be mapped, where none is."""
+        found = [_cut(x, d, self.size) for x, d in zip(args, self.ins, strict=True)]
+        return found if any(d is not None for d in self.ins) else [*found, np.zeros(self.size)]
+
+    def __call__(self, *args: Any) -> list[Any]:
+        outs = self.mapped(*self.parts(*args))
+        return [x if d is None else _joined(x, d) for x, d in zip(outs, self.outs, strict=True)]
+
+
+def _by_replicas(
+    function: Flat, mesh: MeshAxes, in_axes: Sequence[AxisDims], out_axes: Sequence[AxisDims]
+) -> tuple[Flat, Any]:
+    """A function of wholes that runs as replicas, and its outermost map."""
+    devices = getattr(mesh, "devices", None)
+    outermost: Any = None
+    for name in reversed(mesh.axis_names):
+        is_first = name == mesh.axis_names[0]
+        ins = _dims_along(name, in_axes)
+        size = mesh.axis_size(name)
+        mapped = pmap.pmap(
+            _of_tuples(function, len(ins)),
+            name,
+            in_axes=tuple(ins) if any(d is not None for d in ins) else (*ins, 0),
+            out_axes=tuple(_dims_along(name, out_axes)),
+            axis_size=size if is_first else None,
+            devices=list(devices.flat) if devices is not None and is_first else None,
+        )
+        function = outermost = _Replicated(mapped, size, ins, _dims_along(name, out_axes))
+    return _in_mesh_order(function, mesh, in_axes, out_axes), outermost
+
+
+def _of_tuples(function: Flat, count: int) -> Callable[..., tuple[Any, ...]]:
+    return lambda *parts: tuple(function(*parts[:count]))
+
+
+def _in_mesh_order(
+    function: Flat, mesh: MeshAxes, in_axes: Sequence[AxisDims], out_axes: Sequence[AxisDims]
+) -> Flat:
+    """A function whose arguments' and results' parts lie in the order of the axes as given.
+
+    That of `function` takes axes which split one dimension in the order of the mesh.
+    """
+
+    def ordered(*args: Any) -> list[Any]:
+        moved = [_reordered(x, dims, mesh, True) for x, dims in zip(args, in_axes, strict=True)]
+        outs = zip(function(*moved), out_axes, strict=True)
+        return [_reordered(x, dims, mesh, False) for x, dims in outs]
+
+    return ordered
+
+
+def _reordered(x: Any, dims: AxisDims, mesh: MeshAxes, to_mesh: bool) -> Any:
+    for dim in set(dims.values()):
+        given = [name for name in dims if dims[name] == dim]
+        in_mesh = [name for name in mesh.axis_names if name in given]
+        if given == in_mesh:
+            continue
+        old, new = (given, in_mesh) if to_mesh else (in_mesh, given)
+        shape = aval_of(x).shape
+        rest = shape[dim] // math.prod(map(mesh.axis_size, given))
+        cut = reshape(x, (*shape[:dim], *map(mesh.axis_size, old), rest, *shape[dim + 1 :]))
+        count = len(given)
+        order = [*range(dim), *(dim + old.index(name) for name in new)]
+        order += range(dim + count, len(shape) + count)
+        x = reshape(transpose(cut, order), shape)
+    return x
+
+
+def _checked(function: Flat) -> Flat:
+    """A function that is staged first, so that what a mesh cannot run is refused."""
+
+    def checked(*args: Any) -> list[Any]:
+        jaxpr, consts = staging.stage(function, list(map(aval_of, args)))
+        check_fits_mesh("lower_mesh_computation", ClosedJaxpr(jaxpr, consts))
+        return evaluation.eval_jaxpr(jaxpr, consts, *args)
+
+    return checked
+
+
+def check_fits_mesh(user: str, closed: ClosedJaxpr) -> None:
+    """Refuses programs that a mesh as a whole cannot run.
+
+    Raises:
+        RuntimeError: a pmap is inside.
+        ValueError: a side effect is ordered.
+    """
+    if _maps_replicas(closed.jaxpr):
+        raise RuntimeError(
+            message(
+                user,
+                "pmap cannot be inside: the devices of the mesh are all taken.",
+                fix="vmap, or an axis of the mesh",
+            )
+        )
+    ordered = effects.ordered_among(closed.effects)
+    if ordered:
+        raise ValueError(
+            message(
+                user,
+                "ordered side effects are impossible where many devices run the program at once.",
+                got=", ".join(map(str, ordered)),
+                fix="ordered=False",
+            )
+        )
+
+
+def _maps_replicas(jaxpr: Jaxpr) -> bool:
+    return any(
+        eqn.primitive.maps_devices or any(map(_maps_replicas, jaxprs_in_params(eqn.params)))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _dims_along(name: Any, axes: Sequence[AxisDims]) -> list[int | None]:
+    return [dims.get(name) for dims in axes]
+
+
+def spec_of(axes: AxisDims) -> PartitionSpec:
+    """The spec that splits dimensions over these axes, the first name of a dimension slowest."""
+    entries: list[list[Any]] = [[] for _ in range(max(axes.values(), default=-1) + 1)]
+    for name, dim in axes.items():
+        entries[dim].append(name)
+    return PartitionSpec(*(tuple(names) or None for names in entries))
+
+
+def _cut(x: Any, dim: int | None, size: int) -> Any:
+    """A value with a new dimension at `dim` that runs over its `size` parts along it."""
+    if dim is None:
+        return x
+    shape = aval_of(x).shape
+    if shape[dim] % size:
+        raise ValueError(
+            message(
+                "vtile",
+                f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts.",
+                got=str(aval_of(x)),
+            )
+        )
+    return reshape(x, (*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]))
+
+
+def _joined(x: Any, dim: int) -> Any:
+    shape = aval_of(x).shape
+    return reshape(x, (*shape[:dim], math.prod(shape[dim : dim + 2]), *shape[dim + 2 :]))
+
+
+def one_of(x: Any, dim: int | None) -> Any:
+    """One of equal values along a dimension; the value itself where it has none such."""
+    return x if dim is None else index_in_dim(x, 0, dim, keepdims=False)
