@@ -23,6 +23,7 @@ from minijax.interpreters import (
     lowering,
     partial_eval,
     passes,
+    retyping,
     staging,
     transpose,
 )
@@ -45,6 +46,7 @@ class Vmap(Primitive):
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
     vary = variance.from_types
+    agree = staticmethod(retyping.agree_call)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {k: params[k] for k in ("jaxpr", "mapped", "size")}

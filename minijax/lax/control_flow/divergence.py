@@ -1,7 +1,7 @@
 """Divergence: control flow on predicates that differ between the devices of an axis.
 
-Where types speak of mesh axes: of a `cond` or `while` inside `shard_map` it makes the same, with
-operands and results that vary over the axes over which the predicate does.  Where they do not: it
+Where types speak of mesh axes: of control flow inside `shard_map` it makes the same, with operands,
+results and bodies that vary over the axes over which the predicate does.  Where they do not: it
 finds out over which axes predicates differ.  Either way devices that would wait in a branch for
 others that never come are an error.
 """
@@ -15,8 +15,7 @@ from minijax.core import axes, config, meshes, source, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
-from minijax.core.trace import current
-from minijax.interpreters import casts, evaluation, staging, uniformity
+from minijax.interpreters import casts, retyping, uniformity
 from minijax.interpreters.uniformity import Flow, Names
 
 Arguments = tuple[Sequence[Any], dict[str, Any]]
@@ -28,62 +27,83 @@ def agree_cond(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Argum
     Raises:
         ValueError: a branch has a collective over such an axis.
     """
-    over = variance.of(aval_of(args[0])).varying
+    over = _varying(args[0])
     branches: tuple[ClosedJaxpr, ...] = params["branches"]
-    if not over:
-        return args, params
-    for branch in branches:
-        _check("lax.cond", "branch", branch, over, aval_of(args[0]))
+    if over:
+        for branch in branches:
+            _check("lax.cond", "branch", branch, over, aval_of(args[0]))
     operands = [casts.varied(trace, x, over) for x in args[1:]]
-    avals = list(map(aval_of, operands))
-    varying = tuple(_varying(branch, avals, over) for branch in branches)
-    return [args[0], *operands], {**params, "branches": varying}
+    kinds = _kinds(operands)
+    found = tuple(retyping.retyped(branch, kinds) for branch in branches)
+    joined = [over.union(*outs) for outs in zip(*map(_varying_outs, found), strict=True)]
+    found = tuple(retyping.retyped(branch, kinds, joined) for branch in found)
+    if found == branches:
+        return [args[0], *operands] if over else args, params
+    return [args[0], *operands], {**params, "branches": found}
 
 
 def agree_while(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Arguments:
-    """A `while` whose carry varies over the axes over which its condition does.
+    """A `while` whose carry varies over the axes over which its condition or its body does.
 
     Raises:
-        ValueError: the condition or the body has a collective over such an axis.
+        ValueError: the condition or the body has a collective over an axis over which the condition
+            varies.
     """
-    condition: ClosedJaxpr = params["cond_jaxpr"]
-    body: ClosedJaxpr = params["body_jaxpr"]
+    given_test: ClosedJaxpr = params["cond_jaxpr"]
+    given_body: ClosedJaxpr = params["body_jaxpr"]
     num_test, num_consts = params["cond_nconsts"], params["body_nconsts"]
-    carry = list(args[num_test + num_consts :])
-    consts = list(args[: num_test + num_consts])
-    over: frozenset[Any] = frozenset()
+    start = num_test + num_consts
+    consts, carry = list(args[:start]), list(args[start:])
+    test_kinds, body_kinds = _kinds(consts[:num_test]), _kinds(consts[num_test:])
     while True:
-        found = variance.of(condition.out_avals[0]).varying
-        if found <= over:
+        kinds = _kinds(carry)
+        test = retyping.retyped(given_test, test_kinds + kinds)
+        over = variance.of(test.out_avals[0]).varying
+        if over:
+            for what, closed in (("condition", given_test), ("body", given_body)):
+                _check("lax.while_loop", what, closed, over, test.out_avals[0])
+        body = retyping.retyped(given_body, body_kinds + kinds)
+        wanted = [over | axes for axes in _varying_outs(body)]
+        carry = [casts.varied(trace, x, axes) for x, axes in zip(carry, wanted, strict=True)]
+        if _kinds(carry) == kinds:
             break
-        over = found
-        for what, closed in (("condition", condition), ("body", body)):
-            _check("lax.while_loop", what, closed, over, condition.out_avals[0])
-        carry = [casts.varied(trace, x, over) for x in carry]
-        avals = list(map(aval_of, carry))
-        condition = _varying(condition, [*map(aval_of, consts[:num_test]), *avals], over)
-        body = _varying(body, [*map(aval_of, consts[num_test:]), *avals], over)
-    if not over:
+    body = retyping.retyped(given_body, body_kinds + kinds, [kind.varying for kind in kinds])
+    if test is given_test and body is given_body:
         return args, params
-    return [*consts, *carry], {**params, "cond_jaxpr": condition, "body_jaxpr": body}
+    return [*consts, *carry], {**params, "cond_jaxpr": test, "body_jaxpr": body}
 
 
-def _varying(closed: ClosedJaxpr, avals: Sequence[Any], over: frozenset[Any]) -> ClosedJaxpr:
-    """A body for operands of other types, all of whose results vary over some axes."""
-    if closed.in_avals == list(avals) and all(
-        over <= variance.of(aval).varying for aval in closed.out_avals
-    ):
-        return closed
+def agree_scan(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Arguments:
+    """A `scan` whose carry varies over the axes over which its body makes it vary."""
+    given: ClosedJaxpr = params["jaxpr"]
+    if variance.types_of(given.in_avals) == _kinds(args):
+        return args, params
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    start = num_consts + num_carry
+    carry = list(args[num_consts:start])
+    before, after = _kinds(args[:num_consts]), _kinds(args[start:])
+    while True:
+        kinds = _kinds(carry)
+        body = retyping.retyped(given, before + kinds + after)
+        wanted = _varying_outs(body)[:num_carry]
+        carry = [casts.varied(trace, x, axes) for x, axes in zip(carry, wanted, strict=True)]
+        if _kinds(carry) == kinds:
+            break
+    free = [frozenset[Any]()] * (len(given.out_avals) - num_carry)
+    body = retyping.retyped(given, before + kinds + after, [k.varying for k in kinds] + free)
+    return [*args[:num_consts], *carry, *args[start:]], {**params, "jaxpr": body}
 
-    def function(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(closed, *args)
-        return [casts.varied(current.value, out, over) for out in outs]
 
-    def make() -> ClosedJaxpr:
-        return ClosedJaxpr(*staging.stage(function, avals, closed.jaxpr.debug_info))
+def _kinds(args: Sequence[Any]) -> list[Any]:
+    return variance.types_of(map(aval_of, args))
 
-    result: ClosedJaxpr = closed.remember(("varying", tuple(avals), over), make)
-    return result
+
+def _varying(x: Any) -> frozenset[Any]:
+    return variance.of(aval_of(x)).varying
+
+
+def _varying_outs(closed: ClosedJaxpr) -> list[frozenset[Any]]:
+    return [variance.of(aval).varying for aval in closed.out_avals]
 
 
 def _check(name: str, part: str, closed: ClosedJaxpr, over: frozenset[Any], predicate: Any) -> None:
