@@ -364,6 +364,7 @@ def pmap(
     call.lower = half.lower  # type: ignore[attr-defined]
     call.eval_shape = half.eval_shape  # type: ignore[attr-defined]
     call.clear_cache = half.staged.clear  # type: ignore[attr-defined]
+    call.pmap_function = half  # type: ignore[attr-defined]
     return call
 
 

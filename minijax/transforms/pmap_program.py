@@ -230,7 +230,7 @@ def devices_for(info: MapInfo, inner: int, has_inner_map: bool) -> tuple[Any, ..
             )
         )
     if several:
-        return tuple(sorted(everyone, key=lambda d: d.process_index))
+        everyone = sorted(everyone, key=lambda d: d.process_index)
     return tuple(everyone[:needed])
 
 
@@ -342,7 +342,8 @@ def _check_processes(info: MapInfo, inner: int) -> None:
     """
     local = client.local_device_count(info.backend)
     own = info.axis_size * inner
-    if own == local or info.global_axis_size * inner < client.device_count(info.backend):
+    is_sum = info.global_axis_size == info.axis_size * client.process_count(info.backend)
+    if own == local or not is_sum:
         return
     if inner == 1:
         raise ValueError(
