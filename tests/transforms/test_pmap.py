@@ -554,3 +554,26 @@ def test_maps_of_traced_values_are_part_of_the_program(pipeline: str) -> None:
 
     assert minijax.jvp(function, (2.0,), (1.0,))[1].tolist() == NUMBERS.tolist()
     assert minijax.vmap(function)(np.arange(2.0)).tolist() == [[0] * 4, NUMBERS.tolist()]
+
+
+@pytest.mark.feature("PM-01")
+def test_ragged_exchanges_work_without_help_of_xla(pipeline: str) -> None:
+    def function(*args: Any) -> Any:
+        return lax.ragged_all_to_all(*args, axis_name="i")
+
+    pairs = [[[1, 2, 2], [3, 4, 0]], [[0] * 4] * 2, [[0, 1]] * 2, [[1, 2], [1, 1]]]
+    pairs += [[[0, 0], [1, 2]], [[1, 1], [2, 1]]]
+    args = [np.array(x, np.int32) for x in pairs]
+    assert minijax.pmap(function, "i")(*args).tolist() == [[1, 3, 0, 0], [2, 2, 4, 0]]
+
+
+@pytest.mark.feature("PM-19")
+def test_positions_count_along_both_axes(pipeline: str) -> None:
+    def function(x: Any) -> Any:
+        return lax.axis_index(("i", "j")), lax.axis_index(("j", "i")), lax.axis_size(("i", "j"))
+
+    f = minijax.pmap(minijax.pmap(function, "j"), "i")
+    first, second, size = f(np.zeros((4, 2)))
+    assert first.tolist() == np.arange(8).reshape(4, 2).tolist()
+    assert second.tolist() == np.arange(8).reshape(2, 4).T.tolist()
+    assert size.tolist() == [[8] * 2] * 4
