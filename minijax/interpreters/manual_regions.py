@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from minijax.core.errors import message
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import hlo_build
-from minijax.interpreters.device_axes import PartitionAxes
+from minijax.interpreters.device_axes import PartitionAxes, ReplicaAxes
 from minijax.interpreters.hlo_build import LoweringContext, string
 from minijax.sharding import hlo, shardy
 
@@ -50,8 +51,20 @@ def region(
         ins: how they are cut.
         outs: how the results are put together.
         body: builds the region: of a context and blocks to blocks.
+
+    Raises:
+        NotImplementedError: the program is one of replicas.
     """
     module = ctx.module
+    if isinstance(module.device_axes, ReplicaAxes) and mesh.size > 1:
+        raise NotImplementedError(
+            message(
+                "shard_map",
+                "cannot be inside pmap: XLA does not both copy a program and cut it.",
+                got=f"shard_map over {mesh} inside pmap over {module.device_axes.replicas} devices",
+                fix="use shard_map over a mesh with one more axis in place of pmap",
+            )
+        )
     inner = PartitionAxes(mesh, module.device_axes.manual | frozenset(manual))
     if module.partitioning.devices == 1:
         # There is nothing to cut.

@@ -17,7 +17,7 @@ from minijax.core import axes, caches, config, refs, statistics, tree
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager, flattening, replicas, staging
+from minijax.interpreters import eager, flattening, key_reuse, replicas, staging
 from minijax.lax.control_flow import divergence
 from minijax.runtime.array import Array, ExtendedArray
 from minijax.transforms import (
@@ -121,6 +121,8 @@ class PmapFunction:
         if current.value is eager.EAGER and not staged.outer:
             if not is_plain:
                 eager.check_no_tracers(leaves)
+            if config.debug_key_reuse.value:
+                key_reuse.use_arguments(pmap_stages.applied(staged.params), leaves)
             find = (
                 pmap_shard_map.executable_for
                 if staged.by_shard_map
@@ -190,6 +192,7 @@ class PmapFunction:
         is_inside = any(axis.kind == "pmap" for axis in axes.in_scope())
         with statistics.timed("trace", "tracing", self.name), pmap_program.inside(sizes):
             jaxpr, consts = staging.stage(flat, slices, info)
+            _check_no_references(self.name, [*consts, *(v.aval for v in jaxpr.invars)])
             closed, outer = _lifted(jaxpr, consts)
             in_axes = (None,) * len(outer) + along.axes
             _check_uniform(closed, in_axes, self.axis_name)
@@ -278,9 +281,28 @@ class PmapFunction:
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals)))
 
 
+def _check_no_references(name: str, values: Sequence[Any]) -> None:
+    """Refuses references from outside of a map: devices would write to them in any order.
+
+    Raises:
+        NotImplementedError: there is one.
+    """
+    for x in values:
+        aval = x.aval if isinstance(x, (Tracer, refs.Cell)) else x
+        if isinstance(aval, refs.AbstractRef):
+            raise NotImplementedError(
+                message(
+                    "pmap",
+                    f"{name} uses a reference from outside, which several devices would share.",
+                    got=str(aval),
+                    fix="pass its value, ref[...], and make references inside: new_ref(x)",
+                )
+            )
+
+
 def _lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
     """A jaxpr whose traced constants are its first operands, and these."""
-    traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
+    traced = [isinstance(c, Tracer) for c in consts]
     outer = [c for c, t in zip(consts, traced, strict=True) if t]
     if outer:
         lifted = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]

@@ -38,9 +38,9 @@ class Traced(stages.Traced):
             args: flat arguments.
         """
         options = program.Options(params["name"], donated=params["donated_invars"])
-        return cls(_applied(params), outer, in_tree, out_tree, options, args, None)
+        return cls(applied(params), outer, in_tree, out_tree, options, args, None)
 
-    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> stages.Lowered:
         """Lowers to StableHLO, for the devices there are or for the platform named.
 
         Raises:
@@ -60,14 +60,10 @@ class Traced(stages.Traced):
         platform = lowering_platforms[0] if lowering_platforms else made.where.devices[0].platform
         with pmap_program.inside(params):
             lowered = program.lower(made.closed, made.options, platform)
-        return Lowered(self, lowered, made.where, ())
+        return stages.Lowered(self, lowered, made.where, ())
 
 
-class Lowered(stages.Lowered):
-    """A mapped function lowered to StableHLO."""
-
-
-def _applied(params: Mapping[str, Any]) -> ClosedJaxpr:
+def applied(params: Mapping[str, Any]) -> ClosedJaxpr:
     """A jaxpr of one equation: the map, of whole arrays."""
     inner: ClosedJaxpr = params["jaxpr"]
     size = params["axis_size"]

@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -577,3 +579,57 @@ def test_positions_count_along_both_axes(pipeline: str) -> None:
     assert first.tolist() == np.arange(8).reshape(4, 2).tolist()
     assert second.tolist() == np.arange(8).reshape(2, 4).T.tolist()
     assert size.tolist() == [[8] * 2] * 4
+
+
+def test_regions_over_meshes_are_not_mapped(devices: list[Any]) -> None:
+    mesh = Mesh(np.array(devices[:2]), "m")
+    region = functools.partial(minijax.shard_map, mesh=mesh, in_specs=P("m"), out_specs=P("m"))
+    with pytest.raises(NotImplementedError, match="shard_map: cannot be inside pmap"):
+        minijax.pmap(region(lambda x: lax.psum(x, "m")))(ROWS)
+    with pytest.raises(ValueError, match="pmap cannot be inside a program over a mesh"):
+        minijax.jit(region(minijax.pmap(lambda x: x)))(ROWS)
+
+
+def test_references_from_outside_are_refused() -> None:
+    ref = minijax.new_ref(jnp.zeros(4))
+
+    def function(x: Any) -> Any:
+        ref[0] = x
+        return x
+
+    with pytest.raises(NotImplementedError, match="function uses a reference from outside"):
+        minijax.pmap(function)(NUMBERS)
+
+
+def test_references_inside_are_fine(pipeline: str) -> None:
+    def function(x: Any) -> Any:
+        ref = minijax.new_ref(x)
+        ref[...] += 1
+        return ref[...]
+
+    assert minijax.pmap(function)(NUMBERS).tolist() == [1, 2, 3, 4]
+
+
+def test_keys_are_used_once() -> None:
+    keys = minijax.random.split(minijax.random.key(0), 4)
+    f = minijax.pmap(minijax.random.normal)
+    with config.debug_key_reuse(True):
+        f(keys)
+        with pytest.raises(minijax.errors.KeyReuseError):
+            f(keys)
+
+
+def test_committed_arguments_move(devices: list[Any], pipeline: str) -> None:
+    x = minijax.device_put(NUMBERS, devices[5])
+    assert minijax.pmap(lambda x: x + 1)(x).tolist() == [1, 2, 3, 4]
+
+
+def test_mapped_functions_die() -> None:
+    def function(x: Any) -> Any:
+        return x + 1
+
+    minijax.pmap(function)(NUMBERS)
+    reference = weakref.ref(function)
+    del function
+    gc.collect()
+    assert reference() is None
