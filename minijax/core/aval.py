@@ -120,6 +120,48 @@ class AbstractToken(AbstractValue):
 abstract_token = AbstractToken()
 
 
+class AbstractTodo(AbstractValue):
+    """The type of what an operation that has started only will give, a value of type `inner_aval`.
+
+    Equal types are the same object.
+    """
+
+    __slots__ = ("__weakref__", "inner_aval")
+
+    inner_aval: Any
+
+    def __new__(cls, inner_aval: Any) -> AbstractTodo:
+        found = _todos.get(inner_aval)
+        if found is None:
+            found = object.__new__(cls)
+            found.inner_aval = inner_aval
+            found = _todos.setdefault(inner_aval, found)
+        return found
+
+    @property
+    def manual_axis_type(self) -> Any:  # type: ignore[override]
+        """Over which mesh axes the value will vary."""
+        return self.inner_aval.manual_axis_type
+
+    def with_manual_type(self, kind: ManualAxisType) -> AbstractTodo:
+        return AbstractTodo(self.inner_aval.with_manual_type(kind))
+
+    def str_short(self) -> str:
+        return f"AbstractTodo{{{self.inner_aval.str_short()}}}"
+
+    def __repr__(self) -> str:
+        return f"AbstractTodo({self.inner_aval!r})"
+
+    def __str__(self) -> str:
+        return self.str_short()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AbstractTodo, (self.inner_aval,)
+
+
+_todos: dict[Any, AbstractTodo] = {}
+
+
 class ShapedArray(AbstractValue):
     """The type of arrays: shape, dtype, weak type, placement.
 

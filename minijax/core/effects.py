@@ -36,6 +36,24 @@ class NamedAxisEffect(Effect):
         return f"NamedAxis({self.name})"
 
 
+class SingleSideCollectiveEffect(Effect):
+    """An equation sends to another device, or receives from it, which must do its part.
+
+    All such effects are equal.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is SingleSideCollectiveEffect
+
+    def __hash__(self) -> int:
+        return hash(SingleSideCollectiveEffect)
+
+    def __repr__(self) -> str:
+        return "SingleSideCollective"
+
+
 class EffectTypes:
     """A set of classes of effects, open to users."""
 
@@ -61,6 +79,8 @@ unguarded_effects = EffectTypes()
 # Effects that may happen again, where a program passes a second time.
 repeatable_effects = EffectTypes()
 repeatable_effects.add_type(NamedAxisEffect)
+lowerable_effects.add_type(SingleSideCollectiveEffect)
+control_flow_allowed_effects.add_type(SingleSideCollectiveEffect)
 # To refer to an axis changes nothing.
 unguarded_effects.add_type(NamedAxisEffect)
 

@@ -41,7 +41,7 @@ class Primitive:
     # Parameters that `lower` does not read: programs that differ in them alone compile to the same.
     unlowered_params: ClassVar[frozenset[str]] = frozenset()
     # Parameters that name axes which the operation uses, and the one that names an axis it binds.
-    axis_params: ClassVar[tuple[str, ...]] = ()
+    axis_params: tuple[str, ...] = ()
     binds_axis: ClassVar[str | None] = None
     # Over which mesh axes results vary: `vary(avals, outs, **params)`, a `ManualAxisType` or one for
     # each result; None: the operation is local, so its results vary where its operands do, see

@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stablehlo
 
 from minijax.core import dtypes
-from minijax.core.aval import AbstractToken, ShapedArray
+from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
 from minijax.core.errors import message
 
 _create = ir.Operation.create
@@ -101,6 +101,8 @@ def _make_type(aval: Any) -> Any:
     with context(), ir.Location.unknown():
         if isinstance(aval, AbstractToken):
             return ir.Type.parse("!stablehlo.token")
+        if isinstance(aval, AbstractTodo):
+            return ir.Type.parse(f"!stablehlo.future<{type_of(aval.inner_aval)}>")
         dtype = aval.dtype
         shape = aval.shape
         if dtypes.is_extended(dtype):
@@ -360,15 +362,26 @@ class LoweringContext:
         """`x` in another shape of as many elements."""
         return self.op("stablehlo.reshape", [x], None, tensor_type(shape, dtype))
 
-    def reduce(self, combiner: str, x: Any, axes: Sequence[int], init: Any) -> Any:
-        """Reduces `x` over `axes` by the binary operation called `combiner`, from `init`."""
+    def reduce(
+        self,
+        combiner: str,
+        x: Any,
+        axes: Sequence[int],
+        init: Any,
+        types: Sequence[Any] | None = None,
+    ) -> Any:
+        """Reduces `x` over `axes` by the binary operation called `combiner`, from `init`.
+
+        The result is of the equation's result type, if not `types` has another one.
+        """
         dtype = self.avals_in[0].dtype
         scalar = tensor_type((), dtype)
         return self.ops(
             "stablehlo.reduce",
             [x, self.constant(init, dtype)],
             {"dimensions": self.i64_array(axes)},
-            regions=[
+            types,
+            [
                 (
                     [scalar, scalar],
                     lambda ctx, a, b: [ctx.op(combiner, [a, b], None, scalar)],

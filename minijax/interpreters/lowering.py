@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from minijax.core import config, effects, source
-from minijax.core.aval import AbstractToken, abstract_token
+from minijax.core.aval import AbstractTodo, AbstractToken, abstract_token
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.specs import PartitionSpec
@@ -152,7 +152,14 @@ class Lowering:
         name: str,
         args: Sequence[Any],
     ) -> list[Any]:
-        """Calls `closed` as a private function, which is added once however often it is called."""
+        """Calls `closed` as a private function, which is added once however often it is called.
+
+        What has started must be done in the same function, so such calls are written out.
+        """
+        if any(
+            isinstance(v.aval, AbstractTodo) for v in closed.jaxpr.invars + closed.jaxpr.outvars
+        ):
+            return lower_jaxpr(ctx, closed.jaxpr, closed.consts, args, (f"jit({name})",))
         function_name = self._functions.get(id(closed))
         if function_name is None:
             function_name = self.fresh_name(name)

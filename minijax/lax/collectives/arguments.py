@@ -7,19 +7,54 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import meshes, tree, variance
+from minijax.core import config, meshes, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.trace import current
 from minijax.interpreters import casts
+from minijax.lax.shape import squeeze
 
 Axes = tuple[Any, ...]
 Groups = tuple[tuple[int, ...], ...] | None
+KIND_NAMES = {"V": "varying", "I": "invarying", "R": "reduced", "U": "unreduced"}
+GPUS = ("cuda", "rocm", "gpu")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Application:
+    """A collective with an operand that fits, which is applied at once, or started only.
+
+    Attributes:
+        primitive: the collective.
+        operand: what it is applied to.
+        params: its parameters.
+        squeezed: dimensions of size 1 that the result loses afterwards.
+    """
+
+    primitive: Any
+    operand: Any
+    params: dict[str, Any]
+    squeezed: tuple[int, ...] = ()
+
+    def now(self) -> Any:
+        """The result."""
+        return without_dims(self.primitive.bind(self.operand, **self.params), self.squeezed)
+
+
+def without_dims(x: Any, dims: tuple[int, ...]) -> Any:
+    """`x` without some dimensions of size 1; unchanged where there are none."""
+    return squeeze(x, dims) if dims else x
+
+
+def results(applications: Any) -> Any:
+    """A tree of results, of a tree of applications; what is a value already stays."""
+    return map_leaves(lambda a: a.now() if isinstance(a, Application) else a, applications)
 
 
 def canonical_axes(name: str, axis_name: Any) -> Axes:
@@ -38,6 +73,11 @@ def canonical_axes(name: str, axis_name: Any) -> Axes:
             )
         )
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def as_given(axis_name: Any) -> Any:
+    """A name as it is, several names as a tuple."""
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else axis_name
 
 
 def axes_size(name: str, axes: Axes) -> int:
@@ -197,25 +237,35 @@ def kind_over(x: Any, axis: Any) -> str:
 def states(name: str, x: Any, axes: Axes) -> str:
     """The one kind that a value is of over all mesh axes among `axes`: "V", "I", "U" or "R".
 
-    V and I together count as V.
-
     Raises:
         ValueError: it is of several.
     """
-    found = {kind_over(x, axis) for axis in core_axes.typed_among(axes)}
-    if found == {"V", "I"} or not found:
-        return "V"
-    if len(found) > 1:
+    kinds = {axis: kind_over(x, axis) for axis in core_axes.typed_among(axes)}
+    if len(set(kinds.values())) > 1:
+        invarying = tuple(axis for axis, kind in kinds.items() if kind == "I")
+        same = f"lax.pcast(x, {invarying}, to='varying') first, or " if invarying else ""
         raise ValueError(
             message(
                 name,
                 "the operand is of different kinds over the axes.",
-                got=f"{aval_of(x)}, axes {axes}: " + ", ".join(sorted(found)),
+                got=f"{aval_of(x)}: "
+                + ", ".join(f"{KIND_NAMES[k]} over {axis!r}" for axis, k in kinds.items()),
                 expected="one kind over all of them",
-                fix=f"call {name} for each axis by itself",
+                fix=f"{same}{name} over one axis after the other",
             )
         )
-    return found.pop()
+    return next(iter(kinds.values()), "V")
+
+
+def without_small(axes: Axes) -> Axes:
+    """Axes without those of size 1, along which devices have nobody to speak to, if so configured.
+
+    Source: mirrors the setting jax_remove_size_one_mesh_axis_from_type.
+    """
+    if not config.remove_size_one_mesh_axis_from_type.value:
+        return axes
+    found = {a: None if isinstance(a, int) else core_axes.find(a) for a in axes}
+    return tuple(a for a, f in found.items() if f is None or f.kind != "mesh" or f.size > 1)
 
 
 def permutation(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
@@ -250,6 +300,12 @@ def permutation(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
                 )
             )
     return found
+
+
+def pairs_of_devices(devices: Any, axes: Axes, perm: Any) -> np.ndarray[Any, Any]:
+    """Pairs of device numbers for pairs of positions along axes."""
+    pairs = [(group[s], group[d]) for group in devices.groups(axes) for s, d in perm]
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def map_leaves(function: Callable[..., Any], x: Any) -> Any:
@@ -297,21 +353,32 @@ def refuse_groups_of_batch(name: str, axis: Any, groups: Groups) -> None:
         )
 
 
-def refuse_product_of_batch(name: str, axis: Any, axes: Axes) -> None:
-    """Refuses several axes of which one is a batch.
+class AroundBatch(NamedTuple):
+    """Several named axes of which one is a batch.
 
-    Raises:
-        NotImplementedError: there are several.
+    Attributes:
+        before: those that are more significant than the batch.
+        after: those that are less.
+        outer: how many positions `before` has.
+        inner: how many `after` has.
     """
-    if len(axes) > 1:
-        raise NotImplementedError(
-            message(
-                name,
-                "several axes at once are not implemented where one of them is an axis of vmap.",
-                got=f"axes {axes}, of which {axis!r} is mapped by vmap",
-                fix=f"{name} for one axis after the other, the last first",
-            )
-        )
+
+    before: Axes
+    after: Axes
+    outer: int
+    inner: int
+
+    @property
+    def others(self) -> Axes:
+        """All but the batch."""
+        return (*self.before, *self.after)
+
+
+def around_batch(name: str, axis: Any, axes: Axes) -> AroundBatch:
+    """The axes before and after the one that is a batch."""
+    at = axes.index(axis)
+    before, after = axes[:at], axes[at + 1 :]
+    return AroundBatch(before, after, axes_size(name, before), axes_size(name, after))
 
 
 def outside_text(name: str) -> str:

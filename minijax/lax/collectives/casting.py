@@ -11,7 +11,6 @@ from minijax.interpreters import casts
 from minijax.lax.collectives import arguments
 
 _KINDS = ("varying", "reduced", "unreduced")
-_NAMES = {"V": "varying", "I": "invarying", "R": "reduced", "U": "unreduced"}
 _CASTS = {
     ("I", "varying"): casts.pvary_p,
     ("I", "reduced"): casts.preduced_p,
@@ -72,17 +71,17 @@ def _cast(x: Any, axes: Any, typed: Any, to: str) -> Any:
             message(
                 "lax.pcast",
                 "the operand is of different kinds over the axes.",
-                got=f"{aval_of(x)}, axes {axes}: {', '.join(_NAMES[k] for k in kinds)}",
+                got=f"{aval_of(x)}, axes {axes}: {', '.join(arguments.KIND_NAMES[k] for k in kinds)}",
                 fix="cast over one axis after the other",
             )
         )
     cast = _CASTS.get((kinds[0], to))
     if cast is None:
-        able = ", ".join(f"{_NAMES[a]} to {b}" for a, b in _CASTS)
+        able = ", ".join(f"{arguments.KIND_NAMES[a]} to {b}" for a, b in _CASTS)
         raise ValueError(
             message(
                 "lax.pcast",
-                f"there is no cast from {_NAMES[kinds[0]]} to {to}.",
+                f"there is no cast from {arguments.KIND_NAMES[kinds[0]]} to {to}.",
                 got=f"{aval_of(x)}, axes {axes}",
                 expected=f"one of these: {able}",
                 fix="a reduction changes kinds too: lax.psum, lax.psum_scatter, lax.all_gather",

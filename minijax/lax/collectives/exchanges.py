@@ -11,11 +11,11 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts
-from minijax.interpreters.structural import moveaxis, new_axis
+from minijax.interpreters.structural import moveaxis, to_batch_dim
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Axes, Groups
-from minijax.lax.shape import expand_dims, reshape, squeeze
+from minijax.lax.collectives.arguments import Application, Groups
+from minijax.lax.shape import expand_dims, reshape
 from minijax.sharding import rules
 
 
@@ -30,6 +30,7 @@ class AllToAll(Primitive):
     axis_params = ("axis_name",)
     communicates: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
+    hidden_params = frozenset({"axis_size"})
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
@@ -40,13 +41,14 @@ class AllToAll(Primitive):
         shape[concat_axis] *= axis_size
         return x.with_shape(tuple(shape)).strip_weak_type()
 
-    def effects(self, *avals: Any, axis_name: Axes, **_: Any) -> frozenset[Any]:
-        return casts.named_effects(axis_name)
+    def effects(self, *avals: Any, axis_name: Any, **_: Any) -> frozenset[Any]:
+        return casts.named_effects(arguments.canonical_axes(self.name, axis_name))
 
     def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, **_: Any
     ) -> ManualAxisType:
-        arguments.check_varying("all_to_all", avals[0], axis_name)
+        axes = arguments.canonical_axes(self.name, axis_name)
+        arguments.check_varying(self.name, avals[0], axes)
         return variance.of(avals[0])
 
     def shard(
@@ -70,8 +72,9 @@ class AllToAll(Primitive):
         split_axis: int,
         concat_axis: int,
         axis_index_groups: Groups,
-        axis_name: Axes,
+        axis_name: Any,
         axis_size: int,
+        tiled: bool,
     ) -> Any:
         if axis_size == 1:
             return x
@@ -80,7 +83,9 @@ class AllToAll(Primitive):
             "split_dimension": ctx.integer(split_axis),
             "concat_dimension": ctx.integer(concat_axis),
             "split_count": ctx.integer(axis_size),
-            **devices.replica_groups(axis_name, axis_index_groups),
+            **devices.replica_groups(
+                arguments.canonical_axes(self.name, axis_name), axis_index_groups
+            ),
             **devices.channel(),
         }
         return ctx.ops("stablehlo.all_to_all", [x], attributes)[0]
@@ -109,6 +114,9 @@ class AllToAll(Primitive):
         )
         return out, b
 
+    def impl(self, x: Any, **params: Any) -> Any:
+        raise RuntimeError(arguments.outside_text("lax.all_to_all"))
+
     def batch_axis(
         self,
         size: int,
@@ -119,23 +127,39 @@ class AllToAll(Primitive):
         split_axis: int,
         concat_axis: int,
         axis_index_groups: Groups,
-        axis_name: Axes,
+        axis_name: Any,
         axis_size: int,
+        tiled: bool,
     ) -> tuple[Any, int]:
         arguments.refuse_groups_of_batch("lax.all_to_all", name, axis_index_groups)
-        arguments.refuse_product_of_batch("lax.all_to_all", name, axis_name)
-        (x,), (b,) = args, dims
-        x = new_axis(x, size, 0) if b is None else moveaxis(x, b, 0)
-        # (sender, …, split, …) -> (sender, …, receiver, block, …), then receiver first and the
-        # senders where their blocks are joined.
-        shape = aval_of(x).shape
+        axes = arguments.canonical_axes(self.name, axis_name)
+        around = arguments.around_batch("lax.all_to_all", name, axes)
+        x = to_batch_dim(args[0], dims[0], 0, size)
+        # The receivers in the batch become its second dimension, after the senders.
         at = split_axis + 1
-        x = reshape(x, (*shape[:at], size, shape[at] // size, *shape[at + 1 :]))
-        x = moveaxis(x, at, 0)
-        x = moveaxis(x, 1, concat_axis + 1)
         shape = aval_of(x).shape
-        at = concat_axis + 1
-        return reshape(x, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :])), 0
+        parts = (around.outer, size, around.inner * (shape[at] // axis_size))
+        x = moveaxis(reshape(x, (*shape[:at], *parts, *shape[at + 1 :])), at + 1, 1)
+        shape = aval_of(x).shape
+        at += 1
+        x = reshape(x, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
+        if around.others:
+            x = self.bind(
+                x,
+                split_axis=at,
+                concat_axis=concat_axis + 2,
+                axis_index_groups=None,
+                axis_name=around.others,
+                axis_size=around.outer * around.inner,
+                tiled=tiled,
+            )
+        # Senders stand where their blocks are joined: those before the batch's, then its own.
+        at = concat_axis + 2
+        shape = aval_of(x).shape
+        x = reshape(x, (*shape[:at], around.outer, shape[at] // around.outer, *shape[at + 1 :]))
+        x = moveaxis(x, 0, at)
+        shape = (*shape[1:at], shape[at] * size, *shape[at + 1 :])
+        return reshape(x, shape), 0
 
 
 all_to_all_p = AllToAll()
@@ -170,6 +194,23 @@ def all_to_all(
         NameError: a name is not in scope.
         ValueError: the dimension cannot be cut, is out of range, or groups have different sizes.
     """
+    return arguments.results(
+        applications(
+            x, axis_name, split_axis, concat_axis, axis_index_groups=axis_index_groups, tiled=tiled
+        )
+    )
+
+
+def applications(
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """The applications, for each leaf, that `all_to_all` stands for."""
     name = "lax.all_to_all"
     axes = arguments.canonical_axes(name, axis_name)
     if not axes:
@@ -185,15 +226,21 @@ def all_to_all(
         concat = arguments.canonical_dim(name, "concat_axis", concat_axis, aval.ndim)
         _check_length(aval, split, size, tiled=tiled)
         leaf = arguments.with_pvary(leaf, axes)
-        params = {"axis_index_groups": groups, "axis_name": axes, "axis_size": size}
+        params = {
+            "axis_index_groups": groups,
+            "axis_name": arguments.as_given(axis_name),
+            "axis_size": size,
+            "tiled": bool(tiled),
+        }
         if tiled or split == concat:
-            return all_to_all_p.bind(leaf, split_axis=split, concat_axis=concat, **params)
+            params |= {"split_axis": split, "concat_axis": concat}
+            return Application(all_to_all_p, leaf, params)
         # A dimension of size 1 receives the stack; the dimension that is cut ends at size 1.
         at = concat + (split < concat)
         leaf = expand_dims(leaf, (at,))
         split += split >= at
-        out = all_to_all_p.bind(leaf, split_axis=split, concat_axis=at, **params)
-        return squeeze(out, (split,))
+        params |= {"split_axis": split, "concat_axis": at}
+        return Application(all_to_all_p, leaf, params, (split,))
 
     return arguments.map_leaves(of_leaf, x)
 

@@ -18,10 +18,11 @@ from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts, hlo_build
-from minijax.interpreters.structural import moveaxis, new_axis, reduce_sum
+from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.lax.binary import mul
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Axes, Groups
+from minijax.lax.collectives.arguments import Application, Axes, Groups
 from minijax.lax.collectives.indices import axis_index
 from minijax.lax.shape import reshape, squeeze
 from minijax.lax.slicing import dynamic_slice_in_dim
@@ -82,15 +83,38 @@ class Gather(Primitive):
         tiled: bool,
         axis_index_groups: Groups = None,
     ) -> Any:
+        params = {"all_gather_dimension": all_gather_dimension, "tiled": tiled}
+        return self.exchange(
+            ctx,
+            self.widened(ctx, x, **params),
+            all_gather_dimension=all_gather_dimension,
+            axis_name=axis_name,
+            axis_index_groups=axis_index_groups,
+        )
+
+    def widened(self, ctx: Any, x: Any, *, all_gather_dimension: int, tiled: bool, **_: Any) -> Any:
+        """The operand with a dimension of size 1 where blocks are stacked."""
+        if tiled:
+            return x
         (aval,) = ctx.avals_in
         dim = all_gather_dimension
-        if not tiled:
-            shape = (*aval.shape[:dim], 1, *aval.shape[dim:])
-            kept = [d for d in range(len(shape)) if d != dim]
-            x = ctx.broadcast(x, shape, aval.dtype, kept)
+        shape = (*aval.shape[:dim], 1, *aval.shape[dim:])
+        return ctx.broadcast(x, shape, aval.dtype, [d for d in range(len(shape)) if d != dim])
+
+    def exchange(
+        self,
+        ctx: Any,
+        x: Any,
+        *,
+        all_gather_dimension: int,
+        axis_name: Axes,
+        axis_index_groups: Groups = None,
+        **_: Any,
+    ) -> Any:
+        """The operation itself, of which blocks are joined along a dimension that is there."""
         devices = ctx.module.device_axes
         attributes = {
-            "all_gather_dim": ctx.integer(dim),
+            "all_gather_dim": ctx.integer(all_gather_dimension),
             **devices.replica_groups(axis_name, axis_index_groups),
             **devices.channel(),
             **devices.global_ids(),
@@ -128,13 +152,20 @@ class Gather(Primitive):
         axis_name: Axes,
         axis_size: int,
         tiled: bool,
-        axis_index_groups: Groups = None,
+        **groups: Any,
     ) -> tuple[Any, None]:
-        arguments.refuse_groups_of_batch(f"lax.{self.name}", name, axis_index_groups)
-        arguments.refuse_product_of_batch(f"lax.{self.name}", name, axis_name)
-        (x,), (b,) = args, dims
+        user = f"lax.{self.name}"
+        arguments.refuse_groups_of_batch(user, name, groups.get("axis_index_groups"))
         dim = all_gather_dimension
-        x = new_axis(x, size, dim) if b is None else moveaxis(x, b, dim)
+        x = to_batch_dim(args[0], dims[0], dim, size)
+        around = arguments.around_batch(user, name, axis_name)
+        if around.others:
+            others = {"axis_name": around.others, "axis_size": around.outer * around.inner}
+            x = self.bind(x, all_gather_dimension=dim, tiled=False, **others, **groups)
+            shape = aval_of(x).shape
+            x = reshape(x, (*shape[:dim], around.outer, around.inner, *shape[dim + 1 :]))
+            shape = (*shape[:dim], axis_size, *shape[dim + 2 :])
+            x = reshape(moveaxis(x, dim + 2, dim + 1), shape)
         if tiled:
             shape = aval_of(x).shape
             x = reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
@@ -338,24 +369,30 @@ class Scatter(Primitive):
         axis_name: Axes,
         axis_size: int,
         tiled: bool,
-        axis_index_groups: Groups = None,
+        **groups: Any,
     ) -> tuple[Any, int]:
-        arguments.refuse_groups_of_batch("lax.psum_scatter", name, axis_index_groups)
-        arguments.refuse_product_of_batch("lax.psum_scatter", name, axis_name)
+        user = "lax.psum_scatter"
+        arguments.refuse_groups_of_batch(user, name, groups.get("axis_index_groups"))
         (x,), (b,) = args, dims
         if b is None:
-            x = x * np.asarray(size).astype(aval_of(x).dtype)[()]
+            x = mul(x, np.asarray(size).astype(aval_of(x).dtype)[()])
         else:
             x = reduce_sum(x, (b,))
-        dim = scatter_dimension
-        if tiled:
-            shape = aval_of(x).shape
-            x = reshape(x, (*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]))
-        return x, dim
+        dim, shape = scatter_dimension, aval_of(x).shape
+        around = arguments.around_batch(user, name, axis_name)
+        block = shape[dim] // axis_size
+        sizes = (around.outer, size, around.inner * block)
+        x = moveaxis(reshape(x, (*shape[:dim], *sizes, *shape[dim + 1 :])), dim + 1, 0)
+        kept = (around.outer * around.inner * block,) if tiled or around.others else ()
+        x = reshape(x, (size, *shape[:dim], *kept, *shape[dim + 1 :]))
+        if around.others:
+            others = {"axis_name": around.others, "axis_size": around.outer * around.inner}
+            x = self.bind(x, scatter_dimension=dim + 1, tiled=tiled, **others, **groups)
+        return x, 0
 
 
 class ReduceScatter(Scatter):
-    """V to V.  Its transpose"""
+    """V to V.  Its transpose gathers."""
 
     name = "reduce_scatter"
 
@@ -458,6 +495,23 @@ def all_gather(
             the wrong kind.
         NotImplementedError: groups with another `to` than "varying".
     """
+    return arguments.results(
+        gather_applications(
+            x, axis_name, axis_index_groups=axis_index_groups, axis=axis, tiled=tiled, to=to
+        )
+    )
+
+
+def gather_applications(
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Any = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> Any:
+    """The applications, for each leaf, that `all_gather` stands for."""
     if to not in _KINDS:
         raise ValueError(
             message(
@@ -496,17 +550,18 @@ def all_gather(
             "tiled": bool(tiled),
         }
         if to == "reduced":
-            return _gather_reduced(leaf, axes, params)
+            _check_typed(leaf, axes)
+            return Application(all_gather_reduced_p, leaf, params)
         arguments.check_no_sums(name, leaf, axes)
         leaf = arguments.with_pvary(leaf, axes)
         if to == "invarying":
-            return all_gather_invariant_p.bind(leaf, **params)
-        return all_gather_p.bind(leaf, axis_index_groups=groups, **params)
+            return Application(all_gather_invariant_p, leaf, params)
+        return Application(all_gather_p, leaf, {**params, "axis_index_groups": groups})
 
     return arguments.map_leaves(of_leaf, x)
 
 
-def _gather_reduced(x: Any, axes: Axes, params: dict[str, Any]) -> Any:
+def _check_typed(x: Any, axes: Axes) -> None:
     if not core_axes.typed_among(axes):
         raise ValueError(
             message(
@@ -517,7 +572,6 @@ def _gather_reduced(x: Any, axes: Axes, params: dict[str, Any]) -> Any:
                 fix="call it inside shard_map with check_vma=True",
             )
         )
-    return all_gather_reduced_p.bind(x, **params)
 
 
 def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
@@ -597,8 +651,28 @@ def psum_scatter(
         ValueError: the dimension cannot be cut, groups of different sizes, or a reduced operand.
         TypeError: an array of bool.
     """
+    return arguments.results(
+        scatter_applications(
+            x,
+            axis_name,
+            scatter_dimension=scatter_dimension,
+            axis_index_groups=axis_index_groups,
+            tiled=tiled,
+        )
+    )
+
+
+def scatter_applications(
+    x: Any,
+    axis_name: Any,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """The applications, for each leaf, that `psum_scatter` stands for."""
     name = "lax.psum_scatter"
-    axes = arguments.canonical_axes(name, axis_name)
+    axes = arguments.without_small(arguments.canonical_axes(name, axis_name))
     if not axes:
         return x
     groups = arguments.canonical_groups(name, axis_index_groups, axes)
@@ -609,10 +683,10 @@ def psum_scatter(
         params = scatter_params(name, leaf, axes, size, scatter_dimension, tiled)
         typed = core_axes.typed_among(axes)
         if typed and arguments.states(name, leaf, axes) == "U":
-            return unreduced_reduce_scatter_p.bind(leaf, **params)
+            return Application(unreduced_reduce_scatter_p, leaf, params)
         arguments.check_no_sums(name, leaf, typed)
         leaf = arguments.with_pvary(leaf, axes)
-        return reduce_scatter_p.bind(leaf, axis_index_groups=groups, **params)
+        return Application(reduce_scatter_p, leaf, {**params, "axis_index_groups": groups})
 
     return arguments.map_leaves(of_leaf, x)
 

@@ -12,16 +12,19 @@ from minijax.core.aval import ManualAxisType, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts, hlo_build, lowering
-from minijax.interpreters.structural import moveaxis, new_axis
+from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
 from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.lax.binary import ge
+from minijax.lax.binary import max as maximum
 from minijax.lax.choice import select
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Axes
+from minijax.lax.collectives.arguments import Application, Axes
+from minijax.lax.collectives.gathers import all_gather_p
 from minijax.lax.collectives.indices import axis_index
 from minijax.lax.collectives.reductions import psum_p
 from minijax.lax.creation import full_like
 from minijax.lax.shape import broadcast, concatenate
-from minijax.lax.slicing import index_in_dim
+from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take
 from minijax.sharding import rules
 
 Pairs = tuple[tuple[int, int], ...]
@@ -50,12 +53,15 @@ class PPermute(Primitive):
 
     def lower(self, ctx: Any, x: Any, *, axis_name: Axes, perm: Pairs) -> Any:
         devices = ctx.module.device_axes
-        pairs = [(group[s], group[d]) for group in devices.groups(axis_name) for s, d in perm]
+        pairs = arguments.pairs_of_devices(devices, axis_name, perm)
         attributes = {
-            "source_target_pairs": hlo_build.dense(np.array(pairs, np.int64).reshape(-1, 2)),
+            "source_target_pairs": hlo_build.dense(pairs),
             **devices.channel(),
         }
         return ctx.op("stablehlo.collective_permute", [x], attributes)
+
+    def impl(self, x: Any, **params: Any) -> Any:
+        raise NotImplementedError(arguments.outside_text("lax.ppermute"))
 
     def transpose(self, ct: Any, x: Any, *, axis_name: Axes, perm: Pairs) -> tuple[Any]:
         back = tuple((d, s) for s, d in perm)
@@ -82,17 +88,46 @@ class PPermute(Primitive):
         axis_name: Axes,
         perm: Pairs,
     ) -> tuple[Any, Any]:
-        arguments.refuse_product_of_batch("lax.ppermute", name, axis_name)
+        if len(axis_name) > 1:
+            return self._among_all(size, name, args, dims, axis_name, perm), 0
         (x,), (b,) = args, dims
         if b is None and len(perm) == size:
             return x, None
-        x = new_axis(x, size, 0) if b is None else moveaxis(x, b, 0)
+        x = to_batch_dim(x, b, 0, size)
         source = {d: s for s, d in perm}
         rows = [
             index_in_dim(x, source[d]) if d in source else full_like(index_in_dim(x, 0), 0)
             for d in range(size)
         ]
         return concatenate(rows, 0), 0
+
+    def _among_all(
+        self,
+        size: int,
+        name: Any,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        axes: Axes,
+        perm: Pairs,
+    ) -> Any:
+        """Blocks that go between examples and devices: each device picks its own among all."""
+        around = arguments.around_batch("lax.ppermute", name, axes)
+        params = {"all_gather_dimension": 0, "axis_index_groups": None, "tiled": False}
+        total = around.outer * around.inner * size
+        everything, _ = all_gather_p.batch_axis(
+            size, name, args, dims, axis_name=axes, axis_size=total, **params
+        )
+        sources = np.full(total, -1, np.int32)
+        for s, d in perm:
+            sources[d] = s
+        # One row for each device, with the source for each of its examples.
+        table = np.moveaxis(sources.reshape(around.outer, size, around.inner), 1, 2)
+        row = axis_index(around.others)
+        mine = dynamic_index_in_dim(table.reshape(-1, size), row, 0, keepdims=False)
+        picked = index_take(everything, (maximum(mine, np.zeros(size, np.int32)),), (0,))
+        is_destination = ge(mine, np.zeros(size, np.int32))
+        mask = broadcast_in_dim(is_destination, aval_of(picked).shape, (0,))
+        return select(mask, picked, full_like(picked, 0))
 
 
 class PBroadcast(Primitive):
@@ -108,25 +143,25 @@ class PBroadcast(Primitive):
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 
-    def abstract_eval(self, x: ShapedArray, *, axis_name: Axes, source: int) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, axis_name: Any, source: int) -> ShapedArray:
         return x
 
     def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, source: int
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, source: int
     ) -> ManualAxisType:
-        arguments.check_varying("pbroadcast", avals[0], axis_name)
+        axes = arguments.canonical_axes(self.name, axis_name)
+        arguments.check_varying(self.name, avals[0], axes)
         return variance.of(avals[0])
 
-    def lower(self, ctx: Any, x: Any, *, axis_name: Axes, source: int) -> Any:
-        if ctx.platform not in ("cuda", "rocm", "gpu"):
+    def lower(self, ctx: Any, x: Any, *, axis_name: Any, source: int) -> Any:
+        axes = arguments.canonical_axes(self.name, axis_name)
+        if ctx.platform not in arguments.GPUS:
             # XLA knows the instruction on GPUs only.
-            return lowering.lower_function(ctx, lambda v: [_summed_from(v, axis_name, source)], x)[
-                0
-            ]
+            return lowering.lower_function(ctx, lambda v: [_summed_from(v, axes, source)], x)[0]
         devices = ctx.module.device_axes
         groups = [
             [group[source], *(m for m in group if m != group[source])]
-            for group in devices.groups(axis_name)
+            for group in devices.groups(axes)
         ]
         attributes = {
             "replica_groups": hlo_build.dense(np.array(groups, np.int64)),
@@ -134,12 +169,15 @@ class PBroadcast(Primitive):
         }
         return ctx.op("stablehlo.collective_broadcast", [x], attributes)
 
-    def transpose(self, ct: Any, x: Any, *, axis_name: Axes, source: int) -> tuple[Any]:
-        total = _psum_varying(ct, axis_name)
-        return (_only_at(total, axis_name, source),)
+    def impl(self, x: Any, **params: Any) -> Any:
+        raise NotImplementedError(arguments.outside_text("lax.pbroadcast"))
+
+    def transpose(self, ct: Any, x: Any, *, axis_name: Any, source: int) -> tuple[Any]:
+        axes = arguments.canonical_axes(self.name, axis_name)
+        return (_only_at(_psum_varying(ct, axes), axes, source),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Axes, source: int
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any, source: int
     ) -> tuple[Any, Any]:
         return self.bind(args[0], axis_name=axis_name, source=source), dims[0]
 
@@ -150,15 +188,18 @@ class PBroadcast(Primitive):
         args: Sequence[Any],
         dims: Sequence[Any],
         *,
-        axis_name: Axes,
+        axis_name: Any,
         source: int,
     ) -> tuple[Any, Any]:
-        arguments.refuse_product_of_batch("lax.pbroadcast", name, axis_name)
+        axes = arguments.canonical_axes(self.name, axis_name)
+        around = arguments.around_batch("lax.pbroadcast", name, axes)
+        outer, example, inner = np.unravel_index(source, (around.outer, size, around.inner))
         (x,), (b,) = args, dims
-        if b is None:
-            return x, None
-        own = index_in_dim(x, source, b, keepdims=False)
-        return new_axis(own, size, b), b
+        own = x if b is None else index_in_dim(x, int(example), b, keepdims=False)
+        if around.others:
+            at = int(outer) * around.inner + int(inner)
+            own = self.bind(own, axis_name=around.others, source=at)
+        return own, None
 
 
 def _only_at(x: Any, axes: Axes, source: int) -> Any:
@@ -202,6 +243,11 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
         NameError: a name is not in scope.
         ValueError: a position is out of range, or a source or destination is named twice.
     """
+    return arguments.results(permute_applications(x, axis_name, perm))
+
+
+def permute_applications(x: Any, axis_name: Any, perm: Any) -> Any:
+    """The applications, for each leaf, that `ppermute` stands for."""
     name = "lax.ppermute"
     axes = arguments.in_mesh_order(arguments.canonical_axes(name, axis_name))
     size = arguments.axes_size(name, axes)
@@ -212,7 +258,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     def of_leaf(leaf: Any) -> Any:
         arguments.check_no_sums(name, leaf, axes)
         leaf = arguments.with_pvary(leaf, axes)
-        return ppermute_p.bind(leaf, axis_name=axes, perm=pairs)
+        return Application(ppermute_p, leaf, {"axis_name": axes, "perm": pairs})
 
     return arguments.map_leaves(of_leaf, x)
 
@@ -261,6 +307,11 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
         NameError: a name is not in scope.
         ValueError: `source` is out of range, or the operand does not vary over the axes.
     """
+    return arguments.results(broadcast_applications(x, axis_name, source))
+
+
+def broadcast_applications(x: Any, axis_name: Any, source: int) -> Any:
+    """The applications, for each leaf, that `pbroadcast` stands for."""
     name = "lax.pbroadcast"
     axes = arguments.canonical_axes(name, axis_name)
     size = arguments.axes_size(name, axes)
@@ -276,9 +327,10 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
         )
     if not axes:
         return x
+    params = {"axis_name": arguments.as_given(axis_name), "source": found % size}
 
     def of_leaf(leaf: Any) -> Any:
         arguments.check_no_sums(name, leaf, axes)
-        return pbroadcast_p.bind(leaf, axis_name=axes, source=found % size)
+        return Application(pbroadcast_p, leaf, params)
 
     return arguments.map_leaves(of_leaf, x)

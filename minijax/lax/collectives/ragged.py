@@ -35,7 +35,6 @@ from minijax.lax.slicing import dynamic_slice_in_dim, index_take, slice_in_dim
 from minijax.sharding import rules
 
 _SIZES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
-_GPUS = ("cuda", "rocm", "gpu")
 
 
 class RaggedAllToAll(Primitive):
@@ -75,11 +74,9 @@ class RaggedAllToAll(Primitive):
         rules.check_unsharded(self, avals)
         return rules.spec_of(avals[1])
 
-    def lower(
-        self, ctx: Any, *values: Any, axis_name: Axes, axis_index_groups: Groups
-    ) -> Any:
+    def lower(self, ctx: Any, *values: Any, axis_name: Axes, axis_index_groups: Groups) -> Any:
         arguments.check_equal_groups("lax.ragged_all_to_all", axis_index_groups)
-        if ctx.platform not in _GPUS:
+        if ctx.platform not in arguments.GPUS:
             # XLA knows the instruction on GPUs and TPUs only.
             def composed(*args: Any) -> list[Any]:
                 return [_composed(*args, axes=axis_name, groups=axis_index_groups)]
@@ -182,9 +179,7 @@ def _check_sizes(sizes: Sequence[ShapedArray]) -> None:
     for name, aval in zip(_SIZES, sizes, strict=True):
         if not dtypes.issubdtype(aval.dtype, np.integer):
             raise ValueError(
-                message(
-                    "lax.ragged_all_to_all", f"{name} must be integers.", got={name: aval}
-                )
+                message("lax.ragged_all_to_all", f"{name} must be integers.", got={name: aval})
             )
         if aval.ndim != 1 or not aval.size:
             raise ValueError(
@@ -368,6 +363,4 @@ def ragged_all_to_all(
         arguments.check_no_sums(name, x, axes)
     over = frozenset(core_axes.typed_among(axes)).union(*(aval.vma for aval in avals))
     arrays = [casts.varied(current.value, x, over) for x in args[:2]] if over else args[:2]
-    return ragged_all_to_all_p.bind(
-        *arrays, *args[2:], axis_name=axes, axis_index_groups=groups
-    )
+    return ragged_all_to_all_p.bind(*arrays, *args[2:], axis_name=axes, axis_index_groups=groups)

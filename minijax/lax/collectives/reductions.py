@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import config, tree, variance
+from minijax.core import tree, variance
 from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import casts
+from minijax.interpreters import casts, hlo_build
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.binary import eq
 from minijax.lax.choice import select
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Axes, Groups
+from minijax.lax.collectives.arguments import Application, Axes, Groups
 from minijax.lax.collectives.indices import axis_index
 from minijax.lax.convert import convert_element_type
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
@@ -83,9 +83,21 @@ class AllReduce(Primitive):
         return rules.dropped(rules.spec_of(avals[0]), _dims(axes))
 
     def lower(self, ctx: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> Any:
+        params = {"axes": axes, "axis_index_groups": axis_index_groups}
+        return self.exchange(ctx, self.reduced(ctx, x, **params), **params)
+
+    def reduced(self, ctx: Any, x: Any, *, axes: Axes, **_: Any) -> Any:
+        """The operand, reduced over its own dimensions."""
         dims = _dims(axes)
-        if dims:
-            x = ctx.reduce(self.combiner, x, dims, self.identity(ctx.avals_in[0].dtype))
+        if not dims:
+            return x
+        (aval,) = ctx.avals_in
+        kept = tuple(n for i, n in enumerate(aval.shape) if i not in dims)
+        wanted = [hlo_build.tensor_type(kept, aval.dtype)]
+        return ctx.reduce(self.combiner, x, dims, self.identity(aval.dtype), wanted)
+
+    def exchange(self, ctx: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> Any:
+        """The operation itself, over named axes."""
         if axis_index_groups is not None and ctx.platform == "tpu":
             arguments.check_equal_groups(f"lax.{self.name}", axis_index_groups)
         names = arguments.named(axes)
@@ -225,6 +237,11 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         ValueError: groups that do not hold each position once, or a reduced operand.
         NotImplementedError: groups where variance is checked, or along an axis of vmap.
     """
+    return arguments.results(sum_applications(x, axis_name, axis_index_groups=axis_index_groups))
+
+
+def sum_applications(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The applications, for each leaf, that `psum` stands for; of constants the sums."""
     axes = arguments.canonical_axes("lax.psum", axis_name)
     if not axes:
         return x
@@ -256,13 +273,10 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
     typed = core_axes.typed_among(arguments.named(axes))
     if typed:
         arguments.check_untyped_groups("lax.psum", groups, axes)
-    if config.remove_size_one_mesh_axis_from_type.value:
-        # Devices along such an axis have nobody to speak to.
-        small = {a for a in typed if core_axes.size(a) == 1}
-        axes = tuple(a for a in axes if a not in small)
-        typed = tuple(a for a in typed if a not in small)
+    axes = arguments.without_small(axes)
     if not axes:
         return x
+    typed = tuple(a for a in typed if a in axes)
     if aval_of(x).dtype == np.bool_:
         x = convert_element_type(x, np.int32)
     if not typed:
@@ -273,7 +287,7 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
         )
         if not arguments.named(axes):
             return reduce_sum(x, axes)
-        return psum_p.bind(x, axes=axes, axis_index_groups=groups)
+        return Application(psum_p, x, {"axes": axes, "axis_index_groups": groups})
     if _dims(axes):
         raise ValueError(
             message(
@@ -284,12 +298,14 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
             )
         )
     kind = arguments.states("lax.psum", x, axes)
-    if kind == "U":
-        return casts.unreduced_psum_p.bind(x, axes=typed)
-    arguments.check_no_sums("lax.psum", x, typed, "lax.pcast(x, axis, to='varying') first")
-    x = casts.psum_invariant_p.bind(arguments.with_pvary(x, typed), axes=typed)
+    if kind == "R":
+        arguments.check_no_sums("lax.psum", x, typed, "lax.pcast(x, axis, to='varying') first")
     rest = tuple(a for a in axes if a not in typed)
-    return psum_p.bind(x, axes=rest, axis_index_groups=None) if rest else x
+    if rest:
+        x = psum_p.bind(x, axes=rest, axis_index_groups=None)
+    if kind == "U":
+        return Application(casts.unreduced_psum_p, x, {"axes": typed})
+    return Application(casts.psum_invariant_p, arguments.with_pvary(x, typed), {"axes": typed})
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:

@@ -1,0 +1,321 @@
+"""Collectives that only start, and whose results are asked for later.
+
+Each starting form takes the arguments of the collective and returns a `Todo`; what is computed
+before `done()` need not wait for the other devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from minijax.core import tree, variance
+from minijax.core.aval import AbstractTodo, ManualAxisType
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters import casts, hlo_build
+from minijax.lax.collectives import (
+    arguments,
+    exchanges,
+    gathers,
+    permutations,
+    reductions,
+)
+from minijax.lax.collectives.arguments import Application
+from minijax.sharding import rules
+
+
+def _as_it_is(ctx: Any, x: Any, **params: Any) -> Any:
+    return x
+
+
+class Start(Primitive):
+    """Starts a collective.  Of its rules it has those for types: no derivative, no batch.
+
+    Args:
+        base: the collective.
+        done: the operation that waits for the result.
+        prepare: what is built before the start, `(ctx, x, **params) -> x`.
+        exchange: the one operation that is started, `(ctx, x, **params) -> value`.
+        starts: whether it is started, `(ctx, **params)`; otherwise it is done at once.
+    """
+
+    communicates: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    constrains_results: ClassVar[bool] = False
+    without = frozenset({"jvp", "transpose", "batch"})
+
+    def __init__(
+        self,
+        base: Any,
+        done: Done,
+        *,
+        prepare: Callable[..., Any] = _as_it_is,
+        exchange: Callable[..., Any] | None = None,
+        starts: Callable[..., bool] = lambda ctx, **params: True,
+    ) -> None:
+        super().__init__(f"{base.name}_start")
+        self.axis_params = base.axis_params
+        self.base = base
+        self.done = done
+        self.prepare = prepare
+        self.exchange = exchange or base.lower
+        self.starts = starts
+        STARTS[base] = self
+
+    def shown_params(self, params: Any) -> dict[str, Any]:
+        return self.base.shown_params(params)  # type: ignore[no-any-return]
+
+    def abstract_eval(self, x: Any, **params: Any) -> AbstractTodo:
+        return AbstractTodo(self.base.abstract_eval(x, **params))
+
+    def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
+        return self.base.effects(*avals, **params)  # type: ignore[no-any-return]
+
+    def vary(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> ManualAxisType:
+        return self.base.vary(  # type: ignore[no-any-return]
+            avals, [out.inner_aval for out in outs], **params
+        )
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> Any:
+        return self.base.shard(avals, [out.inner_aval for out in outs], **params)
+
+    def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
+        (todo,) = ctx.avals_out
+        if not self.starts(ctx, **params):
+            ctx.avals_out = [todo.inner_aval]
+            return self.base.lower(ctx, x, **params)
+        x = self.prepare(ctx, x, **params)
+
+        def body(inner: Any, operand: Any) -> list[Any]:
+            inner.avals_out = [todo.inner_aval]
+            return [self.exchange(inner, operand, **params)]
+
+        future = [hlo_build.type_of(todo)]
+        return ctx.ops("stablehlo.async_start", [x], {}, future, [([x.type], body)])[0]
+
+
+class Done(Primitive):
+    """Waits for the result of a collective that has started.  No derivative, no batch."""
+
+    constrains_results: ClassVar[bool] = False
+    without = frozenset({"jvp", "transpose", "batch"})
+
+    def abstract_eval(self, x: Any) -> Any:
+        if not isinstance(x, AbstractTodo):
+            raise TypeError(
+                message(
+                    f"lax.{self.name}",
+                    "nothing has started here that could be done.",
+                    got=str(x),
+                    expected="what a collective of varying values has started; sums of constants "
+                    "and gathers to invarying values do not start",
+                    fix="the synchronous form",
+                )
+            )
+        return x.inner_aval
+
+    def vary(self, avals: Sequence[Any], outs: Sequence[Any]) -> ManualAxisType:
+        return variance.of(avals[0])
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> Any:
+        return rules.spec_of(outs[0])
+
+    def lower(self, ctx: Any, x: Any) -> Any:
+        if x.type == hlo_build.type_of(ctx.avals_out[0]):
+            # It was done at once.
+            return x
+        return ctx.op("stablehlo.async_done", [x])
+
+
+STARTS: dict[Any, Start] = {}
+"""For each collective that can be started, the operation that does."""
+
+all_gather_done_p = Done("all_gather_done")
+psum_done_p = Done("psum_done")
+reduce_scatter_done_p = Done("reduce_scatter_done")
+all_to_all_done_p = Done("all_to_all_done")
+pbroadcast_done_p = Done("pbroadcast_done")
+ppermute_done_p = Done("ppermute_done")
+
+
+def _start_of_gather(base: gathers.Gather) -> Start:
+    return Start(base, all_gather_done_p, prepare=base.widened, exchange=base.exchange)
+
+
+def _refuse_untiled(ctx: Any, x: Any, *, tiled: bool, **_: Any) -> Any:
+    if not tiled:
+        raise NotImplementedError(
+            message(
+                "lax.psum_scatter_start",
+                "is implemented for tiled=True only.",
+                fix="tiled=True, and reshape the result",
+            )
+        )
+    return x
+
+
+def _is_started_exchange(
+    ctx: Any, *, split_axis: int, concat_axis: int, axis_size: int, **_: Any
+) -> bool:
+    # XLA:CPU refuses to start exchanges that change the shape.
+    return axis_size > 1 and (split_axis == concat_axis or ctx.platform != "cpu")
+
+
+def _refuse_without_gpu(ctx: Any, x: Any, **_: Any) -> Any:
+    if ctx.platform not in arguments.GPUS:
+        raise NotImplementedError(
+            message(
+                "lax.pbroadcast_start",
+                "is implemented for GPUs only.",
+                got=f"a program for {ctx.platform}",
+                fix="lax.pbroadcast",
+            )
+        )
+    return x
+
+
+all_gather_start_p = _start_of_gather(gathers.all_gather_p)
+all_gather_reduced_start_p = _start_of_gather(gathers.all_gather_reduced_p)
+psum_start_p = Start(
+    reductions.psum_p,
+    psum_done_p,
+    prepare=reductions.psum_p.reduced,
+    exchange=reductions.psum_p.exchange,
+)
+psum_invariant_start_p = Start(casts.psum_invariant_p, psum_done_p)
+unreduced_psum_start_p = Start(casts.unreduced_psum_p, psum_done_p)
+reduce_scatter_start_p = Start(
+    gathers.reduce_scatter_p, reduce_scatter_done_p, prepare=_refuse_untiled
+)
+unreduced_reduce_scatter_start_p = Start(
+    gathers.unreduced_reduce_scatter_p, reduce_scatter_done_p, prepare=_refuse_untiled
+)
+all_to_all_start_p = Start(exchanges.all_to_all_p, all_to_all_done_p, starts=_is_started_exchange)
+pbroadcast_start_p = Start(
+    permutations.pbroadcast_p, pbroadcast_done_p, prepare=_refuse_without_gpu
+)
+ppermute_start_p = Start(permutations.ppermute_p, ppermute_done_p)
+
+
+class _Completion(NamedTuple):
+    """How the results of collectives are got: by which operation, and what is left to do."""
+
+    done: Done
+    squeezed: tuple[tuple[int, ...], ...]
+
+    def __call__(self, x: Any) -> Any:
+        leaves, treedef = tree.flatten(x)
+        outs = [
+            arguments.without_dims(self.done.bind(leaf), dims)
+            for leaf, dims in zip(leaves, self.squeezed, strict=True)
+        ]
+        return tree.unflatten(treedef, outs)
+
+
+class Todo:
+    """Collectives that have started.
+
+    Source: mirrors what the starting forms of JAX's collectives return, `Future` since 0.10.
+
+    Attributes:
+        x: a tree of values of type `AbstractTodo`.
+        done_fun: gives the results for `x`.
+    """
+
+    __slots__ = ("done_fun", "x")
+
+    def __init__(self, x: Any, done_fun: Callable[[Any], Any]) -> None:
+        self.x = x
+        self.done_fun = done_fun
+
+    def done(self) -> Any:
+        """The results; waits for them.
+
+        Raises:
+            TypeError: nothing has started, because there is nothing to wait for.
+        """
+        return self.done_fun(self.x)
+
+    def __repr__(self) -> str:
+        return f"Todo({self.x})"
+
+
+Future = Todo
+
+tree.register_pytree_node(
+    Todo, lambda todo: ((todo.x,), todo.done_fun), lambda done, xs: Todo(xs[0], done)
+)
+
+
+def _started(applications: Any, done: Done) -> Todo:
+    leaves, treedef = tree.flatten(applications)
+    begun = []
+    squeezed: list[tuple[int, ...]] = []
+    for leaf in leaves:
+        if not isinstance(leaf, Application):
+            begun.append(leaf)
+        elif leaf.primitive in STARTS:
+            begun.append(STARTS[leaf.primitive].bind(leaf.operand, **leaf.params))
+        else:
+            begun.append(leaf.primitive.bind(leaf.operand, **leaf.params))
+        squeezed.append(leaf.squeezed if isinstance(leaf, Application) else ())
+    return Todo(tree.unflatten(treedef, begun), _Completion(done, tuple(squeezed)))
+
+
+def all_gather_start(x: Any, axis_name: Any, **options: Any) -> Todo:
+    """Starts `all_gather`, with the same arguments; `.done()` gives its result.
+
+    Source: mirrors jax.lax's all_gather_start (0.10).
+    """
+    return _started(gathers.gather_applications(x, axis_name, **options), all_gather_done_p)
+
+
+def psum_start(x: Any, axis_name: Any, **options: Any) -> Todo:
+    """Starts `psum`, with the same arguments; `.done()` gives its result.
+
+    Source: mirrors jax.lax's psum_start (0.10).
+    """
+    return _started(reductions.sum_applications(x, axis_name, **options), psum_done_p)
+
+
+def psum_scatter_start(x: Any, axis_name: Any, **options: Any) -> Todo:
+    """Starts `psum_scatter`, with the same arguments; `.done()` gives its result.
+
+    Source: mirrors jax.lax's psum_scatter_start (0.10).
+
+    Raises:
+        NotImplementedError: when the program is lowered, if not `tiled`.
+    """
+    return _started(gathers.scatter_applications(x, axis_name, **options), reduce_scatter_done_p)
+
+
+def all_to_all_start(
+    x: Any, axis_name: Any, split_axis: int, concat_axis: int, **options: Any
+) -> Todo:
+    """Starts `all_to_all`, with the same arguments; `.done()` gives its result.
+
+    Source: mirrors jax.lax's all_to_all_start (0.10).
+    """
+    applications = exchanges.applications(x, axis_name, split_axis, concat_axis, **options)
+    return _started(applications, all_to_all_done_p)
+
+
+def pbroadcast_start(x: Any, axis_name: Any, source: int) -> Todo:
+    """Starts `pbroadcast`, with the same arguments; `.done()` gives its result.
+
+    Source: mirrors jax.lax's pbroadcast_start (0.10).
+
+    Raises:
+        NotImplementedError: when the program is lowered for another platform than a GPU.
+    """
+    applications = permutations.broadcast_applications(x, axis_name, source)
+    return _started(applications, pbroadcast_done_p)
+
+
+def ppermute_start(x: Any, axis_name: Any, perm: Any) -> Todo:
+    """Starts `ppermute`, with the same arguments; `.done()` gives its result.
+
+    Source: mirrors jax.lax's ppermute_start (0.10).
+    """
+    return _started(permutations.permute_applications(x, axis_name, perm), ppermute_done_p)
