@@ -142,8 +142,19 @@ def test_batches_of_parts_follow_the_order_of_the_mesh(mesh: Any) -> None:
     lowered = pxla.lower_mesh_computation(
         f, mesh, [AXES[0][0]], [AXES[0][1]], [typed((8, 4))], tiling_method=pxla.TileVectorize()
     )
-    # The batch of x, then that of y, stand before the parts' own dimensions.
-    assert 'sdy.sharding_constraint %3 <@mesh, [{"x"}, {"y"}, {}, {}]>' in lowered.as_text()
+    # Each batch stands before the rest of the dimension that it was cut from.
+    assert '<@mesh, [{"x"}, {}, {"y"}, {}]> : tensor<4x2x2x2xf32>' in lowered.as_text()
+
+
+@pytest.mark.feature("XM-03")
+def test_batches_of_one_dimension_follow_the_order_of_the_mesh(mesh: Any) -> None:
+    def f(x: Any) -> list[Any]:
+        return [lax.with_sharding_constraint(x, NamedSharding(mesh, P()))]
+
+    lowered = pxla.lower_mesh_computation(
+        f, mesh, [{"x": 0, "y": 0}], [{}], [typed((8,))], tiling_method=pxla.TileVectorize()
+    )
+    assert '<@mesh, [{"x"}, {"y"}, {}]> : tensor<4x2x1xf32>' in lowered.as_text()
 
 
 @pytest.mark.feature("XM-04")
