@@ -4,6 +4,7 @@ from minijax.runtime.handlers import InputsHandler, ResultsHandler
 from minijax.transforms.full_to_shard import (
     full_to_shard,
     full_to_shard_p,
+    manual_proto,
     shard_to_full,
     shard_to_full_p,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "full_to_shard_p",
     "lower_mesh_computation",
     "make_sharded_device_array",
+    "manual_proto",
     "mesh_computation",
     "shard_to_full",
     "shard_to_full_p",

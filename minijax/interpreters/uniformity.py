@@ -1,7 +1,7 @@
 """Uniformity: along which named axes the values of a jaxpr may differ.
 
-Input: a jaxpr, and along which axes each argument differs.  Output: the same for every value.  It is
-an abstract interpretation, for programs whose types do not speak of axes: `shard_map` without
+Input: a jaxpr, and along which axes each argument differs.  Output: the same for every value.  It
+is an abstract interpretation, for programs whose types do not speak of axes: `shard_map` without
 `check_vma`, `pmap`, and the logical axes of `xmap`.
 """
 
@@ -76,7 +76,9 @@ class Flow:
         hidden = core_axes.bound_by(primitive, params) & self.axes
         if hidden:
             # Inside, these are other axes of the same names.
-            inner = Flow(self.axes - hidden, on_equation=self._on_equation, on_choice=self._on_choice)
+            inner = Flow(
+                self.axes - hidden, on_equation=self._on_equation, on_choice=self._on_choice
+            )
             inner.eqn = eqn
             outs = inner._outs(eqn, [names - hidden for names in given])
             kept = NOWHERE.union(*given) & hidden

@@ -69,6 +69,21 @@ def manual(mesh: MeshAxes, axes: Collection[Any], ndim: int) -> Any:
     )
 
 
+def manual_proto(mesh: MeshAxes, axes: Collection[Any], ndim: int) -> Any:
+    """The same as a message of XLA's, device by device and with a group of each kind always."""
+    rest = [name for name in mesh.axis_names if name not in axes]
+    ordered = [*rest, *sorted(axes, key=str)]
+    proto = xla_client.OpSharding()
+    proto.type = _Kind.OTHER
+    groups = [math.prod(map(mesh.axis_size, names)) for names in (rest, axes)]
+    proto.tile_assignment_dimensions = [1] * ndim + groups
+    numbers = np.arange(math.prod(mesh.axis_sizes)).reshape(mesh.axis_sizes)
+    order = [mesh.axis_names.index(name) for name in ordered]
+    proto.tile_assignment_devices = numbers.transpose(order).ravel().tolist()
+    proto.last_tile_dims = [_Kind.REPLICATED, _Kind.MANUAL]
+    return proto
+
+
 def of_tiling(tiling: Tiling) -> Any:
     """XLA's description of a tiling given device by device."""
     if math.prod(tiling.factors) == 1:

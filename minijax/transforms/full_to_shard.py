@@ -19,6 +19,7 @@ from minijax.interpreters import hlo_build, manual_regions
 from minijax.interpreters.device_axes import PartitionAxes
 from minijax.interpreters.manual_regions import Border
 from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.sharding import hlo as sharding_hlo
 from minijax.sharding import rules
 from minijax.sharding.named import named
 from minijax.transforms import tiling
@@ -67,9 +68,7 @@ class FullToShard(_BorderOfRegion):
 
     name = "full_to_shard"
 
-    def abstract_eval(
-        self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any
-    ) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any) -> ShapedArray:
         return tiling.tile_aval_nd(mesh.shape, dict(axes), x).aval
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
@@ -86,9 +85,7 @@ class ShardToFull(_BorderOfRegion):
 
     name = "shard_to_full"
 
-    def abstract_eval(
-        self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any
-    ) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any) -> ShapedArray:
         return tiling.untile_aval_nd(mesh.shape, dict(axes), x).aval
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
@@ -99,6 +96,15 @@ class ShardToFull(_BorderOfRegion):
 
 full_to_shard_p = FullToShard()
 shard_to_full_p = ShardToFull()
+
+
+def manual_proto(aval: Any, manual_axes: Any, mesh: MeshAxes) -> Any:
+    """XLA's message for blocks of a type inside a region that is written per device of some axes.
+
+    No dimension is cut; then come a group of the other axes, in the mesh's order, and one of the
+    manual axes, sorted by name.
+    """
+    return sharding_hlo.manual_proto(mesh, frozenset(manual_axes), aval.ndim)
 
 
 def full_to_shard(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any) -> Any:

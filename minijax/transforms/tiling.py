@@ -7,6 +7,7 @@ of a manual region (`TileManual`), or arguments of replicas.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -25,8 +26,8 @@ from minijax.interpreters import batching, evaluation, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax.shape import reshape, transpose
 from minijax.lax.slicing import index_in_dim
-from minijax.transforms import jit, pmap, shard_map
-from minijax.transforms import stages as transforms_stages
+from minijax.sharding.named import named
+from minijax.transforms import jit, pmap, shard_map, stages
 
 AxisDims = Mapping[Any, int]
 """For names of axes, the dimension of a value that each splits; the first name is the slowest."""
@@ -79,17 +80,17 @@ def tile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAv
     """
     whole = named_aval(aval)
     shape = list(whole.shape)
-    named = dict(whole.named_shape)
+    sizes_of = dict(whole.named_shape)
     for name, dim in axes.items():
-        if name in named:
+        if name in sizes_of:
             raise ValueError(
                 message(
                     "tile_aval_nd",
                     f"the type has the axis {name!r} already.",
-                    got=f"{whole.aval} with axes {named}",
+                    got=f"{whole.aval} with axes {sizes_of}",
                 )
             )
-        size = named[name] = _size_of(name, sizes)
+        size = sizes_of[name] = _size_of(name, sizes)
         if shape[dim] % size:
             raise ValueError(
                 message(
@@ -99,7 +100,7 @@ def tile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAv
                 )
             )
         shape[dim] //= size
-    return NamedAval(whole.aval.update(shape=tuple(shape), sharding=None), tuple(named.items()))
+    return NamedAval(whole.aval.update(shape=tuple(shape), sharding=None), tuple(sizes_of.items()))
 
 
 def untile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAval:
@@ -270,10 +271,17 @@ def lower_mesh_computation(
     spmd_lowering: bool = True,
 ) -> Any:
     """The lowered program of `mesh_computation` for whole arguments of types `avals`."""
-    structs = list(map(transforms_stages.struct_of, avals))
+    structs = list(map(stages.struct_of, avals))
     if spmd_lowering:
         whole = mesh_computation(function, mesh, in_axes, out_axes, tiling_method=tiling_method)
-        return jit.jit(whole).lower(*structs)
+        named_whole = functools.wraps(function, assigned=("__name__", "__qualname__"))(
+            lambda *args: tuple(whole(*args))
+        )
+        return jit.jit(
+            named_whole,
+            in_shardings=tuple(named(mesh, spec_of(dims)) for dims in in_axes),
+            out_shardings=tuple(named(mesh, spec_of(dims)) for dims in out_axes),
+        ).lower(*structs)
     outermost = _by_replicas(_checked(function), mesh, in_axes, out_axes)[1]
     return outermost.mapped.lower(*jit.jit(outermost.parts).eval_shape(*structs))
 
@@ -314,7 +322,8 @@ def _by_replicas(
             axis_size=size if is_first else None,
             devices=list(devices.flat) if devices is not None and is_first else None,
         )
-        function = outermost = _Replicated(mapped, size, ins, _dims_along(name, out_axes))
+        outermost = _Replicated(mapped, size, ins, _dims_along(name, out_axes))
+        function = outermost
     return _in_mesh_order(function, mesh, in_axes, out_axes), outermost
 
 

@@ -2,8 +2,8 @@
 
 Input: a function of one position along logical axes, and names for dimensions of its arguments and
 results.  Output: a function of whole arrays.  The function is staged once, with the logical axes in
-scope; then each of their names is replaced by those of what carries it: axes of the mesh, over which
-`shard_map` splits it, and the rest, over which it is mapped as `vmap` does.
+scope; then each of their names is replaced by those of what carries it: axes of the mesh, over
+which `shard_map` splits it, and the rest, over which it is mapped as `vmap` does.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from minijax.core import axes as core_axes
 from minijax.core import config, meshes, tree
 from minijax.core.errors import ResourceTypingError, message
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.meshes import AxisType, MeshAxes
+from minijax.core.meshes import AxisType
 from minijax.interpreters import batching, eager, evaluation, flattening, passes, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.sharding import contexts
 from minijax.transforms import jit, resources, tiling, xmap_axes
 from minijax.transforms.tiling import Flat, TileManual
 from minijax.transforms.xmap_axes import Entry, LogicalAxis
+
 
 def xmap(
     fun: Callable[..., Any],
@@ -68,7 +69,9 @@ def xmap(
     """
     eager.check_callable("xmap", fun)
     # A list of entries is one for each argument; a list of names is an entry.
-    ins = tuple(in_axes) if isinstance(in_axes, list) and not xmap_axes.is_entry(in_axes) else in_axes
+    ins = (
+        tuple(in_axes) if isinstance(in_axes, list) and not xmap_axes.is_entry(in_axes) else in_axes
+    )
     mapped = _Mapped(fun, ins, out_axes, dict(axis_sizes or {}), dict(axis_resources or {}))
 
     named = functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
@@ -130,10 +133,12 @@ class _Mapped(NamedTuple):
         return tree.unflatten(flat.out_tree, whole(*consts, *leaves))
 
     def _entries_in(self, args: tuple[Any, ...]) -> list[Entry]:
-        single = xmap_axes.is_entry(self.in_axes)
-        return xmap_axes.entries(
-            "in_axes", (self.in_axes,) * len(args) if single else self.in_axes, args
-        )
+        given = self.in_axes
+        if xmap_axes.is_entry(given):
+            given = (given,) * len(args)
+        # A list of names is an entry; another list has one item for each argument.
+        given = tuple(given) if isinstance(given, list) else given
+        return xmap_axes.entries("in_axes", given, args)
 
     def _outs(
         self,
@@ -171,7 +176,9 @@ class _Mapped(NamedTuple):
         return found
 
 
-def _check_names(entry: Entry, varying: frozenset[Any], known: Mapping[Any, Any], path: str) -> None:
+def _check_names(
+    entry: Entry, varying: frozenset[Any], known: Mapping[Any, Any], path: str
+) -> None:
     strange = [name for name in entry.names if name not in known]
     if strange:
         raise ValueError(
@@ -195,7 +202,8 @@ def _check_names(entry: Entry, varying: frozenset[Any], known: Mapping[Any, Any]
         )
 
 
-def _mesh() -> MeshAxes | None:
+def _mesh() -> Any:
+    """The mesh in force, with devices where it has them; None where there is none."""
     around = meshes.get_abstract_mesh()
     concrete = contexts.mesh_of_arrays()
     if around.empty or (concrete is not None and concrete.abstract_mesh is around):
@@ -220,7 +228,7 @@ def _check_around(logical: Sequence[LogicalAxis]) -> None:
 
 
 @contextlib.contextmanager
-def _inside(logical: Sequence[LogicalAxis], mesh: MeshAxes | None) -> Iterator[None]:
+def _inside(logical: Sequence[LogicalAxis], mesh: Any) -> Iterator[None]:
     """While this is entered, the logical axes are in scope, and their resources are taken."""
     manual = {r: AxisType.Manual for axis in logical for r in axis.resources}
     inner = meshes.get_abstract_mesh()
@@ -246,7 +254,7 @@ def _without_dims(aval: Any, dims: Any) -> Any:
 def _over_all(
     closed: ClosedJaxpr,
     logical: Sequence[LogicalAxis],
-    mesh: MeshAxes | None,
+    mesh: Any,
     ins: Sequence[Mapping[Any, int]],
     outs: Sequence[Mapping[Any, int]],
 ) -> Flat:
@@ -265,7 +273,6 @@ def _over_all(
     carriers = frozenset(r for axis in logical for r in axis.resources)
     if not carriers:
         return function
-    assert mesh is not None
     by_name = {axis.name: axis.resources for axis in logical}
     return tiling.mesh_computation(
         function,
@@ -303,5 +310,3 @@ def _over_resources(
     dims: Mapping[Any, int], carriers: Mapping[Any, tuple[Any, ...]]
 ) -> dict[Any, int]:
     return {resource: dim for name, dim in dims.items() for resource in carriers[name]}
-
-

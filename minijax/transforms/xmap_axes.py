@@ -198,7 +198,8 @@ def logical_axes(
             )
         )
     return [
-        _logical(name, size, axis_resources.get(name, ()), mesh) for name, (size, _) in sizes.items()
+        _logical(name, size, axis_resources.get(name, ()), mesh)
+        for name, (size, _) in sizes.items()
     ]
 
 
