@@ -156,8 +156,14 @@ def typed(
     return out.with_manual_type(primitive.vary(avals, (out,), **params))
 
 
-def difference(given: Any, wanted: Any) -> str:
-    """How to cast a value of type `given` so that its variance is that of `wanted`; or empty."""
+def difference(given: Any, wanted: Any, name: str = "x") -> str:
+    """How to cast a value of type `given` so that it varies where `wanted` does; or empty.
+
+    Args:
+        given: a type.
+        wanted: another one.
+        name: what to call the value.
+    """
     own, other = of(given), of(wanted)
     fixes = []
     for axes, to in (
@@ -168,5 +174,5 @@ def difference(given: Any, wanted: Any) -> str:
         if axes:
             names = tuple(sorted(axes, key=str))
             shown = repr(names[0]) if len(names) == 1 else repr(names)
-            fixes.append(f"lax.pcast(x, {shown}, to={to!r})")
+            fixes.append(f"lax.pcast({name}, {shown}, to={to!r})")
     return " and ".join(fixes)

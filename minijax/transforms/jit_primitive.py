@@ -21,6 +21,7 @@ from minijax.interpreters import (
     passes,
     program,
     rematerialization,
+    retyping,
     transpose,
 )
 from minijax.interpreters.structural import moveaxis
@@ -44,6 +45,7 @@ class Jit(Primitive):
     constrains_results: ClassVar[bool] = False
     shard = rules.from_types
     vary = variance.from_types
+    agree = retyping.agree_call
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {"name": params["name"], "jaxpr": params["jaxpr"]}

@@ -23,6 +23,7 @@ from minijax.interpreters import (
     partial_eval,
     passes,
     rematerialization,
+    retyping,
     transpose,
 )
 from minijax.interpreters.structural import moveaxis
@@ -50,6 +51,7 @@ class Remat(Primitive):
     check_inside = checked_calls.check_call
     shard = rules.from_types
     vary = variance.from_types
+    agree = retyping.agree_call
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return evaluation.eval_closed_jaxpr(jaxpr, *args)

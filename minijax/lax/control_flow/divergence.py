@@ -1,8 +1,8 @@
 """Divergence: control flow on predicates that differ between the devices of a mesh axis.
 
-Input: a `cond` or `while` inside `shard_map`.  Output: the same, with operands and results that
-vary over the axes over which the predicate does; or an error where devices would wait in a branch
-for others that never come.
+Input: control flow inside `shard_map`.  Output: the same, its operands and bodies fit together;
+those of a `cond` or a `while` vary over the axes over which the predicate does.  Or an error where
+devices would wait in a branch for others that never come.  Decision 0014.
 """
 
 from __future__ import annotations
@@ -10,87 +10,119 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from minijax.core import axes, meshes, source, variance
+from minijax.core import axes, meshes, refs, source, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.trace import current
-from minijax.interpreters import casts, evaluation, staging
-
-Arguments = tuple[Sequence[Any], dict[str, Any]]
+from minijax.interpreters import retyping
+from minijax.interpreters.retyping import Arguments, Axes
 
 
-def agree_cond(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Arguments:
+def agree_cond(
+    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Arguments:
     """A `cond` whose operands and branches vary over the axes over which its index does.
 
     Raises:
         ValueError: a branch has a collective over such an axis.
     """
-    over = variance.of(aval_of(args[0])).varying
+    index, operands = args[0], args[1:]
+    over = variance.of(aval_of(index)).varying
     branches: tuple[ClosedJaxpr, ...] = params["branches"]
-    if not over:
-        return args, params
+    if over:
+        for branch in branches:
+            _check("lax.cond", "branch", branch, over, aval_of(index))
+    varying = retyping.varying_axes(operands)
+    varying = [
+        own if refs.is_reference(x) else own | over
+        for x, own in zip(operands, varying, strict=True)
+    ]
     for branch in branches:
-        _check("lax.cond", "branch", branch, over, aval_of(args[0]))
-    operands = [casts.varied(trace, x, over) for x in args[1:]]
-    avals = list(map(aval_of, operands))
-    varying = tuple(_varying(branch, avals, over) for branch in branches)
-    return [args[0], *operands], {**params, "branches": varying}
+        varying = retyping.united(varying, retyping.of_types(branch.in_avals))
+    fitting = [retyping.retyped(branch, varying) for branch in branches]
+    outs = [over] * len(fitting[0].out_avals)
+    for branch in fitting:
+        outs = retyping.united(outs, retyping.of_types(branch.out_avals))
+    fitting = [retyping.retyped(branch, varying, outs) for branch in branches]
+    operands = retyping.cast(trace, operands, varying)
+    return [index, *operands], {**params, "branches": tuple(fitting)}
 
 
-def agree_while(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Arguments:
+def agree_while(
+    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Arguments:
     """A `while` whose carry varies over the axes over which its condition does.
 
     Raises:
         ValueError: the condition or the body has a collective over such an axis.
     """
-    condition: ClosedJaxpr = params["cond_jaxpr"]
-    body: ClosedJaxpr = params["body_jaxpr"]
-    num_test, num_consts = params["cond_nconsts"], params["body_nconsts"]
-    carry = list(args[num_test + num_consts :])
-    consts = list(args[: num_test + num_consts])
-    over: frozenset[Any] = frozenset()
+    given: tuple[ClosedJaxpr, ClosedJaxpr] = (params["cond_jaxpr"], params["body_jaxpr"])
+    num_test = params["cond_nconsts"]
+    num_consts = num_test + params["body_nconsts"]
+    own = retyping.varying_axes(args)
+    test_in, body_in = (retyping.of_types(closed.in_avals) for closed in given)
+    carry = retyping.united(own[num_consts:], test_in[num_test:])
+    carry = retyping.united(carry, body_in[num_consts - num_test :])
+    test_consts = retyping.united(own[:num_test], test_in[:num_test])
+    body_consts = retyping.united(own[num_test:num_consts], body_in[: num_consts - num_test])
     while True:
-        found = variance.of(condition.out_avals[0]).varying
-        if found <= over:
+        condition = retyping.retyped(given[0], [*test_consts, *carry])
+        body = retyping.retyped(given[1], [*body_consts, *carry], carry)
+        over = variance.of(condition.out_avals[0]).varying
+        grown = [own | over for own in retyping.of_types(body.out_avals)]
+        if grown == carry:
             break
-        over = found
+        carry = grown
+    if over:
         for what, closed in (("condition", condition), ("body", body)):
             _check("lax.while_loop", what, closed, over, condition.out_avals[0])
-        carry = [casts.varied(trace, x, over) for x in carry]
-        avals = list(map(aval_of, carry))
-        condition = _varying(condition, [*map(aval_of, consts[:num_test]), *avals], over)
-        body = _varying(body, [*map(aval_of, consts[num_test:]), *avals], over)
-    if not over:
-        return args, params
-    return [*consts, *carry], {**params, "cond_jaxpr": condition, "body_jaxpr": body}
+    args = retyping.cast(trace, args, [*test_consts, *body_consts, *carry])
+    return args, {**params, "cond_jaxpr": condition, "body_jaxpr": body}
 
 
-def _varying(closed: ClosedJaxpr, avals: Sequence[Any], over: frozenset[Any]) -> ClosedJaxpr:
-    """A body for operands of other types, all of whose results vary over some axes."""
-    if closed.in_avals == list(avals) and all(
-        over <= variance.of(aval).varying for aval in closed.out_avals
-    ):
-        return closed
+def agree_scan(
+    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Arguments:
+    """A `scan` whose carry varies over the axes over which what it becomes does."""
+    given: ClosedJaxpr = params["jaxpr"]
+    first, num_carry = params["num_consts"], params["num_carry"]
+    rest = [frozenset[Any]()] * (len(given.out_avals) - num_carry)
+    varying = retyping.united(retyping.varying_axes(args), retyping.of_types(given.in_avals))
+    while True:
+        carry: list[Axes] = varying[first : first + num_carry]
+        body = retyping.retyped(given, varying, [*carry, *rest])
+        grown = retyping.of_types(body.out_avals)[:num_carry]
+        if grown == carry:
+            break
+        varying[first : first + num_carry] = grown
+    return retyping.cast(trace, args, varying), {**params, "jaxpr": body}
 
-    def function(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(closed, *args)
-        return [casts.varied(current.value, out, over) for out in outs]
 
-    def make() -> ClosedJaxpr:
-        return ClosedJaxpr(*staging.stage(function, avals, closed.jaxpr.debug_info))
-
-    result: ClosedJaxpr = closed.remember(("varying", tuple(avals), over), make)
-    return result
-
-
-def _check(name: str, part: str, closed: ClosedJaxpr, over: frozenset[Any], predicate: Any) -> None:
+def _check(name: str, part: str, closed: ClosedJaxpr, over: Axes, predicate: Any) -> None:
     eqn = axes.communication_over(closed.jaxpr, over)
     if eqn is not None:
         _refuse(name, part, eqn, over, predicate)
+    for effect in closed.effects:
+        if isinstance(effect, (refs.WriteEffect, refs.AccumEffect)):
+            _check_write(name, part, effect.reference.aval, over, predicate)
 
 
-def _refuse(name: str, part: str, eqn: Any, over: frozenset[Any], predicate: Any) -> NoReturn:
+def _check_write(name: str, part: str, ref: Any, over: Axes, predicate: Any) -> None:
+    missing = over - variance.of(ref).varying
+    if missing:
+        shown = meshes.names_text(sorted(missing, key=str))
+        raise ValueError(
+            message(
+                name,
+                f"its {part} writes to a reference that does not vary over {shown}, over which the "
+                "predicate does: only some devices would write.",
+                got=f"{ref.str_short()}, under a predicate of type {predicate}",
+                fix=f"new_ref(lax.pcast(x, {shown}, to='varying')) where it is made",
+            )
+        )
+
+
+def _refuse(name: str, part: str, eqn: Any, over: Axes, predicate: Any) -> NoReturn:
     shown = meshes.names_text(sorted(over, key=str))
     raise ValueError(
         message(

@@ -27,6 +27,7 @@ from minijax.lax import convert, references, slicing, stacking
 from minijax.lax.control_flow import (
     bodies,
     checked_bodies,
+    divergence,
     mutation,
     scan_derivatives,
     scan_lowering,
@@ -42,6 +43,7 @@ class Scan(Primitive):
 
     name = "scan"
     vary = variance.from_types
+    agree = divergence.agree_scan
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
