@@ -172,7 +172,11 @@ def difference(given: Any, wanted: Any, name: str = "x") -> str:
         (other.unreduced - own.unreduced, "unreduced"),
     ):
         if axes:
-            names = tuple(sorted(axes, key=str))
-            shown = repr(names[0]) if len(names) == 1 else repr(names)
-            fixes.append(f"lax.pcast({name}, {shown}, to={to!r})")
+            fixes.append(f"lax.pcast({name}, {argument_text(axes)}, to={to!r})")
     return " and ".join(fixes)
+
+
+def argument_text(axes: Iterable[Any]) -> str:
+    """Names of axes as the argument of a function: one name, or a tuple."""
+    names = tuple(sorted(axes, key=str))
+    return repr(names[0]) if len(names) == 1 else repr(names)

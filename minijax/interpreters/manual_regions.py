@@ -53,6 +53,7 @@ def region(
     """
     module = ctx.module
     inner = PartitionAxes(mesh, module.device_axes.manual | frozenset(manual))
+    module.partitioning.check_size(mesh)
     if module.partitioning.devices == 1:
         # There is nothing to cut.
         with module.inside(inner):

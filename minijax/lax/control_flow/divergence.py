@@ -117,7 +117,7 @@ def _check_write(name: str, part: str, ref: Any, over: Axes, predicate: Any) -> 
                 f"its {part} writes to a reference that does not vary over {shown}, over which the "
                 "predicate does: only some devices would write.",
                 got=f"{ref.str_short()}, under a predicate of type {predicate}",
-                fix=f"new_ref(lax.pcast(x, {shown}, to='varying')) where it is made",
+                fix=f"new_ref({variance.difference(ref, predicate)}) where it is made",
             )
         )
 
