@@ -156,8 +156,14 @@ def typed(
     return out.with_manual_type(primitive.vary(avals, (out,), **params))
 
 
-def difference(given: Any, wanted: Any) -> str:
-    """How to cast a value of type `given` so that its variance is that of `wanted`; or empty."""
+def difference(given: Any, wanted: Any, name: str = "x") -> str:
+    """How to cast a value of type `given` so that it varies where `wanted` does; or empty.
+
+    Args:
+        given: a type.
+        wanted: another one.
+        name: what to call the value.
+    """
     own, other = of(given), of(wanted)
     fixes = []
     for axes, to in (
@@ -166,7 +172,11 @@ def difference(given: Any, wanted: Any) -> str:
         (other.unreduced - own.unreduced, "unreduced"),
     ):
         if axes:
-            names = tuple(sorted(axes, key=str))
-            shown = repr(names[0]) if len(names) == 1 else repr(names)
-            fixes.append(f"lax.pcast(x, {shown}, to={to!r})")
+            fixes.append(f"lax.pcast({name}, {argument_text(axes)}, to={to!r})")
     return " and ".join(fixes)
+
+
+def argument_text(axes: Iterable[Any]) -> str:
+    """Names of axes as the argument of a function: one name, or a tuple."""
+    names = tuple(sorted(axes, key=str))
+    return repr(names[0]) if len(names) == 1 else repr(names)

@@ -15,7 +15,15 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.primitive import Primitive
-from minijax.interpreters import batching, evaluation, lowering, passes, staging, transpose
+from minijax.interpreters import (
+    batching,
+    evaluation,
+    lowering,
+    passes,
+    retyping,
+    staging,
+    transpose,
+)
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
 from minijax.interpreters.structural import moveaxis, to_batch_dim
@@ -71,6 +79,10 @@ class FunctionCall(Primitive):
         if isinstance(call, ClosedJaxpr):
             if call.in_avals == avals:
                 return None
+            varying = retyping.of_types(avals)
+            fitting = retyping.retyped(call, varying)
+            if fitting is not call:
+                return trace.process(self, args, {**params, "call_jaxpr": fitting})
             closed = ClosedJaxpr(*_staged(self, call, avals, params["name"]))
         else:
             jaxpr, consts = _staged(self, call, avals, params["name"])

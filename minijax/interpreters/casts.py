@@ -18,9 +18,10 @@ import numpy as np
 
 from minijax.core import effects as core_effects
 from minijax.core import meshes, refs, variance
-from minijax.core.aval import NOT_MANUAL, ManualAxisType, ShapedArray, aval_of, manual_type
+from minijax.core.aval import NO_AXES, NOT_MANUAL, ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.trace import current
 from minijax.interpreters import hlo_build
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.sharding import rules
@@ -361,6 +362,13 @@ def varied(trace: Any, x: Any, axes: frozenset[Any]) -> Any:
         if over:
             (x,) = trace.process(cast, (x,), {"axes": ordered(over)})
     return x
+
+
+def varying_as(x: Any, like: Any) -> Any:
+    """A value that varies over the mesh axes over which another one does."""
+    aval = getattr(like, "aval", None)
+    over = NO_AXES if aval is None else variance.of(aval).varying
+    return varied(current.value, x, over) if over else x
 
 
 def of_kind(x: Any, kind: ManualAxisType) -> Any:

@@ -66,6 +66,7 @@ def region(
             )
         )
     inner = PartitionAxes(mesh, module.device_axes.manual | frozenset(manual))
+    module.partitioning.check_size(mesh)
     if module.partitioning.devices == 1:
         # There is nothing to cut.
         with module.inside(inner):

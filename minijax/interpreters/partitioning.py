@@ -55,7 +55,7 @@ class Partitioning:
         Raises:
             ValueError: it has another number of devices than the program.
         """
-        self._check_size(mesh)
+        self.check_size(mesh)
         return self._symbol(shardy.mesh_text(mesh), "mesh")
 
     def _symbol(self, text: str, name: str) -> str:
@@ -97,7 +97,7 @@ class Partitioning:
 
     def _make_placement(self, sharding: Sharding, ndim: int, is_open: bool) -> Attributes:
         if isinstance(sharding, NamedSharding):
-            self._check_size(sharding.mesh)
+            self.check_size(sharding.mesh)
         if not self.with_shardy:
             _check_expressible(sharding)
             return {"mhlo.sharding": string(str(sharding.to_hlo(ndim)))}
@@ -121,7 +121,7 @@ class Partitioning:
         text = shardy.sharding_text(symbol, spec, ndim, is_open=is_open, replicated=replicated)
         return {"sdy.sharding": hlo_build.attribute(text)}
 
-    def _check_size(self, mesh: MeshAxes) -> None:
+    def check_size(self, mesh: MeshAxes) -> None:
         if mesh.size != self.devices:
             raise ValueError(
                 message(

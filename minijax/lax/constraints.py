@@ -185,6 +185,21 @@ def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
         )
 
 
+def _check_not_manual(target: NamedSharding) -> None:
+    manual = meshes.get_abstract_mesh().manual_axes
+    named_axes = [name for name in target.spec.names() if name in manual]
+    if named_axes:
+        raise ValueError(
+            message(
+                "with_sharding_constraint",
+                f"the function is written per device of {meshes.names_text(named_axes)}, along "
+                "which nothing is left to split.",
+                got=str(target.spec),
+                expected="axes that shard_map leaves to the compiler",
+            )
+        )
+
+
 def _constrain(x: Any, target: Any, what: Callable[[], str]) -> Any:
     if target is None:
         return x
@@ -202,6 +217,8 @@ def _constrain(x: Any, target: Any, what: Callable[[], str]) -> Any:
                 expected="a NamedSharding, or a PartitionSpec under a mesh",
             )
         )
+    if isinstance(target, NamedSharding):
+        _check_not_manual(target)
     target.check_fits(aval.shape, what)
     if isinstance(target, NamedSharding) and target.mesh.are_all_axes_explicit:
         _check_type(aval, target)

@@ -11,6 +11,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.interpreters import casts
 from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax.arguments import is_array
 from minijax.lax.convert import convert_to_type
@@ -174,13 +175,14 @@ def full_like(
         raise TypeError(
             message("lax.full_like", "fill_value must be a scalar.", got={"fill_value": fill_value})
         )
-    return _filled(
+    made = _filled(
         canonicalize_shape(like.shape if shape is None else shape, "lax.full_like"),
         fill_value,
         dtypes.canonicalize_user_dtype(dtype, "lax.full_like"),
         weak_type,
         rules.resolve(sharding, "lax.full_like", "sharding") or _sharding_of(like, shape),
     )
+    return casts.varying_as(made, like)
 
 
 def _sharding_of(like: Any, shape: Shape | None) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from minijax.core import dtypes, refs
+from minijax.core import dtypes, refs, variance
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import Eqn, Literal
@@ -20,7 +20,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
-from minijax.interpreters import batching
+from minijax.interpreters import batching, casts
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert, reference_indexing
@@ -340,6 +340,11 @@ class Swap(Primitive):
         _check_value(self.name, ref, value, index)
         return ref.inner_aval.with_shape(index.shape)  # type: ignore[no-any-return]
 
+    def agree(
+        self, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        return _fit_for_writing(self.name, trace, args), params
+
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index) -> PartitionSpec:
         return _selected_spec(self, (avals[0], *avals[2:]), index)
 
@@ -403,6 +408,11 @@ class AddUpdate(Primitive):
         _check_value(self.name, ref, value, index)
         return []
 
+    def agree(
+        self, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        return _fit_for_writing(self.name, trace, args), params
+
     def shard(
         self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index
     ) -> list[PartitionSpec]:
@@ -455,6 +465,30 @@ freeze_p = Freeze()
 get_p = Get()
 swap_p = Swap()
 addupdate_p = AddUpdate()
+
+
+def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any]:
+    """The operands of a write, the value cast so that it varies as the reference does.
+
+    Raises:
+        ValueError: it varies over more, or the place does.
+    """
+    ref, value, *operands = args
+    held = variance.of(aval_of(ref)).varying
+    for what, x in (("value", value), *(("index", i) for i in operands)):
+        aval = aval_of(x)
+        more = variance.of(aval).varying - held
+        if more:
+            raise ValueError(
+                message(
+                    name,
+                    f"the {what} varies over {casts.axes_text(more)}, and the reference does not.",
+                    got=f"{what}: {aval}   ref: {aval_of(ref).str_short()}",
+                    expected="a reference whose value may differ between the same devices",
+                    fix=f"new_ref({variance.difference(aval_of(ref), aval)}) where it is made",
+                )
+            )
+    return [ref, casts.varied(trace, value, held) if held else value, *operands]
 
 
 def _store(ref: Cell, value: Any) -> None:

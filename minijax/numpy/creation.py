@@ -19,7 +19,7 @@ from minijax.core.aval import aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import message
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager
+from minijax.interpreters import casts, eager
 from minijax.lax import shape
 from minijax.lax.convert import convert_to_type
 from minijax.numpy.one_program import one_program
@@ -169,6 +169,12 @@ _broadcast_program = one_program(static=("shape",))(broadcast_to)
 
 
 def _like(name: str, x: Any, value: Any, dtype: Any, dims: Any, device: Any, sharding: Any) -> Any:
+    return casts.varying_as(_made_like(name, x, value, dtype, dims, device, sharding), x)
+
+
+def _made_like(
+    name: str, x: Any, value: Any, dtype: Any, dims: Any, device: Any, sharding: Any
+) -> Any:
     described = x if hasattr(x, "shape") and hasattr(x, "dtype") else aval_of(check_array(name, x))
     if device is None and sharding is None and dims is None and not hasattr(value, "aval"):
         device = committed_placement(x)

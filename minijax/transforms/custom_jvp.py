@@ -139,10 +139,11 @@ class _FlatJvpRule:
         for i, (x, t) in enumerate(zip(outs, out_dots, strict=True)):
             expected = aval_of(x).tangent_aval()
             given = t.aval if type(t) is SymbolicZero else aval_of(t)
-            if given.shape != expected.shape or given.dtype != expected.dtype:
+            if not custom_rules.may_be_cast(given, expected):
                 wrong.append((i, expected, given))
+                continue
             is_zero = type(t) is SymbolicZero or custom_rules.is_float0(expected)
-            found.append(Zero(expected) if is_zero else t)
+            found.append(Zero(expected) if is_zero else custom_rules.cast_like(t, expected))
         if wrong:
             names = flattening.result_paths(self.out_tree)
             raise TypeError(
@@ -154,7 +155,7 @@ class _FlatJvpRule:
                         for i, aval, given in wrong
                     ),
                     fix="tangents have the shape and dtype of their results, float0 where these "
-                    "are integers or booleans",
+                    "are integers or booleans, and vary over no further mesh axes",
                 )
             )
         return found

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes, tree
-from minijax.core.aval import aval_of
+from minijax.core import dtypes, tree, variance
+from minijax.core.aval import aval_of, manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, message
-from minijax.core.trace import Tracer
-from minijax.interpreters import eager, flattening, staging
+from minijax.core.trace import Tracer, current
+from minijax.interpreters import casts, eager, flattening, staging
 from minijax.interpreters.structural import instantiate, zeros
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert, unary
@@ -319,7 +319,7 @@ class Rule(NamedTuple):
         wrong = [
             f"{name}: {aval_of(x)} from the rule, {aval} from the function"
             for name, x, aval in zip(names, outs, primal.avals, strict=True)
-            if not same_type(aval_of(x), aval)
+            if not may_be_cast(aval_of(x), aval)
         ]
         if wrong:
             raise TypeError(
@@ -327,13 +327,30 @@ class Rule(NamedTuple):
                     self.title,
                     f"{self} returns results of other types than the function.",
                     got="\n".join(wrong),
-                    expected="equal shapes and dtypes",
+                    expected="equal shapes and dtypes, and to vary over no further mesh axes",
                 )
             )
+        outs = [cast_like(x, aval) for x, aval in zip(outs, primal.avals, strict=True)]
         return [
             x if aval_of(x) is aval else convert.convert_to_type(x, aval.dtype, aval.weak_type)
             for x, aval in zip(outs, primal.avals, strict=True)
         ], out_tree
+
+
+def may_be_cast(given: Any, wanted: Any) -> bool:
+    """Whether a value of type `given` is one of type `wanted`, at least after a cast."""
+    if same_type(given, wanted):
+        return True
+    own, other = variance.of(given), variance.of(wanted)
+    return same_type(given.with_manual_type(other), wanted) and own == manual_type(
+        other.varying & own.varying, other.unreduced, other.reduced
+    )
+
+
+def cast_like(x: Any, wanted: Any) -> Any:
+    """A value that varies over mesh axes as type `wanted` says; cast where it is the same there."""
+    missing = variance.of(wanted).varying
+    return casts.varied(current.value, x, missing) if missing else x
 
 
 def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: Any) -> None:

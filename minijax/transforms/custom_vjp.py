@@ -314,16 +314,23 @@ class _FlatForward:
         by_leaf = self._by_leaf(found)
         cotangents: list[Any] = []
         wrong: list[str] = []
+        mixed: list[int] = []
         for i, (ct, aval) in enumerate(zip(by_leaf, self.given.avals, strict=True)):
-            expected = aval.tangent_aval()
+            expected = aval.cotangent_aval()
             if ct is None or type(ct) is SymbolicZero or custom_rules.is_float0(expected):
                 cotangents.append(Zero(expected))
                 continue
             given = aval_of(ct)
             if given.shape != expected.shape:
                 wrong.append(f"{self.given.names()[i]}: {given}, for an argument of type {aval}")
+                continue
+            found_ct = self._converted(i, ct, given, expected)
+            if custom_rules.may_be_cast(aval_of(found_ct), expected):
+                cotangents.append(custom_rules.cast_like(found_ct, expected))
             else:
-                cotangents.append(self._converted(i, ct, given, expected))
+                mixed.append(i)
+        if mixed:
+            raise self._varies(mixed, by_leaf)
         if wrong:
             raise ValueError(
                 message(
@@ -335,6 +342,27 @@ class _FlatForward:
                 )
             )
         return cotangents
+
+    def _varies(self, numbers: Sequence[int], cotangents: Sequence[Any]) -> ValueError:
+        """The error for cotangents that are of another kind over mesh axes than they must be."""
+        names = self.given.names()
+        lines, fixes = [], []
+        for i in numbers:
+            given, aval = aval_of(cotangents[i]), self.given.avals[i]
+            lines.append(f"{names[i]}: {given}, for an argument of type {aval}")
+            more = variance.of(given).varying - variance.of(aval).varying
+            if more:
+                fixes.append(f"lax.psum(ct, {variance.argument_text(more)}) for {names[i]}")
+        return ValueError(
+            message(
+                self.backward.title,
+                f"{self.backward} returns cotangents that vary over other mesh axes than the "
+                "arguments do.",
+                got="\n".join(lines),
+                expected="for what all devices have the sum of what each contributes",
+                fix="; ".join(fixes) or None,
+            )
+        )
 
     def _by_leaf(self, found: Any) -> list[Any]:
         """The result of the backward rule, a tree prefix of the arguments, for each leaf."""

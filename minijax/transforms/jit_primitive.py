@@ -45,7 +45,7 @@ class Jit(Primitive):
     constrains_results: ClassVar[bool] = False
     shard = rules.from_types
     vary = variance.from_types
-    agree = staticmethod(retyping.agree_call)
+    agree = retyping.agree_call
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {"name": params["name"], "jaxpr": params["jaxpr"]}

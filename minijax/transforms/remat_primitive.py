@@ -51,7 +51,7 @@ class Remat(Primitive):
     check_inside = checked_calls.check_call
     shard = rules.from_types
     vary = variance.from_types
-    agree = staticmethod(retyping.agree_call)
+    agree = retyping.agree_call
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return evaluation.eval_closed_jaxpr(jaxpr, *args)

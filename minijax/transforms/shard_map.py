@@ -7,19 +7,21 @@ Output: a function of whole arrays.  The function is staged once, for the types 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import config, meshes, tree, variance
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, message
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.meshes import AxisType, MeshAxes
+from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, passes, staging
 from minijax.lax.control_flow import divergence
 from minijax.sharding import contexts
+from minijax.sharding.named import NamedSharding
 from minijax.transforms import shard_map_primitive, shard_map_region, shard_map_steps
 from minijax.transforms.shard_map_region import Region
 
@@ -115,6 +117,15 @@ class _Mapped(NamedTuple):
         """The mesh, and the axes that become manual."""
         mesh = _mesh_for(self.mesh)
         axes = self.axis_names or frozenset(n for n in mesh.axis_names if n not in mesh.manual_axes)
+        if mesh.manual_axes and not axes:
+            raise ValueError(
+                message(
+                    "shard_map",
+                    "the function is inside a shard_map over all axes of the mesh already.",
+                    got=str(mesh),
+                    fix="give the outer shard_map axis_names={...} and leave some for this one",
+                )
+            )
         strange = [n for n in axes if n not in mesh.axis_names]
         if strange:
             raise ValueError(
@@ -143,6 +154,8 @@ class _Mapped(NamedTuple):
         info = flattening.debug_info("shard_map", self.function, in_tree)
         avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "shard_map")
         in_specs = self._in_specs(region, args, avals, info)
+        if isinstance(region.mesh, AbstractMesh) and current.value is eager.EAGER:
+            region = region._replace(mesh=_mesh_of_arguments(region.mesh, leaves, info))
         flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
         if config.disable_jit.value and shard_map_steps.computes(current.value):
             return self._step_by_step(region, flat, leaves, in_specs)
@@ -315,6 +328,53 @@ def _mesh_for(given: Any) -> MeshAxes:
     return given
 
 
+def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: Any) -> MeshAxes:
+    """The mesh with devices that stands for an abstract one, where nothing is being traced.
+
+    Raises:
+        ValueError: no argument has devices in a mesh, or one has a mesh of another shape.
+    """
+    context = contexts.current_devices_mesh()
+    if context is not None and context.shape_tuple == mesh.shape_tuple:
+        return context
+    names = info.arg_names or [f"argument {i}" for i in range(len(leaves))]
+    found: Any = None
+    for name, x in zip(names, leaves, strict=True):
+        sharding = getattr(x, "sharding", None)
+        if not isinstance(sharding, NamedSharding):
+            raise ValueError(
+                message(
+                    "shard_map",
+                    f"an abstract mesh takes its devices from the arguments, and {name} has no "
+                    "mesh.",
+                    got=f"{type(x).__name__}: {aval_of(x)}, on {sharding or 'no device'}",
+                    expected="arrays with a NamedSharding",
+                    fix="minijax.device_put(x, NamedSharding(mesh, spec)) first, call it inside "
+                    "`with minijax.set_mesh(mesh):`, or give it a Mesh",
+                )
+            )
+        if sharding.mesh.shape_tuple != mesh.shape_tuple:
+            raise ValueError(
+                message(
+                    "shard_map",
+                    f"the mesh of the argument {name} has another shape than the mesh given.",
+                    got=f"{aval_of(x)} on {sharding.mesh}",
+                    expected=str(mesh),
+                )
+            )
+        found = found or sharding.mesh
+    if found is None:
+        raise ValueError(
+            message(
+                "shard_map",
+                "an abstract mesh takes its devices from the arguments, and there are none.",
+                got=str(mesh),
+                fix="call it inside `with minijax.set_mesh(mesh):`, or give it a Mesh",
+            )
+        )
+    return found  # type: ignore[no-any-return]
+
+
 def _inferred(region: Region, aval: Any) -> PartitionSpec:
     """The spec that a type gives.
 
@@ -349,6 +409,17 @@ def _check_spec(argument: str, spec: Any, region: Region) -> None:
                 fix="P() for values that every device gets as a whole",
             )
         )
+    seen = Counter([*spec.names(), *spec.unreduced, *spec.reduced])
+    twice = [name for name, count in seen.items() if count > 1]
+    if twice:
+        raise DuplicateSpecError(
+            message(
+                "shard_map",
+                f"{argument} names {meshes.names_text(twice)} twice.",
+                got=repr(spec),
+                expected="each mesh axis at most once: it can split one dimension only",
+            )
+        )
     if UNCONSTRAINED in spec:
         raise ValueError(
             message(
@@ -358,8 +429,7 @@ def _check_spec(argument: str, spec: Any, region: Region) -> None:
                 fix="None in place of UNCONSTRAINED",
             )
         )
-    named_axes = [*spec.names(), *spec.unreduced, *spec.reduced]
-    strange = [n for n in named_axes if n not in region.axes]
+    strange = [n for n in seen if n not in region.axes]
     if strange:
         raise ValueError(
             message(

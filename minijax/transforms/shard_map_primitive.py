@@ -6,6 +6,7 @@ jaxpr with these axes in scope, and says how what passes between the two sides i
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ from minijax.interpreters import (
     manual_regions,
     passes,
     program,
+    retyping,
     staging,
     transpose,
 )
@@ -78,6 +80,20 @@ class ShardMap(Primitive):
         shardings = [named(mesh, spec) for spec in params["out_specs"]]
         options = program.Options(self.name, out_shardings=tuple(shardings))
         return program.executable_for(closed, args, options)(args)
+
+    def agree(
+        self, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        region = region_of(params)
+        given: ClosedJaxpr = params["jaxpr"]
+        if not region.check_vma:
+            return args, params
+        outer = [axes - region.axes for axes in retyping.of_types(given.in_avals)]
+        args = retyping.cast(trace, args, outer)
+        varying = retyping.united(retyping.varying_axes(args), retyping.of_types(given.in_avals))
+        with region.entered():
+            fitting = retyping.retyped(given, varying)
+        return args, {**params, "jaxpr": fitting}
 
     def abstract_eval(
         self, *avals: Any, jaxpr: ClosedJaxpr, out_specs: Specs, **params: Any

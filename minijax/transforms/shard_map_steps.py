@@ -23,7 +23,7 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import eager, passes, staging
+from minijax.interpreters import casts, eager, passes, staging
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.evaluation import eval_closed_jaxpr
 from minijax.interpreters.structural import new_axis
@@ -197,6 +197,7 @@ class StepTrace(Trace):
         self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
         """Applies an operation on references, whose cells hold blocks."""
+        args, params = casts.agreeing(self, primitive, args, params)
         outs = primitive.discharge(*args, **params)
         if primitive.makes_references:
             self._own_cells.append(outs)

@@ -46,7 +46,7 @@ class Vmap(Primitive):
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
     vary = variance.from_types
-    agree = staticmethod(retyping.agree_call)
+    agree = retyping.agree_call
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {k: params[k] for k in ("jaxpr", "mapped", "size")}

@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import config, dtypes, effects, key_paths, refs, source, tree, tree_errors
+from minijax.core import (
+    config,
+    dtypes,
+    effects,
+    key_paths,
+    refs,
+    source,
+    tree,
+    tree_errors,
+    variance,
+)
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import message
@@ -298,7 +308,8 @@ def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, clos
                 f"{body} returns a carry of other types than {carry}.",
                 got=f"{body}: {function}\n" + "\n".join(wrong),
                 expected="equal types: the carry of one step is the argument of the next",
-                fix=f"give {carry} the type that is returned, or convert what {body} returns, "
+                fix=_casts_of_carry(naming, in_tree, in_avals, outvars)
+                or f"give {carry} the type that is returned, or convert what {body} returns, "
                 "with x.astype(dtype), a reshape, or sharding.reshard(x, spec)",
             )
         )
@@ -344,10 +355,47 @@ def check_branches(
                     f"{labels[0]} and {labels[i]} return results of different types.",
                     got=functions + "\n".join(wrong),
                     expected="equal types from all branches",
-                    fix="convert one with x.astype(dtype), reshape it, or split it as the other "
+                    fix=_casts_of_results(out_trees[0], labels[0], closed[0], labels[i], closed[i])
+                    or "convert one with x.astype(dtype), reshape it, or split it as the other "
                     "with sharding.reshard(x, spec)",
                 )
             )
+
+
+def _casts_of_carry(
+    naming: Naming, in_tree: Any, in_avals: Sequence[Any], outvars: Sequence[Any]
+) -> str:
+    """The casts after which a carry varies alike on both sides; empty if something else differs."""
+    fixes = []
+    for path, given, out in zip(leaf_names(in_tree), in_avals, outvars, strict=False):
+        if _differ_in_variance_only(given, out.aval):
+            fixes.append(variance.difference(given, out.aval, f"{naming.carry}{path}"))
+            cast = variance.difference(out.aval, given)
+            fixes.append(cast and f"{cast} on what {naming.body} returns for {naming.carry}{path}")
+        elif not _fits(given, out.aval):
+            return ""
+    return "; ".join(filter(None, fixes))
+
+
+def _casts_of_results(
+    tree: Any, first_name: str, first: ClosedJaxpr, second_name: str, second: ClosedJaxpr
+) -> str:
+    """The casts after which results vary alike; empty if they differ in something else too."""
+    fixes = []
+    for path, a, b in zip(leaf_names(tree), first.out_avals, second.out_avals, strict=True):
+        if _differ_in_variance_only(a, b):
+            for given, wanted, name in ((a, b, first_name), (b, a, second_name)):
+                cast = variance.difference(given, wanted)
+                fixes.append(cast and f"{cast} on result{path} of {name}")
+        elif not _fits(a, b):
+            return ""
+    return "; ".join(filter(None, fixes))
+
+
+def _differ_in_variance_only(a: AbstractValue, b: AbstractValue) -> bool:
+    if not (isinstance(a, ShapedArray) and isinstance(b, ShapedArray)) or _fits(a, b):
+        return False
+    return _fits(a.with_manual_type(b.manual_axis_type), b)
 
 
 def _fits(a: AbstractValue, b: AbstractValue) -> bool:

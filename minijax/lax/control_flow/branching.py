@@ -58,7 +58,7 @@ class Cond(Primitive):
     hidden_when_empty = frozenset({"branches_platforms"})
     shard = rules.from_types
     vary = variance.from_types
-    agree = staticmethod(divergence.agree_cond)
+    agree = divergence.agree_cond
     differ = staticmethod(divergence.differ_cond)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Divergence: control flow on predicates that differ between the devices of an axis.
 
-Where types speak of mesh axes: of control flow inside `shard_map` it makes the same, with operands,
-results and bodies that vary over the axes over which the predicate does.  Where they do not: it
-finds out over which axes predicates differ.  Either way devices that would wait in a branch for
-others that never come are an error.
+Where types speak of mesh axes: of control flow inside `shard_map` it makes the same, its operands
+and bodies fit together; those of a `cond` or a `while` vary over the axes over which the predicate
+does (decision 0014).  Where they do not: it finds out over which axes predicates differ.  Either
+way devices that would wait in a branch for others that never come are an error.
 """
 
 from __future__ import annotations
@@ -11,112 +11,124 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from minijax.core import axes, config, meshes, source, variance
+from minijax.core import axes, config, meshes, refs, source, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
-from minijax.interpreters import casts, retyping, uniformity
+from minijax.interpreters import retyping, uniformity
+from minijax.interpreters.retyping import Arguments, Axes
 from minijax.interpreters.uniformity import Flow, Names
 
-Arguments = tuple[Sequence[Any], dict[str, Any]]
 
-
-def agree_cond(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Arguments:
+def agree_cond(
+    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Arguments:
     """A `cond` whose operands and branches vary over the axes over which its index does.
 
     Raises:
         ValueError: a branch has a collective over such an axis.
     """
-    over = _varying(args[0])
+    index, operands = args[0], args[1:]
+    over = variance.of(aval_of(index)).varying
     branches: tuple[ClosedJaxpr, ...] = params["branches"]
     if over:
         for branch in branches:
-            _check("lax.cond", "branch", branch, over, aval_of(args[0]))
-    operands = [casts.varied(trace, x, over) for x in args[1:]]
-    kinds = _kinds(operands)
-    found = tuple(retyping.retyped(branch, kinds) for branch in branches)
-    joined = [over.union(*outs) for outs in zip(*map(_varying_outs, found), strict=True)]
-    found = tuple(retyping.retyped(branch, kinds, joined) for branch in found)
-    if found == branches:
-        return [args[0], *operands] if over else args, params
-    return [args[0], *operands], {**params, "branches": found}
+            _check("lax.cond", "branch", branch, over, aval_of(index))
+    varying = retyping.varying_axes(operands)
+    varying = [
+        own if refs.is_reference(x) else own | over
+        for x, own in zip(operands, varying, strict=True)
+    ]
+    for branch in branches:
+        varying = retyping.united(varying, retyping.of_types(branch.in_avals))
+    fitting = [retyping.retyped(branch, varying) for branch in branches]
+    outs = [over] * len(fitting[0].out_avals)
+    for branch in fitting:
+        outs = retyping.united(outs, retyping.of_types(branch.out_avals))
+    fitting = [retyping.retyped(branch, varying, outs) for branch in branches]
+    operands = retyping.cast(trace, operands, varying)
+    return [index, *operands], {**params, "branches": tuple(fitting)}
 
 
-def agree_while(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Arguments:
-    """A `while` whose carry varies over the axes over which its condition or its body does.
+def agree_while(
+    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Arguments:
+    """A `while` whose carry varies over the axes over which its condition does.
 
     Raises:
-        ValueError: the condition or the body has a collective over an axis over which the condition
-            varies.
+        ValueError: the condition or the body has a collective over such an axis.
     """
-    given_test: ClosedJaxpr = params["cond_jaxpr"]
-    given_body: ClosedJaxpr = params["body_jaxpr"]
-    num_test, num_consts = params["cond_nconsts"], params["body_nconsts"]
-    start = num_test + num_consts
-    consts, carry = list(args[:start]), list(args[start:])
-    test_kinds, body_kinds = _kinds(consts[:num_test]), _kinds(consts[num_test:])
+    given: tuple[ClosedJaxpr, ClosedJaxpr] = (params["cond_jaxpr"], params["body_jaxpr"])
+    num_test = params["cond_nconsts"]
+    num_consts = num_test + params["body_nconsts"]
+    own = retyping.varying_axes(args)
+    test_in, body_in = (retyping.of_types(closed.in_avals) for closed in given)
+    carry = retyping.united(own[num_consts:], test_in[num_test:])
+    carry = retyping.united(carry, body_in[num_consts - num_test :])
+    test_consts = retyping.united(own[:num_test], test_in[:num_test])
+    body_consts = retyping.united(own[num_test:num_consts], body_in[: num_consts - num_test])
     while True:
-        kinds = _kinds(carry)
-        test = retyping.retyped(given_test, test_kinds + kinds)
-        over = variance.of(test.out_avals[0]).varying
-        if over:
-            for what, closed in (("condition", given_test), ("body", given_body)):
-                _check("lax.while_loop", what, closed, over, test.out_avals[0])
-        body = retyping.retyped(given_body, body_kinds + kinds)
-        wanted = [over | axes for axes in _varying_outs(body)]
-        carry = [casts.varied(trace, x, axes) for x, axes in zip(carry, wanted, strict=True)]
-        if _kinds(carry) == kinds:
+        condition = retyping.retyped(given[0], [*test_consts, *carry])
+        body = retyping.retyped(given[1], [*body_consts, *carry], carry)
+        over = variance.of(condition.out_avals[0]).varying
+        grown = [own | over for own in retyping.of_types(body.out_avals)]
+        if grown == carry:
             break
-    body = retyping.retyped(given_body, body_kinds + kinds, [kind.varying for kind in kinds])
-    if test is given_test and body is given_body:
-        return args, params
-    return [*consts, *carry], {**params, "cond_jaxpr": test, "body_jaxpr": body}
+        carry = grown
+    if over:
+        for what, closed in (("condition", condition), ("body", body)):
+            _check("lax.while_loop", what, closed, over, condition.out_avals[0])
+    args = retyping.cast(trace, args, [*test_consts, *body_consts, *carry])
+    return args, {**params, "cond_jaxpr": condition, "body_jaxpr": body}
 
 
-def agree_scan(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Arguments:
-    """A `scan` whose carry varies over the axes over which its body makes it vary."""
+def agree_scan(
+    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Arguments:
+    """A `scan` whose carry varies over the axes over which what it becomes does."""
     given: ClosedJaxpr = params["jaxpr"]
-    if variance.types_of(given.in_avals) == _kinds(args):
-        return args, params
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
-    start = num_consts + num_carry
-    carry = list(args[num_consts:start])
-    before, after = _kinds(args[:num_consts]), _kinds(args[start:])
+    first, num_carry = params["num_consts"], params["num_carry"]
+    rest = [frozenset[Any]()] * (len(given.out_avals) - num_carry)
+    varying = retyping.united(retyping.varying_axes(args), retyping.of_types(given.in_avals))
     while True:
-        kinds = _kinds(carry)
-        body = retyping.retyped(given, before + kinds + after)
-        wanted = _varying_outs(body)[:num_carry]
-        carry = [casts.varied(trace, x, axes) for x, axes in zip(carry, wanted, strict=True)]
-        if _kinds(carry) == kinds:
+        carry: list[Axes] = varying[first : first + num_carry]
+        body = retyping.retyped(given, varying, [*carry, *rest])
+        grown = retyping.of_types(body.out_avals)[:num_carry]
+        if grown == carry:
             break
-    free = [frozenset[Any]()] * (len(given.out_avals) - num_carry)
-    body = retyping.retyped(given, before + kinds + after, [k.varying for k in kinds] + free)
-    return [*args[:num_consts], *carry, *args[start:]], {**params, "jaxpr": body}
+        varying[first : first + num_carry] = grown
+    return retyping.cast(trace, args, varying), {**params, "jaxpr": body}
 
 
-def _kinds(args: Sequence[Any]) -> list[Any]:
-    return variance.types_of(map(aval_of, args))
-
-
-def _varying(x: Any) -> frozenset[Any]:
-    return variance.of(aval_of(x)).varying
-
-
-def _varying_outs(closed: ClosedJaxpr) -> list[frozenset[Any]]:
-    return [variance.of(aval).varying for aval in closed.out_avals]
-
-
-def _check(name: str, part: str, closed: ClosedJaxpr, over: frozenset[Any], predicate: Any) -> None:
+def _check(name: str, part: str, closed: ClosedJaxpr, over: Axes, predicate: Any) -> None:
     eqn = axes.communication_over(closed.jaxpr, over)
     if eqn is not None:
         _refuse(name, part, eqn, over, f"a predicate of type {predicate}")
+    for effect in closed.effects:
+        if isinstance(effect, (refs.WriteEffect, refs.AccumEffect)):
+            _check_write(name, part, effect.reference.aval, over, predicate)
+
+
+def _check_write(name: str, part: str, ref: Any, over: Axes, predicate: Any) -> None:
+    missing = over - variance.of(ref).varying
+    if missing:
+        shown = meshes.names_text(sorted(missing, key=str))
+        raise ValueError(
+            message(
+                name,
+                f"its {part} writes to a reference that does not vary over {shown}, over which the "
+                "predicate does: only some devices would write.",
+                got=f"{ref.str_short()}, under a predicate of type {predicate}",
+                fix=f"new_ref({variance.difference(ref, predicate)}) where it is made",
+            )
+        )
 
 
 def _refuse(
     name: str,
     part: str,
     eqn: Any,
-    over: frozenset[Any],
+    over: Axes,
     predicate: str,
     at: str | None = None,
     fix: str = "",

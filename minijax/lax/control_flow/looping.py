@@ -54,7 +54,7 @@ class While(Primitive):
     follow_keys = checked_bodies.keys_of_while
     shard = rules.from_types
     vary = variance.from_types
-    agree = staticmethod(divergence.agree_while)
+    agree = divergence.agree_while
     differ = staticmethod(divergence.differ_while)
 
     def abstract_eval(self, *avals: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:

@@ -43,7 +43,7 @@ class Scan(Primitive):
 
     name = "scan"
     vary = variance.from_types
-    agree = staticmethod(divergence.agree_scan)
+    agree = divergence.agree_scan
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
