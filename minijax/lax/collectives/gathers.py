@@ -499,7 +499,8 @@ def all_gather(
             return _gather_reduced(leaf, axes, params)
         arguments.check_no_sums(name, leaf, axes)
         leaf = arguments.with_pvary(leaf, axes)
-        if to == "invarying":
+        # Where types do not tell, the cotangents of copies are parts, which must be added up.
+        if to == "invarying" and core_axes.typed_among(axes):
             return all_gather_invariant_p.bind(leaf, **params)
         return all_gather_p.bind(leaf, axis_index_groups=groups, **params)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import tree
+from minijax.core.aval import aval_of
 from minijax.core.specs import PartitionSpec
 from minijax.testing import engines
 from minijax.testing.agreement import check_agree
@@ -134,8 +135,7 @@ def types_are_sound(program: DeviceProgram) -> None:
         outs = program.function(*blocks)
         leaves = tree.leaves(outs)
         found[:] = [
-            (leaf.shape, np.dtype(leaf.dtype).name, frozenset(getattr(leaf, "vma", ())))
-            for leaf in leaves
+            (leaf.shape, np.dtype(leaf.dtype).name, aval_of(leaf).vma) for leaf in leaves
         ]
         return outs
 
