@@ -10,6 +10,7 @@ from collections.abc import Container, Sequence
 
 from minijax.core import config, refs
 from minijax.core.check import check_jaxpr
+from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 
 
@@ -49,7 +50,8 @@ def _eliminate(
     for eqn in reversed(jaxpr.eqns):
         bound = eqn.outvars
         needed = bound[0] in live if len(bound) == 1 else any(v in live for v in bound)
-        if not needed and not eqn.effects:
+        # That devices along an axis take part is no reason to keep what none of them reads.
+        if not needed and all(type(effect) is NamedAxisEffect for effect in eqn.effects):
             continue
         slim = eqn
         if eqn.primitive.dead_code is not None:

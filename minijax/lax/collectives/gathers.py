@@ -554,7 +554,8 @@ def gather_applications(
             return Application(all_gather_reduced_p, leaf, params)
         arguments.check_no_sums(name, leaf, axes)
         leaf = arguments.with_pvary(leaf, axes)
-        if to == "invarying":
+        # Where types do not tell, the cotangents of copies are parts, which must be added up.
+        if to == "invarying" and core_axes.typed_among(axes):
             return Application(all_gather_invariant_p, leaf, params)
         return Application(all_gather_p, leaf, {**params, "axis_index_groups": groups})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ def axis_index_groups(draw: Any, size: int, *, equal: bool = True) -> list[list[
         return [list(order[i : i + length]) for i in range(0, size, length)]
     cuts = sorted(draw(strategies.sets(strategies.integers(1, size - 1)))) if size > 1 else []
     bounds = [0, *cuts, size]
-    return [list(order[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [list(order[a:b]) for a, b in itertools.pairwise(bounds)]
 
 
 @strategies.composite

@@ -9,10 +9,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minijax.core.specs import PartitionSpec
-from minijax.testing import programs
 from minijax.testing.programs import BOTH, DeviceProgram, Kind
 from minijax.testing.strategies import collective_steps, control_steps, local_steps, values
-from minijax.testing.strategies.scope import Draw, Scope, Variable, axes_text
+from minijax.testing.strategies.scope import Draw, Scope, Variable
 
 SIZES: tuple[tuple[int, ...], ...] = (
     (2,),
@@ -114,9 +113,7 @@ class _Chooser:
         kinds = ["collective", "local", "collective", "local"]
         if self.control and scope.depth < 2:
             kinds.append("control")
-        for _ in range(most):
-            if draw(st.integers(0, 6)) == 0:
-                break
+        for _ in range(draw(st.integers(0 if scope.depth else 1, most))):
             kind = draw(st.sampled_from(kinds))
             if kind == "local":
                 draw(st.sampled_from(local_steps.STEPS))(draw, scope)
@@ -158,21 +155,14 @@ def _results(
 ) -> list[tuple[Variable, PartitionSpec]]:
     """What a program returns: what nothing else uses, each with a spec that types allow."""
     found = scope.leaves()[-MAX_RESULTS:] or list(parameters[:1])
-    results = []
-    for variable in found:
-        axes = [a for a in scope.mesh_axes if a in variable.varying]
-        if not axes:
-            results.append((variable, PartitionSpec()))
-            continue
-        if not variable.ndim:
-            variable = scope.let(
-                f"lax.reshape({variable.name}, (1,))",
-                [variable],
-                (1,),
-                variable.dtype,
-                variable.varying,
-                size=0,
-            )
-        dim = draw(st.integers(0, variable.ndim - 1))
-        results.append((variable, PartitionSpec(*[None] * dim, _entry(axes))))
-    return results
+    return [_result(draw, scope, variable) for variable in found]
+
+
+def _result(draw: Draw, scope: Scope, x: Variable) -> tuple[Variable, PartitionSpec]:
+    axes = [a for a in scope.mesh_axes if a in x.varying]
+    if not axes:
+        return x, PartitionSpec()
+    if not x.ndim:
+        x = scope.let(f"lax.reshape({x.name}, (1,))", [x], (1,), x.dtype, x.varying, size=0)
+    dim = draw(st.integers(0, x.ndim - 1))
+    return x, PartitionSpec(*[None] * dim, _entry(axes))

@@ -1,0 +1,194 @@
+"""The ways to run a per-device program, all of which must agree.
+
+Input: a `DeviceProgram`.  Output: its whole results, as NumPy arrays.  Each way is a function of a
+program; `ENGINES` has them by name.  One that cannot run a program says so by a
+`NotImplementedError`, whose reason is documented with what it lacks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import tree
+from minijax.core.config import config
+from minijax.core.specs import PartitionSpec
+from minijax.runtime import client
+from minijax.sharding.mesh import Mesh
+from minijax.testing import oracle
+from minijax.testing.programs import DeviceProgram, cut, join
+from minijax.transforms.jit import jit
+from minijax.transforms.pmap import pmap
+from minijax.transforms.shard_map import shard_map
+from minijax.transforms.vmap import vmap
+
+Results = list[Any]
+"""The leaves of the results, as whole NumPy arrays."""
+
+
+def devices_for(program: DeviceProgram) -> Sequence[Any]:
+    """The first devices, as many as the mesh needs.
+
+    Raises:
+        ValueError: there are fewer.
+    """
+    found = client.devices()[: program.num_devices]
+    if len(found) < program.num_devices:
+        raise ValueError(
+            f"testing: {program.num_devices} devices are needed, there are {len(found)}"
+        )
+    return found
+
+
+def device_mesh(program: DeviceProgram, devices: Sequence[Any] | None = None) -> Mesh:
+    """The mesh of a program, over some devices; the first ones by default."""
+    found = np.empty(program.num_devices, object)
+    found[:] = list(devices_for(program) if devices is None else devices)
+    return Mesh(found.reshape(tuple(program.sizes.values())), tuple(program.sizes))
+
+
+def run(program: DeviceProgram, engine: str) -> Results:
+    """The results of a program in one of the ways of `ENGINES`."""
+    return ENGINES[engine](program)
+
+
+def simulated(program: DeviceProgram) -> Results:
+    """By the oracle: no XLA, no rule of lowering."""
+    return _simulated(program, check_vma="checked" in program.modes)
+
+
+def simulated_unchecked(program: DeviceProgram) -> Results:
+    """By the oracle, without types that tell what varies."""
+    return _simulated(program, check_vma=False)
+
+
+def _simulated(program: DeviceProgram, *, check_vma: bool) -> Results:
+    run_it = oracle.simulate(
+        program.function, program.mesh, program.in_specs, program.out_specs, check_vma=check_vma
+    )
+    return _leaves(run_it(*program.inputs))
+
+
+def mapped(
+    program: DeviceProgram, devices: Sequence[Any] | None = None, **options: Any
+) -> Callable[..., Any]:
+    """`shard_map` of a program's function, over some devices; the first ones by default."""
+    return shard_map(
+        program.function,
+        mesh=device_mesh(program, devices),
+        in_specs=program.in_specs,
+        out_specs=program.out_specs,
+        **options,
+    )
+
+
+def checked(program: DeviceProgram, devices: Sequence[Any] | None = None) -> Results:
+    """By `jit` of `shard_map`, with types that tell what varies."""
+    return _leaves(jit(mapped(program, devices))(*program.inputs))
+
+
+def unchecked(program: DeviceProgram) -> Results:
+    """By `jit` of `shard_map(check_vma=False)`."""
+    return _leaves(jit(mapped(program, check_vma=False))(*program.inputs))
+
+
+def eager(program: DeviceProgram) -> Results:
+    """By `shard_map`, operation by operation."""
+    with config.disable_jit(True):
+        return _leaves(mapped(program, check_vma="checked" in program.modes)(*program.inputs))
+
+
+def gspmd(program: DeviceProgram) -> Results:
+    """By `jit` of `shard_map`, with XLA's older partitioner."""
+    with config.use_shardy_partitioner(False):
+        return _leaves(jit(mapped(program, check_vma="checked" in program.modes))(*program.inputs))
+
+
+def by_vmap(program: DeviceProgram) -> Results:
+    """By one `vmap(axis_name=...)` for each mesh axis, on one device.
+
+    It lacks groups, and several axes at once in what is not a reduction.
+    """
+    return _joined(program, jit(nested(program.function, program, vmap))(*_blocks(program)))
+
+
+def by_pmap(program: DeviceProgram) -> Results:
+    """By one `pmap(axis_name=...)` for each mesh axis."""
+    return _joined(program, nested(program.function, program, pmap)(*_blocks(program)))
+
+
+def by_eager_pmap(program: DeviceProgram) -> Results:
+    """By `pmap`, operation by operation."""
+    with config.disable_jit(True):
+        return by_pmap(program)
+
+
+def nested(function: Any, program: DeviceProgram, transform: Any) -> Any:
+    """A per-device function mapped over one leading dimension for each mesh axis, the first outside."""
+    for name in reversed(program.sizes):
+        function = transform(function, axis_name=name)
+    return function
+
+
+def _blocks(program: DeviceProgram) -> list[Any]:
+    return [
+        cut(np.asarray(x), spec, program.sizes)
+        for x, spec in zip(program.inputs, program.in_specs, strict=True)
+    ]
+
+
+def _joined(program: DeviceProgram, outs: Any) -> Results:
+    leaves = _leaves(outs)
+    specs = tree.broadcast_prefix(
+        program.out_specs, outs, is_leaf=lambda x: isinstance(x, PartitionSpec)
+    )
+    return [join(x, spec, program.sizes) for x, spec in zip(leaves, specs, strict=True)]
+
+
+def _leaves(outs: Any) -> Results:
+    return [np.asarray(leaf) for leaf in tree.leaves(outs)]
+
+
+def run_together(programs: Sequence[DeviceProgram], *, check_vma: bool = True) -> list[Results]:
+    """The results of several programs, compiled as one: they must need equally many devices.
+
+    XLA takes most of the time for each program it gets, however short.
+    """
+
+    def all_of_them(inputs: Sequence[Any]) -> list[Any]:
+        return [
+            mapped(program, check_vma=check_vma)(*given)
+            for program, given in zip(programs, inputs, strict=True)
+        ]
+
+    outs = jit(all_of_them)([program.inputs for program in programs])
+    return [_leaves(out) for out in outs]
+
+
+ENGINES: dict[str, Callable[[DeviceProgram], Results]] = {
+    "oracle": simulated,
+    "oracle_unchecked": simulated_unchecked,
+    "checked": checked,
+    "unchecked": unchecked,
+    "gspmd": gspmd,
+    "eager": eager,
+    "vmap": by_vmap,
+    "pmap": by_pmap,
+    "eager_pmap": by_eager_pmap,
+}
+
+
+def engines_for(program: DeviceProgram) -> tuple[str, ...]:
+    """The ways that a program allows, but for what they lack."""
+    checked_only = {"oracle_unchecked", "unchecked", "vmap", "pmap", "eager_pmap"}
+    excluded: set[str] = set()
+    if "unchecked" not in program.modes:
+        excluded |= checked_only
+    if "checked" not in program.modes:
+        excluded |= {"checked"}
+    if math.prod(program.sizes.values()) == 1:
+        excluded |= {"gspmd"}
+    return tuple(name for name in ENGINES if name not in excluded)

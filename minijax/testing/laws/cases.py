@@ -1,0 +1,187 @@
+"""What laws of collectives are tried on: a mesh, some axes, a dtype, and numbers from a seed.
+
+Input: fields, or Hypothesis's choices.  Output: a `Case`, which makes blocks, permutations and
+groups, runs per-device functions, and compares them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from minijax import lax
+from minijax.core import tree
+from minijax.testing import engines, programs
+from minijax.testing.agreement import check_agree
+from minijax.testing.programs import DeviceProgram
+from minijax.testing.strategies import communication, values
+from minijax.testing.strategies.device_programs import SIZES
+
+
+class Collectives:
+    """The functions of `minijax.lax`, of which some are replaced by a user's own.
+
+    Attributes:
+        used: the names that were asked for.
+    """
+
+    def __init__(self, **own: Callable[..., Any]) -> None:
+        self._own = own
+        self.used: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        self.used.add(name)
+        return self._own[name] if name in self._own else getattr(lax, name)
+
+
+class Case:
+    """One instance of the laws of collectives.
+
+    Attributes:
+        sizes: the mesh: sizes by names of axes.
+        axes: the axes that collectives go over, in their order.
+        dtype: the name of the dtype of blocks.
+        tiled: whether gathers, scatters and exchanges keep dimensions.
+        engine: which of `engines.ENGINES` runs the functions.
+        lax: the collectives that the laws are about.
+        n: how many devices the axes have together.
+    """
+
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        axes: Sequence[str],
+        *,
+        dtype: str = "int32",
+        tiled: bool = False,
+        seed: int = 0,
+        engine: str = "oracle",
+        collectives: Collectives | None = None,
+    ) -> None:
+        self.sizes = dict(sizes)
+        self.axes = tuple(axes)
+        self.dtype = dtype
+        self.tiled = tiled
+        self.seed = seed
+        self.engine = engine
+        self.lax = Collectives() if collectives is None else collectives
+        self.n = math.prod(self.sizes[a] for a in self.axes)
+        self.random = np.random.default_rng(seed)
+
+    def __repr__(self) -> str:
+        return (
+            f"Case({self.sizes}, {self.axes}, dtype={self.dtype!r}, tiled={self.tiled}, "
+            f"seed={self.seed}, engine={self.engine!r})"
+        )
+
+    def changed(self, **changes: Any) -> Case:
+        """The same case but for some fields."""
+        fields: dict[str, Any] = {
+            "sizes": self.sizes,
+            "axes": self.axes,
+            "dtype": self.dtype,
+            "tiled": self.tiled,
+            "seed": self.seed,
+            "engine": self.engine,
+            "collectives": self.lax,
+        }
+        fields.update(changes)
+        return Case(**fields)
+
+    def blocks(self, *shape: int) -> Any:
+        """A block of this shape for each device: stacked, one leading dimension for each axis."""
+        step = int(self.random.integers(1, 13))
+        return values.array((*self.sizes.values(), *shape), self.dtype, step)
+
+    def permutation(self) -> list[int]:
+        """A permutation of the positions along the axes."""
+        return [int(i) for i in self.random.permutation(self.n)]
+
+    def groups(self, size: int) -> list[list[int]]:
+        """Groups, of one size, of the positions along an axis."""
+        divisors = [d for d in range(1, size + 1) if size % d == 0]
+        length = int(self.random.choice(divisors))
+        order = [int(i) for i in self.random.permutation(size)]
+        return [order[i : i + length] for i in range(0, size, length)]
+
+    def program(self, function: Callable[..., Any], *stacked: Any) -> DeviceProgram:
+        """A function of one device's blocks, as a program on this mesh."""
+        return programs.stacked(function, self.sizes, stacked)
+
+    def run(self, function: Callable[..., Any], *stacked: Any) -> list[Any]:
+        """The stacked results of a function of one device's blocks."""
+        return engines.run(self.program(function, *stacked), self.engine)
+
+    def check(
+        self,
+        law: Callable[..., Any],
+        left: Callable[..., Any],
+        right: Callable[..., Any],
+        *stacked: Any,
+    ) -> None:
+        """Checks that two functions of one device's blocks are equal.
+
+        Raises:
+            AssertionError: they are not.
+        """
+
+        def both(*blocks: Any) -> list[Any]:
+            sides = (tree.leaves(left(*blocks)), tree.leaves(right(*blocks)))
+            counts.append(len(sides[0]))
+            return [x for side in sides for x in side]
+
+        counts: list[int] = []
+        outs = self.run(both, *stacked)
+        self.compare(law, outs[: counts[-1]], outs[counts[-1] :])
+
+    def compare(self, law: Callable[..., Any], left: Sequence[Any], right: Sequence[Any]) -> None:
+        """Checks that stacked results are equal.
+
+        Raises:
+            AssertionError: they are not.
+        """
+        sides = {"the left side": left, "the right side": right}
+        check_agree(f"laws.{law.__name__}", sides, self, statement_of(law))
+
+
+def statement_of(law: Callable[..., Any]) -> str:
+    """What a law says: the first paragraph of its docstring, in one line."""
+    text = (law.__doc__ or "").partition("\n\n")[0]
+    return " ".join(text.split())
+
+
+@st.composite
+def cases(
+    draw: Any,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    axes: Sequence[str] | None = None,
+    dtypes: Sequence[str] = ("int32", "float32"),
+    engines: Sequence[str] = ("oracle",),
+    max_devices: int = 8,
+) -> Case:
+    """Cases for laws of collectives.
+
+    Args:
+        draw: given by Hypothesis.
+        sizes: the mesh; any of one to three axes by default.
+        axes: the axes; any ordered subset by default.
+        dtypes: names of dtypes to choose from.
+        engines: names of `engines.ENGINES` to choose from.
+        max_devices: how many devices meshes have at most.
+    """
+    if sizes is None:
+        fitting = [s for s in SIZES if math.prod(s) <= max_devices]
+        sizes = dict(zip("xyz", draw(st.sampled_from(fitting)), strict=False))
+    return Case(
+        sizes,
+        draw(communication.axis_subsets(list(sizes))) if axes is None else axes,
+        dtype=draw(st.sampled_from(list(dtypes))),
+        tiled=draw(st.booleans()),
+        seed=draw(st.integers(0, 99)),
+        engine=draw(st.sampled_from(list(engines))),
+    )

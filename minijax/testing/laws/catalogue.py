@@ -1,0 +1,185 @@
+"""The catalogue of laws, and ways to try them on collectives and programs of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from minijax.testing.laws import derivatives, executions, identities, placements
+from minijax.testing.laws.cases import Case, Collectives, statement_of
+from minijax.testing.laws.operations import operations
+from minijax.testing.programs import DeviceProgram, stacked
+
+
+class Law(NamedTuple):
+    """One law.
+
+    Attributes:
+        number: in the catalogue.
+        check: the law itself: it raises an `AssertionError` where it does not hold.
+        subject: what it takes: `"collectives"` for a `Case`, `"program"` for a `DeviceProgram`.
+    """
+
+    number: int
+    check: Callable[..., None]
+    subject: str = "collectives"
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.check.__name__
+
+    @property
+    def statement(self) -> str:
+        """What it says."""
+        return statement_of(self.check)
+
+
+LAWS: tuple[Law, ...] = (
+    Law(1, identities.psum_gathers_scatter),
+    Law(2, identities.collectives_are_linear),
+    Law(3, identities.reductions_go_axis_by_axis),
+    Law(4, identities.mean_is_sum_by_size),
+    Law(5, identities.extremes_mirror),
+    Law(6, identities.positions_of_extremes),
+    Law(7, identities.gather_holds_own_block),
+    Law(8, identities.exchange_inverts),
+    Law(9, identities.permutations_compose),
+    Law(10, identities.shuffles_compose),
+    Law(11, identities.ragged_generalizes_exchange),
+    Law(12, placements.product_axis_is_one_axis),
+    Law(13, placements.names_and_places_do_not_matter),
+    Law(14, placements.groups_are_an_axis),
+    Law(15, derivatives.derivatives_are_adjoint, "program"),
+    Law(16, derivatives.casts_are_dual),
+    Law(17, derivatives.tangents_of_linear),
+    Law(17, derivatives.derivatives_are_slopes, "program"),
+    Law(18, executions.executions_agree, "program"),
+    Law(19, executions.vmap_stacks_results, "program"),
+    Law(20, executions.checked_is_unchecked, "program"),
+    Law(21, identities.start_and_done_are_one),
+    Law(22, identities.summands_are_sums),
+    Law(23, identities.axis_of_one_changes_nothing),
+    Law(24, identities.index_is_mixed_radix),
+    Law(25, executions.lowerings_agree, "program"),
+)
+
+
+def check_all(
+    f: Callable[..., Any],
+    mesh: Any,
+    in_specs: Any,
+    out_specs: Any,
+    *args: Any,
+    laws: Iterable[int] | None = None,
+    check_vma: bool | None = None,
+) -> None:
+    """Tries all laws of programs on a function of one device's blocks.
+
+    Its values are the same however it is run, its derivatives are adjoint and are slopes, `vmap`
+    stacks its results.  Example: `check_all(my_layer, {"x": 4}, (P("x"), P()), P("x"), x, w)`.
+
+    Args:
+        f: the function, as `shard_map` takes it.
+        mesh: a mesh, or a dict of sizes by names.
+        in_specs: for each argument, how it is cut.
+        out_specs: how the results are put together.
+        *args: whole arrays.
+        laws: the numbers of those to try; all by default.
+        check_vma: the setting that `f` is for, if not both.
+
+    Raises:
+        AssertionError: a law does not hold; the text shows both sides and the program.
+    """
+    program = program_of(f, mesh, in_specs, out_specs, *args, check_vma=check_vma)
+    for law in LAWS:
+        if law.subject == "program" and (laws is None or law.number in laws):
+            law.check(program)
+
+
+def program_of(
+    f: Callable[..., Any],
+    mesh: Any,
+    in_specs: Any,
+    out_specs: Any,
+    *args: Any,
+    check_vma: bool | None = None,
+) -> DeviceProgram:
+    """A function of one device's blocks, with its mesh, specs and whole arguments, as a program."""
+    sizes = dict(mesh) if isinstance(mesh, Mapping) else dict(mesh.shape)
+    specs = in_specs if isinstance(in_specs, (tuple, list)) and args else (in_specs,)
+    if len(specs) != len(args):
+        specs = [in_specs] * len(args)
+    modes = {None: {"checked", "unchecked"}, True: {"checked"}, False: {"unchecked"}}[check_vma]
+    return DeviceProgram(f, sizes, specs, out_specs, args, modes=frozenset(modes))
+
+
+def check_collectives(
+    mesh: Mapping[str, int] | Sequence[int] = (4,),
+    axes: Sequence[str] | None = None,
+    *,
+    dtype: str = "int32",
+    engine: str = "oracle",
+    laws: Iterable[int] | None = None,
+    **own: Callable[..., Any],
+) -> list[str]:
+    """Tries all laws of collectives that speak of those that are given.
+
+    Example: `check_collectives({"x": 4}, psum=my_ring_sum)` tries everything that is said of psum
+    on `my_ring_sum(x, axis_name)`.
+
+    Args:
+        mesh: sizes by names of axes, or sizes alone.
+        axes: the axes to go over; all by default.
+        dtype: of the blocks.
+        engine: which of `engines.ENGINES` runs them; the oracle needs no devices.
+        laws: the numbers of those to try; all by default.
+        **own: functions to take in place of those of `minijax.lax` with the same names; without
+            any, all laws are tried on `minijax.lax` itself.
+
+    Returns:
+        The names of the laws that spoke of them.
+
+    Raises:
+        AssertionError: a law does not hold; the text shows both sides.
+    """
+    sizes = mesh if isinstance(mesh, Mapping) else dict(zip("xyz", mesh, strict=False))
+    found = []
+    for law in LAWS:
+        if law.subject != "collectives" or not (laws is None or law.number in laws):
+            continue
+        for tiled in (False, True):
+            collectives = Collectives(**own)
+            case = Case(
+                sizes,
+                tuple(sizes) if axes is None else axes,
+                dtype=dtype,
+                tiled=tiled,
+                engine=engine,
+                collectives=collectives,
+            )
+            if own and not _speaks_of(law, case, own):
+                continue
+            law.check(case)
+            found.append(law.name)
+    return list(dict.fromkeys(found))
+
+
+def _speaks_of(law: Law, case: Case, own: Mapping[str, Any]) -> bool:
+    """Whether a law asks for any of some collectives, found by trying it on those of `lax`."""
+    probe = Collectives()
+    law.check(case.changed(collectives=probe))
+    return not probe.used.isdisjoint(own)
+
+
+def programs_of(case: Case) -> list[DeviceProgram]:
+    """Each collective by itself, as a program on which the laws of programs can be tried."""
+    found = []
+    for operation in operations(case).values():
+
+        def function(x: Any, f: Any = operation.apply) -> Any:
+            return f(x, case.axes)
+
+        function.__name__ = operation.name
+        found.append(stacked(function, case.sizes, [case.blocks(*operation.shape)]))
+    return found
