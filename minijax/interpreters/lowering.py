@@ -47,9 +47,10 @@ class Lowering:
         self.module = ir.Module.create(loc=self.unknown)
         operation = self.module.operation
         operation.attributes["sym_name"] = string(sanitize(name))
-        operation.attributes["mhlo.num_replicas"] = integer(
-            1 if replicas is None else replicas.number, 32
-        )
+        copies = 1 if replicas is None else replicas.number
+        # How many devices run the module at once, as partitions or replicas.
+        self.devices = partitions * copies
+        operation.attributes["mhlo.num_replicas"] = integer(copies, 32)
         operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)
         self.host_callbacks: list[Any] = []

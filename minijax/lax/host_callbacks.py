@@ -115,7 +115,7 @@ def lower_call(
         in_avals,
         ctx.avals_out,
         takes_token=is_ordered,
-        goes_on=several,
+        goes_on=ctx.module.devices > 1,
     )
     index = len(ctx.module.host_callbacks)
     ctx.module.host_callbacks.append(called)
