@@ -72,8 +72,7 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
     except Exception as error:
         raise InternalError(_text(jaxpr, f"{text} does not type-check: {error}")) from error
     if eqn.primitive.vary is not None or any(variance.of(a) is not NOT_MANUAL for a in avals):
-        literals = [type(atom) is Literal for atom in eqn.invars]
-        out = variance.typed(eqn.primitive, avals, literals, out, eqn.params)
+        out = variance.typed(eqn.primitive, avals, eqn.invars, out, eqn.params)
     outs = out if eqn.primitive.multiple_results else (out,)
     if len(outs) != len(eqn.outvars):
         _fail(jaxpr, f"{text} gives {len(outs)} results but binds {len(eqn.outvars)}")

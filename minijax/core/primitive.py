@@ -66,8 +66,10 @@ class Primitive:
     # `differ(flow, given, **params)`, see `interpreters/uniformity.py`; for operations that choose
     # what to do; None: along those along which the operands do, or the one jaxpr in it tells.
     differ: Any = None
-    # Whether a result is linear in each of two operands, so that sums may be taken before or after.
-    is_bilinear: ClassVar[bool] = False
+    # Positions of operands in which the operation is linear together while the others are whole,
+    # such as ((0,), (1,)) for products: where devices hold summands of those, they do of the
+    # result.  `(1, ...)` are all from 1 on.  With `keeps_unreduced` they are all operands.
+    linear_in: tuple[tuple[Any, ...], ...] = ()
     # The batching rule where the mapped axis is one that the operation itself names:
     # `batch_axis(size, name, args, dims, **params)`, asked even if no operand is mapped.
     batch_axis: Any = None

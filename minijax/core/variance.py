@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from minijax.core import dtypes
 from minijax.core.aval import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
-from minijax.core.errors import message
+from minijax.core.errors import ShardingTypeError, message
+from minijax.core.jaxpr import Literal
 
 
 def of(aval: Any) -> ManualAxisType:
@@ -31,34 +35,47 @@ def from_types(primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **_: A
     return found if primitive.multiple_results else found[0]
 
 
+ZERO = "zero"
+"""Stands for the type of a literal 0, which is a summand and the sum at once."""
+
+
+def of_literal(value: Any) -> str | None:
+    """What `join` takes in place of the type of a literal."""
+    return ZERO if value == 0 else None
+
+
 def join(primitive: Any, avals: Sequence[Any]) -> ManualAxisType:
     """The type of what a local operation gives: varying where any operand is.
 
     Args:
         primitive: the operation.
-        avals: the types of its operands; None for literals, which have no part in it: they are the
-            same everywhere, and nothing is differentiated by them.
+        avals: the types of its operands; None or `ZERO` for literals, which have no part in it:
+            they are the same everywhere, and nothing is differentiated by them.
 
     Raises:
-        ValueError: an operand is unreduced or reduced, and another does not fit to it.
+        ShardingTypeError: an operand is unreduced or reduced, and another does not fit to it.
+        ValueError: an operand is unreduced over an axis over which another varies.
         NotImplementedError: the operation is not linear, and an operand is unreduced.
     """
-    kinds = [of(aval) for aval in avals if aval is not None]
+    typed = [aval for aval in avals if aval is not None and aval is not ZERO]
+    kinds = [of(aval) for aval in typed]
     varying = NO_AXES.union(*(kind.varying for kind in kinds))
     if all(kind.varying == varying and kind[1:] == _NO_SUMS for kind in kinds):
         return kinds[0] if kinds else NOT_MANUAL
     reduced = NO_AXES.union(*(kind.reduced for kind in kinds)) - varying
     unreduced = NO_AXES.union(*(kind.unreduced for kind in kinds))
     for axis in unreduced:
-        _check_sum(primitive, avals, kinds, axis)
+        _check_sum(primitive, avals, axis)
     for axis in reduced - unreduced:
-        if any(axis not in kind.reduced for kind in kinds):
-            raise _mixed(
-                primitive,
-                avals,
-                f"one operand is reduced over {axis!r}, another is the same everywhere.",
-                f"lax.pcast(x, {axis!r}, to='reduced') on the other operand, or "
-                f"lax.pcast(x, {axis!r}, to='varying') on this one",
+        if any(_state(aval, axis) == "I" for aval in typed):
+            raise ShardingTypeError(
+                _text(
+                    primitive,
+                    avals,
+                    f"one operand is reduced over {axis!r}, another is the same everywhere.",
+                    f"lax.pcast(x, {axis!r}, to='reduced') on the other operand, or "
+                    f"lax.pcast(x, {axis!r}, to='varying') on this one",
+                )
             )
     return manual_type(varying, unreduced, reduced - unreduced)
 
@@ -66,64 +83,73 @@ def join(primitive: Any, avals: Sequence[Any]) -> ManualAxisType:
 _NO_SUMS = (NO_AXES, NO_AXES)
 
 
-def _check_sum(
-    primitive: Any, avals: Sequence[Any], kinds: Sequence[ManualAxisType], axis: Any
-) -> None:
+def _state(aval: Any, axis: Any) -> str:
+    """How an operand stands to an axis: "V", "U", "R", or "I", the same everywhere.
+
+    Literals are of the state "0" if they are zero.  They, and what is the same everywhere and not
+    differentiated by, such as an index, are of the state "-": they fit to what is reduced.
+    """
+    if aval is None or aval is ZERO:
+        return "0" if aval is ZERO else "-"
+    kind = of(aval)
+    for state, axes in zip("VUR", kind, strict=True):
+        if axis in axes:
+            return state
+    dtype = getattr(aval, "dtype", None)
+    return "I" if dtype is not None and dtypes.issubdtype(dtype, np.inexact) else "-"
+
+
+def _check_sum(primitive: Any, avals: Sequence[Any], axis: Any) -> None:
     """Refuses operations on summands that would not give summands of the right result."""
-    if any(axis in kind.varying for kind in kinds):
-        raise _mixed(
-            primitive,
-            avals,
-            f"one operand is unreduced over {axis!r}, another varies over it.",
-            f"lax.psum(x, {axis!r}) on the unreduced operand",
+    states = [_state(aval, axis) for aval in avals]
+    if "V" in states:
+        problem = f"one operand is unreduced over {axis!r}, another varies over it."
+        raise ValueError(_text(primitive, avals, problem, _sum_first(axis)))
+    summands = {i for i, state in enumerate(states) if state == "U"}
+    together = _linear_together(primitive, len(avals))
+    members = next((own for own in together if summands <= own), None)
+    if members is None and summands <= set().union(*together):
+        problem = (
+            f"both factors are unreduced over {axis!r}: a product of sums is no sum of products."
         )
-    own = [axis in kind.unreduced for kind in kinds]
-    if primitive.is_bilinear:
-        if own.count(True) > 1:
-            raise _mixed(
-                primitive,
-                avals,
-                f"both factors are unreduced over {axis!r}: a product of sums is no sum of "
-                "products.",
-                f"lax.psum(x, {axis!r}) on one of them",
-            )
-        if any(axis not in kind.reduced for kind, u in zip(kinds, own, strict=True) if not u):
-            raise _mixed(
-                primitive,
-                avals,
-                f"the other factor must be reduced over {axis!r}.",
-                f"lax.pcast(x, {axis!r}, to='reduced') on it",
-            )
-        return
-    if not primitive.keeps_unreduced:
-        raise NotImplementedError(
-            _text(
-                primitive,
-                avals,
-                f"an operand is unreduced over {axis!r}: devices hold summands of it, which the "
-                "operation cannot work on.",
-                f"lax.psum(x, {axis!r}) first",
-            )
+        raise ShardingTypeError(_text(primitive, avals, problem, f"{_sum_first(axis)} on one"))
+    if members is None:
+        problem = (
+            f"an operand is unreduced over {axis!r}: devices hold summands of it, which the "
+            "operation cannot work on."
         )
-    if not all(own) or len(kinds) < len(avals):
-        raise _mixed(
-            primitive,
-            avals,
+        raise NotImplementedError(_text(primitive, avals, problem, _sum_first(axis)))
+    if any(state not in "U0" for i, state in enumerate(states) if i in members):
+        problem = (
             f"one operand is unreduced over {axis!r}, another is whole: it would be counted once "
-            "for each device.",
-            f"lax.psum(x, {axis!r}) on the unreduced operand",
+            "for each device."
         )
+        raise ShardingTypeError(_text(primitive, avals, problem, _sum_first(axis)))
+    if any(state == "I" for i, state in enumerate(states) if i not in members):
+        problem = f"the other factor must be reduced over {axis!r}."
+        fix = f"lax.pcast(x, {axis!r}, to='reduced') on it"
+        raise ShardingTypeError(_text(primitive, avals, problem, fix))
 
 
-def _mixed(primitive: Any, avals: Sequence[Any], problem: str, fix: str) -> ValueError:
-    return ValueError(_text(primitive, avals, problem, fix))
+def _linear_together(primitive: Any, count: int) -> list[set[int]]:
+    """The sets of operands, of `count` in all, in which an operation is linear together."""
+    if primitive.keeps_unreduced:
+        return [set(range(count))]
+    return [
+        set(range(own[0], count)) if own[-1] is ... else set(own) for own in primitive.linear_in
+    ]
+
+
+def _sum_first(axis: Any) -> str:
+    return f"lax.psum(x, {axis!r}) on the unreduced operand"
 
 
 def _text(primitive: Any, avals: Sequence[Any], problem: str, fix: str) -> str:
+    literals = {None: "a literal", ZERO: "0"}
     return message(
         primitive.name,
         problem,
-        got=", ".join("a literal" if a is None else str(a) for a in avals),
+        got=", ".join(str(literals.get(aval, aval)) for aval in avals),
         fix=fix,
     )
 
@@ -131,7 +157,7 @@ def _text(primitive: Any, avals: Sequence[Any], problem: str, fix: str) -> str:
 def typed(
     primitive: Any,
     avals: Sequence[Any],
-    literals: Sequence[bool],
+    atoms: Sequence[Any],
     out: Any,
     params: dict[str, Any],
 ) -> Any:
@@ -140,13 +166,16 @@ def typed(
     Args:
         primitive: the operation.
         avals: the types of its operands, cast where they must be.
-        literals: which of them are literals.
+        atoms: these operands, variables or literals of a jaxpr.
         out: what `abstract_eval` returns.
         params: its parameters.
     """
     if primitive.vary is None:
-        counted = [None if lit else a for a, lit in zip(avals, literals, strict=True)]
-        kind = join(primitive, counted)
+        given = [
+            of_literal(atom.value) if type(atom) is Literal else aval
+            for atom, aval in zip(atoms, avals, strict=True)
+        ]
+        kind = join(primitive, given)
         if primitive.multiple_results:
             return [aval.with_manual_type(kind) for aval in out]
         return out.with_manual_type(kind)

@@ -341,12 +341,12 @@ def agreeing(
         return primitive.agree(trace, args, params)  # type: ignore[no-any-return]
     if primitive.vary is not None:
         return args, params
-    avals = [None if isinstance(x, _SCALARS) else aval_of(x) for x in args]
-    if all(aval is None or aval.manual_axis_type is NOT_MANUAL for aval in avals):
+    avals = [variance.of_literal(x) if isinstance(x, _SCALARS) else aval_of(x) for x in args]
+    if all(aval in (None, variance.ZERO) or aval.manual_axis_type is NOT_MANUAL for aval in avals):
         return args, params
     varying = variance.join(primitive, avals).varying
     return [
-        x if aval is None or refs.is_reference(x) else varied(trace, x, varying)
+        x if aval in (None, variance.ZERO) or refs.is_reference(x) else varied(trace, x, varying)
         for x, aval in zip(args, avals, strict=True)
     ], params
 

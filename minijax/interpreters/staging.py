@@ -148,8 +148,7 @@ class StagingTrace(Trace):
         params: dict[str, Any],
     ) -> Any:
         """The result type, or types, with the mesh axes over which the results vary."""
-        literals = [type(atom) is Literal for atom in invars]
-        out = variance.typed(primitive, avals, literals, out, params)
+        out = variance.typed(primitive, avals, invars, out, params)
         if not self.has_variance:
             outs = out if primitive.multiple_results else (out,)
             self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)

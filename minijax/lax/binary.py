@@ -120,6 +120,7 @@ div_p = Binary(
         lambda g, x, y, out: mul(_neg(g), div(out, y)),
     ),
     transposes=(lambda ct, x, y: div(ct, y), None),
+    linear_in=((0,),),
 )
 
 

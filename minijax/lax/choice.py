@@ -37,6 +37,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    linear_in = ((1, ...),)
     fault_flow = "selects"
     shard = rules.elementwise
 

@@ -43,6 +43,7 @@ class ConvGeneralDilated(Primitive):
     """
 
     name = "conv_general_dilated"
+    linear_in = ((0,), (1,))
     sharding_param = "out_sharding"
 
     def __init__(self) -> None:

@@ -61,6 +61,7 @@ class Cumulative(Primitive):
         self.identity = identity
         self.accepts = accepts
         self.linear = linear
+        self.linear_in = ((0,),) if linear else ()
 
     def abstract_eval(self, x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
         check_dtype(self.name, "operand", x, self.accepts)

@@ -46,6 +46,7 @@ class DotGeneral(Primitive):
     """
 
     name = "dot_general"
+    linear_in = ((0,), (1,))
     sharding_param = "out_sharding"
     knows_sums = True
 

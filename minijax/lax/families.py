@@ -173,6 +173,7 @@ class Binary(Primitive):
         attributes: `ctx -> attributes` of the operation.
         public_name: the function of `lax`, where that is called otherwise.
         additive: whether summands of both operands give summands of the result.
+        linear_in: see `Primitive`.
         faults: what may go wrong, see `Primitive`.
         total: whether no numbers, infinite ones included, give a NaN or an infinity.
     """
@@ -192,12 +193,14 @@ class Binary(Primitive):
         attributes: Callable[[Any], dict[str, Any]] | None = None,
         public_name: str = "",
         additive: bool = False,
+        linear_in: tuple[tuple[int, ...], ...] = (),
         faults: Callable[..., Any] | None = None,
         total: bool = False,
     ) -> None:
         super().__init__(name)
         self.public_name = public_name or name
         self.keeps_unreduced = additive
+        self.linear_in = linear_in
         self.op = op
         self.accepts = accepts
         self.derivatives = derivatives
@@ -443,6 +446,7 @@ mul_p = Binary(
     accepts=NUMERIC,
     derivatives=(lambda g, x, y, out: _mul(g, y), lambda g, x, y, out: _mul(x, g)),
     transposes=(lambda ct, x, y: _mul(ct, y), lambda ct, x, y: _mul(x, ct)),
+    linear_in=((0,), (1,)),
 )
 
 neg_p = Unary("neg", "stablehlo.negate", accepts=NUMERIC, derivative=Unary.LINEAR, total=True)

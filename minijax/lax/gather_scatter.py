@@ -59,6 +59,7 @@ class Gather(Primitive):
     """
 
     name = "gather"
+    linear_in = ((0,),)
     fault_flow = "copies"
 
     def __init__(self) -> None:
@@ -350,6 +351,8 @@ class Scatter(Primitive):
         self.combine = combine
         self.tangent = tangent
         self.transposes = transposes
+        # Adding, subtracting and replacing are linear in the old elements and the new ones together.
+        self.linear_in = ((0, 2),) if combine in (None, binary.add, binary.sub) else ()
         self._checked: set[Any] = set()
         self._update_jaxprs: dict[Any, ClosedJaxpr] = {}
 

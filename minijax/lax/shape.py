@@ -380,6 +380,7 @@ class Concatenate(Primitive):
     """
 
     name = "concatenate"
+    linear_in = ((0, ...),)
     fault_flow = "copies"
     jvp = jvp_of_linear
 
@@ -476,6 +477,7 @@ class Split(Primitive):
     """
 
     name = "split"
+    linear_in = ((0,),)
     fault_flow = "copies"
     multiple_results = True
 
@@ -561,6 +563,7 @@ class Pad(Primitive):
     """
 
     name = "pad"
+    linear_in = ((0, 1),)
     fault_flow = "copies"
     jvp = jvp_of_linear
     shard = rules.resized

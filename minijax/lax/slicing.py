@@ -176,6 +176,7 @@ class DynamicSlice(Primitive):
     """
 
     name = "dynamic_slice"
+    linear_in = ((0,),)
     fault_flow = "copies"
     shard = rules.resized
 
@@ -318,6 +319,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
+    linear_in = ((0, 1),)
     fault_flow = "copies"
 
     def __init__(self) -> None:

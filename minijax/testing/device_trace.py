@@ -125,7 +125,7 @@ class DeviceTrace(Trace):
         out_avals = list(out) if primitive.multiple_results else [out]
         if self.checked:
             counted = [
-                None if isinstance(x, _SCALARS) else aval
+                variance.of_literal(x) if isinstance(x, _SCALARS) else aval
                 for x, aval in zip(args, avals, strict=True)
             ]
             kind = variance.join(primitive, counted)
