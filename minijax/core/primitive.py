@@ -43,7 +43,7 @@ class Primitive:
     # Parameters that name axes which the operation uses, and the one that names an axis it binds.
     axis_params: tuple[str, ...] = ()
     binds_axis: ClassVar[str | None] = None
-    # Over which mesh axes results vary: `vary(avals, outs, **params)`, a `ManualAxisType` or one for
+    # Over which mesh axes results vary: `vary(avals, outs, **params)`, a `ManualAxisType` or one of
     # each result; None: the operation is local, so its results vary where its operands do, see
     # `variance.join`.
     vary: Any = None

@@ -139,7 +139,7 @@ class StagingTrace(Trace):
                 avals.append(atom.aval)
         return invars, avals
 
-    def _varying(
+    def _typed(
         self,
         primitive: Any,
         invars: Sequence[Any],
@@ -147,19 +147,17 @@ class StagingTrace(Trace):
         out: Any,
         params: dict[str, Any],
     ) -> Any:
-        """The result type, or types, with the mesh axes over which the results vary."""
-        out = variance.typed(primitive, avals, invars, out, params)
-        if not self.has_variance:
-            outs = out if primitive.multiple_results else (out,)
-            self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
+        """The result type, or types, with what types say about meshes: variance and shardings."""
+        if self.has_variance or primitive.vary is not None:
+            literals = [type(atom) is Literal for atom in invars]
+            out = variance.typed(primitive, avals, literals, out, params)
+            if not self.has_variance:
+                outs = out if primitive.multiple_results else (out,)
+                self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
+        if self.has_shardings or params.get(primitive.sharding_param) is not None:
+            out = rules.typed_results(primitive, avals, out, params)
+            self.has_shardings = True
         return out
-
-    def _split(self, primitive: Any, avals: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
-        """The result type, or types, with how Explicit mesh axes split the results."""
-        if not self.has_shardings and params.get(primitive.sharding_param) is None:
-            return out
-        self.has_shardings = True
-        return rules.typed_results(primitive, avals, out, params)
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         invars, avals = self._atoms(args)
@@ -172,10 +170,13 @@ class StagingTrace(Trace):
             if agreed is not args:
                 invars, avals = self._atoms(agreed)
         out = primitive.abstract_eval(*avals, **params)
-        if self.has_variance or primitive.vary is not None:
-            out = self._varying(primitive, invars, avals, out, params)
-        if self.has_shardings or primitive.sharding_param:
-            out = self._split(primitive, avals, out, params)
+        if (
+            self.has_variance
+            or self.has_shardings
+            or primitive.vary is not None
+            or primitive.sharding_param
+        ):
+            out = self._typed(primitive, invars, avals, out, params)
         effects = NO_EFFECTS
         if primitive.has_effects:
             effects = primitive.effects(*avals, **params)
