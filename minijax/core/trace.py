@@ -83,6 +83,11 @@ class Tracer(operators.ArrayOperators):
         """The value underneath where it is known, else None."""
         return None
 
+    def known_parts(self) -> list[tuple[str, Any]]:
+        """The values underneath that are known, each with words on where it lives."""
+        value = self.concrete()
+        return [] if value is None else [("", value)]
+
     def origin(self) -> str:
         """One line on where this value comes from."""
         return f"traced in {self.traced_by!r}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from minijax.core import config, source
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
+from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
 from minijax.runtime import finiteness
 from minijax.runtime.array import Array
@@ -53,7 +54,7 @@ class _Search:
         """
         outs: Sequence[Any] = eqn.primitive.bind_all(*operands, **eqn.params)
         for out in outs:
-            bad = finiteness.find_bad(out, self.looking)
+            bad, where = self._find_bad(out)
             if bad is not None:
                 if eqn.primitive.walk is not None:
                     eqn.primitive.walk(self.run, *operands, **eqn.params)
@@ -61,16 +62,26 @@ class _Search:
                     eqn.primitive.name,
                     bad,
                     out,
-                    more=self._origin(operands),
+                    more=where + self._origin(operands),
                     at=source.summarize(eqn.source) if self.tells_lines else None,
                 )
         return outs
+
+    def _find_bad(self, out: Any) -> tuple[finiteness.Bad | None, str]:
+        """The first bad element of a result, if it has one, and which device has made it."""
+        if not isinstance(out, Tracer):
+            return finiteness.find_bad(out, self.looking), ""
+        for place, value in out.known_parts():
+            bad = finiteness.find_bad(value, self.looking)
+            if bad is not None:
+                return bad, f" on {place}" if place else ""
+        return None, ""
 
     def _origin(self, operands: Sequence[Any]) -> str:
         shown = ", ".join(
             f"{x.aval.str_short()} with {bad.word} at {bad.position}"
             for x in operands
-            if isinstance(x, Array) and (bad := finiteness.find_bad(x, self.looking))
+            if isinstance(x, Array) and (bad := self._find_bad(x)[0])
         )
         return f", from an operand that had one already: {shown}" if shown else ""
 

@@ -143,6 +143,16 @@ def _with_gspmd(
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
 ) -> list[Any]:
+    if not inner.are_all_manual:
+        # XLA's older partitioner ends the process where it meets a constant in such a region.
+        raise NotImplementedError(
+            message(
+                "shard_map",
+                "a function per device of some axes only cannot be compiled by GSPMD.",
+                got=f"axes {inner.automatic} of {inner.mesh} left to the compiler",
+                fix="config.update('use_shardy_partitioner', True), or all axes in axis_names",
+            )
+        )
     blocks = [
         full_to_shard(ctx, inner, value, border)
         for value, border in zip(operands, ins, strict=True)

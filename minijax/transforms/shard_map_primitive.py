@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any, ClassVar
 
 from minijax.core import effects as core_effects
@@ -75,10 +76,15 @@ class ShardMap(Primitive):
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         eager.check_no_tracers(args)
         avals = list(map(aval_of, args))
-        closed = staging.stage_closed(lambda *xs: self.bind_all(*xs, **params), avals)
-        mesh = params["mesh"]
-        shardings = [named(mesh, spec) for spec in params["out_specs"]]
-        options = program.Options(self.name, out_shardings=tuple(shardings))
+
+        def make() -> tuple[ClosedJaxpr, program.Options]:
+            closed = staging.stage_closed(lambda *xs: self.bind_all(*xs, **params), avals)
+            placements = map(_placement, repeat(region_of(params)), closed.out_avals, specs)
+            return closed, program.Options(self.name, out_shardings=tuple(placements))
+
+        specs: Specs = params["out_specs"]
+        key = ("shard_map", *avals, params["in_specs"], specs, region_of(params))
+        closed, options = params["jaxpr"].remember(key, make)
         return program.executable_for(closed, args, options)(args)
 
     def agree(
@@ -288,6 +294,16 @@ def _effects_outside(found: frozenset[Any], params: Mapping[str, Any]) -> frozen
     return frozenset(
         e for e in found if not (isinstance(e, core_effects.NamedAxisEffect) and e.name in names)
     )
+
+
+def _placement(region: Region, aval: Any, spec: PartitionSpec) -> Any:
+    """Where a result of a program that is one `shard_map` lives; None where the compiler says."""
+    if not isinstance(aval, ShapedArray):
+        return None
+    if aval.split is not None:
+        return named(region.mesh, aval.split.spec)
+    rest = [n for n in region.outer.axis_names if n not in region.axes]
+    return named(region.mesh, spec) if region.size(rest) == 1 else None
 
 
 def _with_states(region: Region, inner: Any) -> ClosedJaxpr:

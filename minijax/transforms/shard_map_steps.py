@@ -66,6 +66,9 @@ class Blocks(Tracer):
         value = self.value
         return value.concrete() if isinstance(value, Tracer) else value
 
+    def known_parts(self) -> list[tuple[str, Any]]:
+        return self.traced_by.parts(self)
+
     def origin(self) -> str:
         names = self.traced_by.stacked(self.aval)
         if not names:
@@ -271,15 +274,23 @@ class StepTrace(Trace):
 
     def texts(self, blocks: Blocks) -> list[str]:
         """The blocks as lines, with the devices that hold them and where these are in the mesh."""
+        return [
+            line for place, block in self.parts(blocks) for line in (f"On {place}:", f"{block}\n")
+        ]
+
+    def parts(self, blocks: Blocks) -> list[tuple[str, Any]]:
+        """Each device's block, with the device and where it is in the mesh."""
         value = blocks.value
         while isinstance(value, Tracer) and not isinstance(value, Blocks):
             value = value.concrete()
         if not isinstance(value, Array) or not value.is_fully_addressable:
             return []
         mesh = _concrete_mesh(self.region, value)
-        return [] if mesh is None else list(self._lines(mesh, value, self.stacked(blocks.aval)))
+        return [] if mesh is None else list(self._parts(mesh, value, self.stacked(blocks.aval)))
 
-    def _lines(self, mesh: MeshAxes, value: Any, stacked: tuple[Any, ...]) -> Iterator[str]:
+    def _parts(
+        self, mesh: MeshAxes, value: Any, stacked: tuple[Any, ...]
+    ) -> Iterator[tuple[str, Any]]:
         region = self.region
         names = region.ordered(region.axes)
         order = [mesh.axis_names.index(name) for name in names]
@@ -287,15 +298,17 @@ class StepTrace(Trace):
         sizes = tuple(map(mesh.axis_size, names))
         devices = mesh.devices.transpose(order).reshape(*sizes, -1)  # type: ignore[attr-defined]
         title = f"({', '.join(map(str, names))}{',' * (len(names) == 1)})"
-        pieces = _pieces(value)
+        pieces = value if dtypes.is_extended(value.dtype) else np.asarray(value)
         for place in np.ndindex(sizes):
             at = dict(zip(names, place, strict=True))
             index = 0
             for name in stacked:
                 index = index * region.size((name,)) + at[name]
             held_by = ", ".join(f"{d.platform}:{d.id}" for d in devices[place])
-            yield f"On {held_by} at mesh coordinates {title} = {place}:"
-            yield f"{pieces[index] if stacked else pieces}\n"
+            yield (
+                f"{held_by} at mesh coordinates {title} = {place}",
+                pieces[index] if stacked else pieces,
+            )
 
 
 class Same:
@@ -416,10 +429,6 @@ def _concrete_mesh(region: Region, value: Any) -> Any:
         return region.mesh
     sharding = value.sharding
     return sharding.mesh if isinstance(sharding, NamedSharding) else None
-
-
-def _pieces(value: Any) -> Any:
-    return value if dtypes.is_extended(value.dtype) else np.asarray(value)
 
 
 def run(
