@@ -31,7 +31,6 @@ from minijax.interpreters import (
     manual_regions,
     passes,
     program,
-    retyping,
     staging,
     transpose,
 )
@@ -43,8 +42,54 @@ from minijax.lax.collectives.reductions import psum_p
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import named
-from minijax.transforms import shard_map_split, shard_map_steps
+from minijax.transforms import shard_map_region, shard_map_split, shard_map_steps
 from minijax.transforms.shard_map_region import Region, Specs, match, region_of
+
+
+def _walk(
+    primitive: Any, run: Any, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, **params: Any
+) -> None:
+    """The rule `walk`: operation by operation on the blocks of all devices."""
+
+    def inside(*blocks: Any) -> Sequence[Any]:
+        run(jaxpr, *blocks)
+        return ()
+
+    region = region_of(params)
+    shard_map_steps.run(primitive, region, inside, primitive.name, args, in_specs, lambda _: ())
+
+
+def _check_inside(
+    primitive: Any, checker: Any, args: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """The rule `check_inside`: each device returns its first fault."""
+    region = region_of(params)
+    with region.entered():
+        inner = checker.inner(params["jaxpr"])
+        closed = _with_states(region, inner) if inner.sites else inner.closed
+    count = functionalization.STATE_SIZE if inner.sites else 0
+    names = region.ordered(region.axes)
+    specs = (*(PartitionSpec(names) for _ in range(count)), *params["out_specs"])
+    outs = primitive.bind(*args, **{**params, "jaxpr": closed, "out_specs": specs})
+    if inner.sites:
+        state, sites = functionalization.first_of_batch(
+            outs[:count], inner.sites, region.size(names)
+        )
+        checker.add(state, sites)
+    return list(outs[count:])
+
+
+def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
+    """A program that returns the state of each device first, along a new dimension."""
+
+    def function(*args: Any) -> list[Any]:
+        outs = evaluation.eval_closed_jaxpr(inner.closed, *args)
+        spec = PartitionSpec(region.ordered(region.axes))
+        count = functionalization.STATE_SIZE
+        return [new_axis(match(x, spec, region), 1, 0) for x in outs[:count]] + outs[count:]
+
+    closed: ClosedJaxpr = inner.closed
+    return ClosedJaxpr(*staging.stage(function, closed.in_avals, closed.jaxpr.debug_info))
 
 
 class ShardMap(Primitive):
@@ -63,7 +108,10 @@ class ShardMap(Primitive):
     binds_axis: ClassVar[str | None] = "newly_manual_axes"
     shard = rules.from_types
     vary = variance.from_types
+    agree = shard_map_region.agree_rule
     partial_eval = shard_map_split.partial_eval_rule
+    walk = _walk
+    check_inside = _check_inside
     divide = shard_map_split.divide_rule
     with_references = references.with_references
 
@@ -86,20 +134,6 @@ class ShardMap(Primitive):
         key = ("shard_map", *avals, params["in_specs"], specs, region_of(params))
         closed, options = params["jaxpr"].remember(key, make)
         return program.executable_for(closed, args, options)(args)
-
-    def agree(
-        self, trace: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> tuple[Sequence[Any], dict[str, Any]]:
-        region = region_of(params)
-        given: ClosedJaxpr = params["jaxpr"]
-        if not region.check_vma:
-            return args, params
-        outer = [axes - region.axes for axes in retyping.of_types(given.in_avals)]
-        args = retyping.cast(trace, args, outer)
-        varying = retyping.united(retyping.varying_axes(args), retyping.of_types(given.in_avals))
-        with region.entered():
-            fitting = retyping.retyped(given, varying)
-        return args, {**params, "jaxpr": fitting}
 
     def abstract_eval(
         self, *avals: Any, jaxpr: ClosedJaxpr, out_specs: Specs, **params: Any
@@ -230,30 +264,6 @@ class ShardMap(Primitive):
         )
         return list(outs), [0 if b else None for b in out_batched]
 
-    def walk(self, run: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> None:
-        def inside(*blocks: Any) -> Sequence[Any]:
-            run(jaxpr, *blocks)
-            return ()
-
-        region = region_of(params)
-        shard_map_steps.run(self, region, inside, self.name, args, params["in_specs"], lambda _: ())
-
-    def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        region = region_of(params)
-        with region.entered():
-            inner = checker.inner(params["jaxpr"])
-            closed = _with_states(region, inner) if inner.sites else inner.closed
-        count = functionalization.STATE_SIZE if inner.sites else 0
-        names = region.ordered(region.axes)
-        specs = (*(PartitionSpec(names) for _ in range(count)), *params["out_specs"])
-        outs = self.bind(*args, **{**params, "jaxpr": closed, "out_specs": specs})
-        if inner.sites:
-            state, sites = functionalization.first_of_batch(
-                outs[:count], inner.sites, region.size(names)
-            )
-            checker.add(state, sites)
-        return list(outs[count:])
-
     def discharge(
         self, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **params: Any
     ) -> Sequence[Any]:
@@ -304,19 +314,6 @@ def _placement(region: Region, aval: Any, spec: PartitionSpec) -> Any:
         return named(region.mesh, aval.split.spec)
     rest = [n for n in region.outer.axis_names if n not in region.axes]
     return named(region.mesh, spec) if region.size(rest) == 1 else None
-
-
-def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
-    """A program that returns the state of each device first, along a new dimension."""
-
-    def function(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(inner.closed, *args)
-        spec = PartitionSpec(region.ordered(region.axes))
-        count = functionalization.STATE_SIZE
-        return [new_axis(match(x, spec, region), 1, 0) for x in outs[:count]] + outs[count:]
-
-    closed: ClosedJaxpr = inner.closed
-    return ClosedJaxpr(*staging.stage(function, closed.in_avals, closed.jaxpr.debug_info))
 
 
 def _chosen(specs: Sequence[PartitionSpec], flags: Sequence[bool]) -> Specs:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import axes as core_axes
 from minijax.core import meshes, refs
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh, AxisType
 from minijax.core.specs import PartitionSpec, names_of
 from minijax.core.trace import current
-from minijax.interpreters import casts
+from minijax.interpreters import casts, retyping
 from minijax.sharding import rules
 from minijax.sharding.named import named
 
@@ -135,3 +136,19 @@ def match(x: Any, spec: PartitionSpec, region: Region) -> Any:
     if not region.check_vma or not isinstance(aval_of(x), ShapedArray):
         return x
     return casts.varied(current.value, x, frozenset(spec.names()))
+
+
+def agree_rule(
+    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> retyping.Arguments:
+    """The rule `agree`: inside a `shard_map` over other axes, operands may vary over these."""
+    region = region_of(params)
+    given: ClosedJaxpr = params["jaxpr"]
+    if not region.check_vma:
+        return args, params
+    outer = [axes - region.axes for axes in retyping.of_types(given.in_avals)]
+    args = retyping.cast(trace, args, outer)
+    varying = retyping.united(retyping.varying_axes(args), retyping.of_types(given.in_avals))
+    with region.entered():
+        fitting = retyping.retyped(given, varying)
+    return args, {**params, "jaxpr": fitting}

@@ -17,10 +17,9 @@ import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import caches, config, dtypes, meshes, refs, variance
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import casts, eager, passes, staging
@@ -67,7 +66,7 @@ class Blocks(Tracer):
         return value.concrete() if isinstance(value, Tracer) else value
 
     def known_parts(self) -> list[tuple[str, Any]]:
-        return self.traced_by.parts(self)
+        return list(_parts(self))
 
     def origin(self) -> str:
         names = self.traced_by.stacked(self.aval)
@@ -82,10 +81,10 @@ class Blocks(Tracer):
         return np.asarray(known, *args, **kwargs)
 
     def __str__(self) -> str:
-        return "\n".join(self.traced_by.texts(self)) or super().__repr__()
+        return "\n".join(_texts(self)) or super().__repr__()
 
     def __repr__(self) -> str:
-        return "\n".join([f"{type(self).__name__}({self.aval}):", *self.traced_by.texts(self)])
+        return "\n".join([f"{type(self).__name__}({self.aval}):", *_texts(self)])
 
     def __format__(self, spec: str) -> str:
         return super().__format__(spec) if spec else str(self)
@@ -142,9 +141,36 @@ class StepTrace(Trace):
             return self._call(primitive, args, params)
         if primitive.discharge is not None and (primitive.makes_references or refs.any_cell(args)):
             return self._with_cells(primitive, args, params)
+        if any(self.owns(x) and isinstance(x.value, Started) for x in args):
+            return self._finish(primitive, args, params)
         operands = tuple(map(self._operand, args))
         step = _step(self.region, primitive, (*params.items(),), operands, config.trace_context())
+        if any(isinstance(aval, AbstractTodo) for aval in step.out_avals):
+            started = Started(primitive, args, params)
+            return [self.tracer(started, aval) for aval in step.out_avals]
         return self._run(step, args)
+
+    def _finish(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        """Starts and finishes an operation in one program: what has only started stays in one."""
+        started = [x.value if self.owns(x) else None for x in args]
+        groups = [
+            list(s.args) if isinstance(s, Started) else [x]
+            for s, x in zip(started, args, strict=True)
+        ]
+
+        def function(*blocks: Any) -> Sequence[Any]:
+            rest = iter(blocks)
+            values = []
+            for s, group in zip(started, groups, strict=True):
+                own = [next(rest) for _ in group]
+                values.append(
+                    s.primitive.bind(*own, **s.params) if isinstance(s, Started) else own[0]
+                )
+            return primitive.bind_all(*values, **params)  # type: ignore[no-any-return]
+
+        given = [x for group in groups for x in group]
+        operands = list(map(self._operand, given))
+        return self._run(_program(self.region, function, operands, primitive.name), given)
 
     def _call(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """Calls a function that has a rule of the user's, which traces around may ask for."""
@@ -272,43 +298,13 @@ class StepTrace(Trace):
         (value,) = self._apply(closed, values, specs, (spec,))
         return value
 
-    def texts(self, blocks: Blocks) -> list[str]:
-        """The blocks as lines, with the devices that hold them and where these are in the mesh."""
-        return [
-            line for place, block in self.parts(blocks) for line in (f"On {place}:", f"{block}\n")
-        ]
 
-    def parts(self, blocks: Blocks) -> list[tuple[str, Any]]:
-        """Each device's block, with the device and where it is in the mesh."""
-        value = blocks.value
-        while isinstance(value, Tracer) and not isinstance(value, Blocks):
-            value = value.concrete()
-        if not isinstance(value, Array) or not value.is_fully_addressable:
-            return []
-        mesh = _concrete_mesh(self.region, value)
-        return [] if mesh is None else list(self._parts(mesh, value, self.stacked(blocks.aval)))
+class Started(NamedTuple):
+    """An operation whose result is not there yet: it is applied together with what waits for it."""
 
-    def _parts(
-        self, mesh: MeshAxes, value: Any, stacked: tuple[Any, ...]
-    ) -> Iterator[tuple[str, Any]]:
-        region = self.region
-        names = region.ordered(region.axes)
-        order = [mesh.axis_names.index(name) for name in names]
-        order += [i for i in range(len(mesh.axis_names)) if i not in order]
-        sizes = tuple(map(mesh.axis_size, names))
-        devices = mesh.devices.transpose(order).reshape(*sizes, -1)  # type: ignore[attr-defined]
-        title = f"({', '.join(map(str, names))}{',' * (len(names) == 1)})"
-        pieces = value if dtypes.is_extended(value.dtype) else np.asarray(value)
-        for place in np.ndindex(sizes):
-            at = dict(zip(names, place, strict=True))
-            index = 0
-            for name in stacked:
-                index = index * region.size((name,)) + at[name]
-            held_by = ", ".join(f"{d.platform}:{d.id}" for d in devices[place])
-            yield (
-                f"{held_by} at mesh coordinates {title} = {place}",
-                pieces[index] if stacked else pieces,
-            )
+    primitive: Any
+    args: Sequence[Any]
+    params: dict[str, Any]
 
 
 class Same:
@@ -429,6 +425,39 @@ def _concrete_mesh(region: Region, value: Any) -> Any:
         return region.mesh
     sharding = value.sharding
     return sharding.mesh if isinstance(sharding, NamedSharding) else None
+
+
+def _texts(blocks: Blocks) -> list[str]:
+    """The blocks as lines, with the devices that hold them and where these are in the mesh."""
+    return [line for place, block in _parts(blocks) for line in (f"On {place}:", f"{block}\n")]
+
+
+def _parts(blocks: Blocks) -> Iterator[tuple[str, Any]]:
+    """Each device's block, with the device and where it is in the mesh, if both are known."""
+    region, stacked = blocks.traced_by.region, blocks.traced_by.stacked(blocks.aval)
+    value = blocks.value
+    while isinstance(value, Tracer) and not isinstance(value, Blocks):
+        value = value.concrete()
+    if not type.__instancecheck__(Array, value) or not value.is_fully_addressable:
+        return
+    mesh = _concrete_mesh(region, value)
+    if mesh is None:
+        return
+    names = region.ordered(region.axes)
+    order = [mesh.axis_names.index(name) for name in names]
+    order += [i for i in range(len(mesh.axis_names)) if i not in order]
+    sizes = tuple(map(mesh.axis_size, names))
+    devices = mesh.devices.transpose(order).reshape(*sizes, -1)
+    title = f"({', '.join(map(str, names))}{',' * (len(names) == 1)})"
+    pieces = value if dtypes.is_extended(value.dtype) else np.asarray(value)
+    for place in np.ndindex(sizes):
+        at = dict(zip(names, place, strict=True))
+        index = 0
+        for name in stacked:
+            index = index * region.size((name,)) + at[name]
+        held_by = ", ".join(f"{d.platform}:{d.id}" for d in devices[place])
+        where = f"{held_by} at mesh coordinates {title} = {place}"
+        yield where, pieces[index] if stacked else pieces
 
 
 def run(
