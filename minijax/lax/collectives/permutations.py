@@ -112,6 +112,7 @@ class PPermute(Primitive):
     ) -> Any:
         """Blocks that go between examples and devices: each device picks its own among all."""
         around = arguments.around_batch("lax.ppermute", name, axes)
+        total = around.outer * around.inner * size
         everything, _ = all_gather_p.batch_axis(
             size,
             name,

@@ -292,7 +292,7 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
         raise ValueError(
             message(
                 "lax.psum",
-                "axes that are dimensions cannot be mixed with mesh axes where types tell of these.",
+                "axes that are dimensions cannot be mixed with mesh axes that types tell of.",
                 got=f"axes {axes}",
                 fix="x.sum(dims) first",
             )
