@@ -13,7 +13,7 @@ from typing import Any
 from minijax.core import printing, refs, variance
 from minijax.core.aval import NOT_MANUAL, AbstractValue, ShapedArray
 from minijax.core.errors import InternalError
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:

@@ -39,7 +39,7 @@ ZERO = "zero"
 """Stands for the type of a literal 0, which is a summand and the sum at once."""
 
 
-def of_literal(value: Any) -> str | None:
+def of_literal(value: Any) -> Any:
     """What `join` takes in place of the type of a literal."""
     return ZERO if value == 0 else None
 

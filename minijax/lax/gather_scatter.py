@@ -351,7 +351,7 @@ class Scatter(Primitive):
         self.combine = combine
         self.tangent = tangent
         self.transposes = transposes
-        # Adding, subtracting and replacing are linear in the old elements and the new ones together.
+        # Adding, subtracting and replacing are linear in old and new elements together.
         self.linear_in = ((0, 2),) if combine in (None, binary.add, binary.sub) else ()
         self._checked: set[Any] = set()
         self._update_jaxprs: dict[Any, ClosedJaxpr] = {}

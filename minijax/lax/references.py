@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from minijax.core import dtypes, refs, variance
-from minijax.core.aval import AbstractValue, ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, aval_of
+from minijax.core.errors import ShardingTypeError, message
 from minijax.core.jaxpr import Eqn, Literal
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
@@ -187,6 +187,27 @@ def _selected_spec(primitive: Any, avals: Sequence[Any], index: Index) -> Partit
     return PartitionSpec(*ranges[: index.position], *new, *ranges[index.position :])
 
 
+def _stored_kind(
+    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> ManualAxisType:
+    """Rule `vary` of writes: how the elements of a reference stand to mesh axes.
+
+    Raises:
+        ShardingTypeError: one of value and reference is unreduced or reduced, and not the other.
+    """
+    ref, value = (variance.of(aval) for aval in avals[:2])
+    if ref[1:] != value[1:]:
+        raise ShardingTypeError(
+            message(
+                f"ref.{primitive.name}",
+                "value and reference are not unreduced, or reduced, over the same axes.",
+                got={"value": avals[1], "reference": avals[0].str_short()},
+                fix="lax.pcast(value, axis, to=...), or lax.psum, to the kind of the reference",
+            )
+        )
+    return ref
+
+
 class NewRef(Primitive):
     """Makes a reference whose first value is `x`.
 
@@ -195,6 +216,7 @@ class NewRef(Primitive):
     """
 
     name = "new_ref"
+    keeps_unreduced = True
     fault_flow = "copies"
     makes_references: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
@@ -232,6 +254,7 @@ class Freeze(Primitive):
     """The last value of a reference, which is not used afterwards."""
 
     name = "freeze"
+    keeps_unreduced = True
     fault_flow = "copies"
     has_effects: ClassVar[bool] = True
     without = frozenset({"transpose", "lower"})
@@ -266,6 +289,7 @@ class Get(Primitive):
     """
 
     name = "get"
+    linear_in = ((0,),)
     fault_flow = "copies"
     has_effects: ClassVar[bool] = True
     without = frozenset({"transpose", "lower"})
@@ -331,6 +355,7 @@ class Swap(Primitive):
 
     name = "swap"
     fault_flow = "copies"
+    vary = _stored_kind
     has_effects: ClassVar[bool] = True
     without = frozenset({"transpose", "lower"})
 
@@ -413,6 +438,10 @@ class AddUpdate(Primitive):
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         return _fit_for_writing(self.name, trace, args), params
 
+    def vary(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
+        _stored_kind(self, avals, outs)
+        return []
+
     def shard(
         self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index
     ) -> list[PartitionSpec]:
@@ -488,7 +517,12 @@ def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any
                     fix=f"new_ref({variance.difference(aval_of(ref), aval)}) where it is made",
                 )
             )
-    return [ref, casts.varied(trace, value, held) if held else value, *operands]
+    value = casts.varied(trace, value, held) if held else value
+    reduced = variance.of(aval_of(ref)).reduced
+    if reduced and isinstance(value, (int, float, complex, np.generic)):
+        over = {"axes": casts.ordered(reduced)}
+        (value,) = trace.process(casts.preduced_p, (value,), over)
+    return [ref, value, *operands]
 
 
 def _store(ref: Cell, value: Any) -> None:

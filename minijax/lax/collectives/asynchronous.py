@@ -7,7 +7,8 @@ before `done()` need not wait for the other devices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from minijax.core import tree, variance
 from minijax.core.aval import AbstractTodo, ManualAxisType
@@ -198,7 +199,8 @@ pbroadcast_start_p = Start(
 ppermute_start_p = Start(permutations.ppermute_p, ppermute_done_p)
 
 
-class _Completion(NamedTuple):
+@dataclass(frozen=True)
+class _Completion:
     """How the results of collectives are got: by which operation, and what is left to do."""
 
     done: Done

@@ -65,23 +65,14 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
 
 def _cast(x: Any, axes: Any, typed: Any, to: str) -> Any:
-    kinds = sorted({arguments.kind_over(x, axis) for axis in typed}) or ["I"]
-    if len(kinds) > 1:
-        raise ValueError(
-            message(
-                "lax.pcast",
-                "the operand is of different kinds over the axes.",
-                got=f"{aval_of(x)}, axes {axes}: {', '.join(arguments.KIND_NAMES[k] for k in kinds)}",
-                fix="cast over one axis after the other",
-            )
-        )
-    cast = _CASTS.get((kinds[0], to))
+    kind = arguments.states("lax.pcast", x, axes) if typed else "I"
+    cast = _CASTS.get((kind, to))
     if cast is None:
         able = ", ".join(f"{arguments.KIND_NAMES[a]} to {b}" for a, b in _CASTS)
         raise ValueError(
             message(
                 "lax.pcast",
-                f"there is no cast from {arguments.KIND_NAMES[kinds[0]]} to {to}.",
+                f"there is no cast from {arguments.KIND_NAMES[kind]} to {to}.",
                 got=f"{aval_of(x)}, axes {axes}",
                 expected=f"one of these: {able}",
                 fix="a reduction changes kinds too: lax.psum, lax.psum_scatter, lax.all_gather",

@@ -1,7 +1,7 @@
 """Gathers and scatters, which are each other's transposes: `all_gather`, `psum_scatter`, their kin.
 
-A gather gives every device the blocks of all; a scatter adds up what all hold and leaves each device
-its block of the sum.
+A gather gives every device the blocks of all; a scatter adds up what all hold and leaves each
+device its block of the sum.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ class Gather(Primitive):
         tiled: bool,
         axis_index_groups: Groups = None,
     ) -> Any:
-        params = {"all_gather_dimension": all_gather_dimension, "tiled": tiled}
+        x = self.widened(ctx, x, all_gather_dimension=all_gather_dimension, tiled=tiled)
         return self.exchange(
             ctx,
-            self.widened(ctx, x, **params),
+            x,
             all_gather_dimension=all_gather_dimension,
             axis_name=axis_name,
             axis_index_groups=axis_index_groups,
@@ -491,8 +491,8 @@ def all_gather(
 
     Raises:
         NameError: a name is not in scope.
-        ValueError: an unknown `to`, groups of different sizes, `axis` out of range, or an operand of
-            the wrong kind.
+        ValueError: an unknown `to`, groups of different sizes, `axis` out of range, or an operand
+            of the wrong kind.
         NotImplementedError: groups with another `to` than "varying".
     """
     return arguments.results(

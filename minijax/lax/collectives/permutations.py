@@ -112,10 +112,17 @@ class PPermute(Primitive):
     ) -> Any:
         """Blocks that go between examples and devices: each device picks its own among all."""
         around = arguments.around_batch("lax.ppermute", name, axes)
-        params = {"all_gather_dimension": 0, "axis_index_groups": None, "tiled": False}
         total = around.outer * around.inner * size
         everything, _ = all_gather_p.batch_axis(
-            size, name, args, dims, axis_name=axes, axis_size=total, **params
+            size,
+            name,
+            args,
+            dims,
+            all_gather_dimension=0,
+            axis_name=axes,
+            axis_size=total,
+            tiled=False,
+            axis_index_groups=None,
         )
         sources = np.full(total, -1, np.int32)
         for s, d in perm:

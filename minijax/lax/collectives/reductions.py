@@ -30,8 +30,8 @@ from minijax.sharding import rules
 class AllReduce(Primitive):
     """Combines what the devices of the axes hold; all of them get the result.
 
-    Shapes: x: T[s] -> T[s without the axes that are ints].  Axes that are ints are dimensions, which
-    are reduced first.
+    Shapes: x: T[s] -> T[s without the axes that are ints].  Axes that are ints are dimensions,
+    which are reduced first.
     """
 
     axis_params = ("axes",)
@@ -83,8 +83,8 @@ class AllReduce(Primitive):
         return rules.dropped(rules.spec_of(avals[0]), _dims(axes))
 
     def lower(self, ctx: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> Any:
-        params = {"axes": axes, "axis_index_groups": axis_index_groups}
-        return self.exchange(ctx, self.reduced(ctx, x, **params), **params)
+        x = self.reduced(ctx, x, axes=axes)
+        return self.exchange(ctx, x, axes=axes, axis_index_groups=axis_index_groups)
 
     def reduced(self, ctx: Any, x: Any, *, axes: Axes, **_: Any) -> Any:
         """The operand, reduced over its own dimensions."""
@@ -292,7 +292,7 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
         raise ValueError(
             message(
                 "lax.psum",
-                "axes that are dimensions cannot be mixed with mesh axes where variance is checked.",
+                "axes that are dimensions cannot be mixed with mesh axes that types tell of.",
                 got=f"axes {axes}",
                 fix="x.sum(dims) first",
             )
