@@ -313,6 +313,9 @@ def all_reduce(
 ) -> Any:
     """The reduction of `x` over groups of devices, by the operation called `combiner`."""
     devices = ctx.module.device_axes
+    if all(len(group) == 1 for group in devices.groups(axes, axis_index_groups)):
+        # Nobody to speak to.  XLA's pass that joins reductions fails where there is one device.
+        return x
     aval = ctx.avals_in[0] if aval is None else aval
     scalar = hlo_build.tensor_type((), aval.dtype)
     attributes = {

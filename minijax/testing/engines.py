@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import tree
-from minijax.core.config import config
+from minijax.core import config, tree
+
 from minijax.core.specs import PartitionSpec
 from minijax.runtime import client
 from minijax.sharding.mesh import Mesh
@@ -112,12 +112,22 @@ def by_vmap(program: DeviceProgram) -> Results:
 
     It lacks groups, and several axes at once in what is not a reduction.
     """
-    return _joined(program, jit(nested(program.function, program, vmap))(*_blocks(program)))
+    return _leaves(jit(unsharded(program))(*program.inputs))
 
 
 def by_pmap(program: DeviceProgram) -> Results:
     """By one `pmap(axis_name=...)` for each mesh axis."""
-    return _joined(program, nested(program.function, program, pmap)(*_blocks(program)))
+    # Each pmap must map something, so that there is one more argument, cut along every axis.
+    counted = program.with_function(
+        lambda _, *blocks: program.function(*blocks),
+        inputs=(np.zeros(tuple(program.sizes.values()), np.float32), *program.inputs),
+        in_specs=(PartitionSpec(*program.sizes), *program.in_specs),
+    )
+    blocks = [
+        cut(np.asarray(x), spec, program.sizes)
+        for x, spec in zip(counted.inputs, counted.in_specs, strict=True)
+    ]
+    return _leaves(_joined(program, _nested(counted, pmap)(*blocks)))
 
 
 def by_eager_pmap(program: DeviceProgram) -> Results:
@@ -126,26 +136,36 @@ def by_eager_pmap(program: DeviceProgram) -> Results:
         return by_pmap(program)
 
 
-def nested(function: Any, program: DeviceProgram, transform: Any) -> Any:
-    """A per-device function mapped over one leading dimension for each mesh axis, the first outside."""
+def unsharded(program: DeviceProgram) -> Callable[..., Any]:
+    """A program as a function of whole arrays on one device: by `vmap` over each mesh axis."""
+
+    def whole(*args: Any) -> Any:
+        blocks = [
+            cut(x, spec, program.sizes) for x, spec in zip(args, program.in_specs, strict=True)
+        ]
+        return _joined(program, _nested(program, vmap)(*blocks))
+
+    return whole
+
+
+def _nested(program: DeviceProgram, transform: Any) -> Callable[..., Any]:
+    """The function mapped over the mesh axes, the first outside; of copies there is one."""
+    function: Callable[..., Any] = program.function
     for name in reversed(program.sizes):
-        function = transform(function, axis_name=name)
+        in_axes = tuple(0 if name in spec.names() else None for spec in program.in_specs)
+        function = transform(
+            function, in_axes=in_axes, axis_name=name, axis_size=program.sizes[name]
+        )
     return function
 
 
-def _blocks(program: DeviceProgram) -> list[Any]:
-    return [
-        cut(np.asarray(x), spec, program.sizes)
-        for x, spec in zip(program.inputs, program.in_specs, strict=True)
-    ]
-
-
-def _joined(program: DeviceProgram, outs: Any) -> Results:
-    leaves = _leaves(outs)
+def _joined(program: DeviceProgram, outs: Any) -> Any:
+    leaves, treedef = tree.flatten(outs)
     specs = tree.broadcast_prefix(
         program.out_specs, outs, is_leaf=lambda x: isinstance(x, PartitionSpec)
     )
-    return [join(x, spec, program.sizes) for x, spec in zip(leaves, specs, strict=True)]
+    joined = [join(x, spec, program.sizes) for x, spec in zip(leaves, specs, strict=True)]
+    return tree.unflatten(treedef, joined)
 
 
 def _leaves(outs: Any) -> Results:

@@ -182,48 +182,43 @@ def _tuple_text(parts: Any) -> str:
 
 
 def cut(x: Any, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
-    """The blocks of an array: one leading dimension for each mesh axis, then a block's own.
+    """The blocks of an array: a leading dimension for each mesh axis that cuts it, then a block's.
 
     Args:
-        x: a whole array.
+        x: a whole array, of NumPy or traced.
         spec: along which axes each dimension is cut.
         sizes: of the mesh.
     """
-    blocks = [_block(x, spec, sizes, at) for at in positions(sizes)]
-    return np.stack(blocks).reshape(*sizes.values(), *blocks[0].shape)
+    shape: list[int] = []
+    places: dict[str, int] = {}
+    own: list[int] = []
+    for length, names in zip(x.shape, spec.dims(x.ndim), strict=True):
+        for name in names:
+            places[name] = len(shape)
+            shape.append(sizes[name])
+        own.append(len(shape))
+        shape.append(length // math.prod(sizes[name] for name in names))
+    order = [places[name] for name in sizes if name in places] + own
+    return x.reshape(shape).transpose(order)
 
 
 def join(blocks: Any, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
-    """The whole array of which `cut` gives these blocks; the first one's where they are copies."""
-    blocks = np.asarray(blocks)
-    first = blocks[(0,) * len(sizes)]
-    counts = [_count(names, sizes) for names in spec.dims(first.ndim)]
-    whole = np.zeros([n * c for n, c in zip(first.shape, counts, strict=True)], first.dtype)
-    for at in reversed(list(positions(sizes))):
-        _block(whole, spec, sizes, at)[...] = blocks[tuple(at.values())]
-    return whole
+    """The whole array that blocks make up, the first one's where they are copies.
 
-
-def positions(sizes: Mapping[str, int]) -> Any:
-    """The coordinates of all devices of a mesh, in order, as dicts."""
-    ranges = map(range, sizes.values())
-    return (dict(zip(sizes, at, strict=True)) for at in itertools.product(*ranges))
-
-
-def _count(names: Sequence[str], sizes: Mapping[str, int]) -> int:
-    return math.prod(sizes[name] for name in names)
-
-
-def _block(x: Any, spec: PartitionSpec, sizes: Mapping[str, int], at: Mapping[str, int]) -> Any:
-    """One device's view of an array."""
-    index: list[Any] = []
-    for length, names in zip(x.shape, spec.dims(x.ndim), strict=True):
-        position = 0
-        for name in names:
-            position = position * sizes[name] + at[name]
-        size = length // _count(names, sizes)
-        index.append(slice(position * size, (position + 1) * size))
-    return x[(*index, ...)]
+    Args:
+        blocks: a leading dimension for each mesh axis, then a block's own.
+        spec: along which axes each dimension is cut.
+        sizes: of the mesh.
+    """
+    kept = [name for name in sizes if name in spec.names()]
+    first = blocks[tuple(slice(None) if name in kept else 0 for name in sizes)]
+    order: list[int] = []
+    shape: list[int] = []
+    for dim, names in enumerate(spec.dims(first.ndim - len(kept))):
+        order += [kept.index(name) for name in names] + [len(kept) + dim]
+        length = first.shape[len(kept) + dim]
+        shape.append(length * math.prod(sizes[name] for name in names))
+    return first.transpose(order).reshape(shape)
 
 
 def stacked(

@@ -6,6 +6,7 @@ groups, runs per-device functions, and compares them.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -36,6 +37,11 @@ class Collectives:
     def __getattr__(self, name: str) -> Any:
         self.used.add(name)
         return self._own[name] if name in self._own else getattr(lax, name)
+
+    def take(self, name: str, option: str) -> bool:
+        """Whether a collective has an argument of some name, which a user's own may lack."""
+        parameters = inspect.signature(getattr(self, name)).parameters
+        return option in parameters
 
 
 class Case:

@@ -230,14 +230,18 @@ def derivatives_are_slopes(program: DeviceProgram) -> None:
 
 
 def gradients_agree(
-    program: DeviceProgram, whole: Callable[..., Any], *, check_vma: bool | None = None
+    program: DeviceProgram,
+    whole: Callable[..., Any] | None = None,
+    *,
+    check_vma: bool | None = None,
 ) -> None:
     """The gradient of a program on many devices is that of the function of whole arrays that it
     computes, on one.
 
     Args:
         program: the program.
-        whole: the same function of whole arrays, without collectives.
+        whole: the same function of whole arrays, without collectives; by default the program with
+            `vmap(axis_name=...)` in place of devices.
         check_vma: the setting to try; those that the program is for by default.
 
     Raises:
@@ -260,6 +264,8 @@ def gradients_agree(
         return
     point = [program.inputs[i] for i in floats]
     at = tuple(range(len(floats)))
+    if whole is None:
+        whole = engines.unsharded(program)
     expected = list(grad(loss(whole), at)(*point))
     for checks in modes_of(program) if check_vma is None else (check_vma,):
         found = list(grad(loss(engines.mapped(program, check_vma=checks)), at)(*point))
