@@ -40,9 +40,10 @@ def manual_type(
     Raises:
         ValueError: an axis is in two of the sets.
     """
-    v, u, r = frozenset(varying), frozenset(unreduced), frozenset(reduced)
-    if not (v or u or r):
-        return NOT_MANUAL
+    v, u, r = key = frozenset(varying), frozenset(unreduced), frozenset(reduced)
+    known = _manual_types.get(key)
+    if known is not None:
+        return known
     twice = (v & u) | (v & r) | (u & r)
     if twice:
         raise ValueError(
@@ -53,11 +54,10 @@ def manual_type(
                 f"reduced {sorted(r, key=str)}: {sorted(twice, key=str)} twice",
             )
         )
-    key = v, u, r
     return _manual_types.setdefault(key, ManualAxisType(*key))
 
 
-_manual_types: dict[Any, ManualAxisType] = {}
+_manual_types: dict[Any, ManualAxisType] = {NOT_MANUAL: NOT_MANUAL}
 
 
 whole_sharding: Callable[[int], Any] = NotImplemented

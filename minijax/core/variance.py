@@ -44,6 +44,25 @@ def of_literal(value: Any) -> Any:
     return ZERO if value == 0 else None
 
 
+def common(primitive: Any, atoms: Sequence[Any], avals: Sequence[Any]) -> ManualAxisType | None:
+    """The type of what a local operation gives, where all operands are of one type; None elsewhere.
+
+    Most operations are such, and this is what `join` finds at a fraction of its cost.  Literals
+    have no part in it.
+    """
+    if primitive.vary is not None or primitive.agree is not None:
+        return None
+    found = None
+    for atom, aval in zip(atoms, avals, strict=True):
+        if type(atom) is not Literal:
+            kind = aval.manual_axis_type
+            if found is None:
+                found = kind
+            elif kind is not found:
+                return None
+    return None if found is None or found.unreduced or found.reduced else found
+
+
 def join(primitive: Any, avals: Sequence[Any]) -> ManualAxisType:
     """The type of what a local operation gives: varying where any operand is.
 
@@ -62,6 +81,8 @@ def join(primitive: Any, avals: Sequence[Any]) -> ManualAxisType:
     varying = NO_AXES.union(*(kind.varying for kind in kinds))
     if all(kind.varying == varying and kind[1:] == _NO_SUMS for kind in kinds):
         return kinds[0] if kinds else NOT_MANUAL
+    if not any(kind.reduced or kind.unreduced for kind in kinds):
+        return manual_type(varying)
     reduced = NO_AXES.union(*(kind.reduced for kind in kinds)) - varying
     unreduced = NO_AXES.union(*(kind.unreduced for kind in kinds))
     for axis in unreduced:

@@ -41,6 +41,8 @@ class Cast(Primitive):
     shard = rules.elementwise
     knows_extended: ClassVar[bool] = True
     keeps_unreduced = True
+    # Whether the cast begins from what is the same everywhere.
+    begins_invarying: ClassVar[bool] = False
     # The public function that binds the cast, for messages.
     user: ClassVar[str] = ""
 
@@ -48,9 +50,11 @@ class Cast(Primitive):
         return x
 
     def vary(self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes) -> ManualAxisType:
-        given = variance.of(avals[0])
-        self._check(avals[0], given, frozenset(axes))
-        return self.kind(given, frozenset(axes))
+        given, over = variance.of(avals[0]), frozenset(axes)
+        # The usual cast, of what is the same everywhere, needs no text of what would be refused.
+        if given is not NOT_MANUAL or not self.begins_invarying:
+            self._check(avals[0], given, over)
+        return self.kind(given, over)
 
     def kind(self, given: ManualAxisType, axes: frozenset[Any]) -> ManualAxisType:
         """The kind of the result."""
@@ -111,6 +115,7 @@ class PVary(Cast):
     """I to V: from now on the value may differ from device to device.  Its transpose is a sum."""
 
     name = "pvary"
+    begins_invarying = True
     user = "lax.pvary"
     axis_params = ("axes",)
 
@@ -132,6 +137,7 @@ class PReduced(Cast):
     """I to R: cotangents will be summands.  Its transpose is their sum."""
 
     name = "preduced"
+    begins_invarying = True
     user = "lax.pcast"
     axis_params = ("axes",)
 
@@ -357,6 +363,8 @@ def agreeing(
 def varied(trace: Any, x: Any, axes: frozenset[Any]) -> Any:
     """A value that varies over `axes` at least, cast in `trace` where it does not."""
     own = variance.of(aval_of(x))
+    if axes <= own.varying:
+        return x
     missing = axes - own.varying
     for cast, over in (
         (reduced_vary_cast_p, missing & own.reduced),

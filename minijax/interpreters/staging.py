@@ -142,22 +142,47 @@ class StagingTrace(Trace):
     def _typed(
         self,
         primitive: Any,
+        args: Sequence[Any],
         invars: Sequence[Any],
         avals: Sequence[Any],
-        out: Any,
         params: dict[str, Any],
-    ) -> Any:
-        """The result type, or types, with what types say about meshes: variance and shardings."""
-        if self.has_variance or primitive.vary is not None:
-            literals = [type(atom) is Literal for atom in invars]
-            out = variance.typed(primitive, avals, literals, out, params)
-            if not self.has_variance:
-                outs = out if primitive.multiple_results else (out,)
-                self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
-        if self.has_shardings or params.get(primitive.sharding_param) is not None:
-            out = rules.typed_results(primitive, avals, out, params)
-            self.has_shardings = True
-        return out
+    ) -> tuple[Sequence[Any], Sequence[Any], dict[str, Any], Any]:
+        """Operands cast to fit together over mesh axes, and the result type, or types."""
+        kind = variance.common(primitive, invars, avals)
+        if kind is None and self.has_variance:
+            agreed, params = casts.agreeing(self, primitive, args, params)
+            if agreed is not args:
+                invars, avals = self._atoms(agreed)
+                kind = variance.common(primitive, invars, avals)
+        out = primitive.abstract_eval(*avals, **params)
+        if kind is not None:
+            if primitive.multiple_results:
+                return invars, avals, params, [aval.with_manual_type(kind) for aval in out]
+            return invars, avals, params, out.with_manual_type(kind)
+        literals = [type(atom) is Literal for atom in invars]
+        out = variance.typed(primitive, avals, literals, out, params)
+        if not self.has_variance:
+            outs = out if primitive.multiple_results else (out,)
+            self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
+        return invars, avals, params, out
+
+    def _split(self, primitive: Any, avals: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
+        """The result type, or types, with how Explicit mesh axes split the results."""
+        if not self.has_shardings and params.get(primitive.sharding_param) is None:
+            return out
+        self.has_shardings = True
+        return rules.typed_results(primitive, avals, out, params)
+
+    def _effects(
+        self, primitive: Any, invars: Sequence[Any], avals: Sequence[Any], params: dict[str, Any]
+    ) -> frozenset[Any]:
+        """The effects of an equation."""
+        found: frozenset[Any] = primitive.effects(*avals, **params)
+        if found:
+            found = refs.effects_on(found, invars)
+            self.effects |= found
+        self.has_references |= primitive.makes_references
+        return found
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         invars, avals = self._atoms(args)
@@ -165,25 +190,15 @@ class StagingTrace(Trace):
             staged: Sequence[Any] | None = primitive.stage(self, args, params)
             if staged is not None:
                 return staged
-        if self.has_variance:
-            agreed, params = casts.agreeing(self, primitive, args, params)
-            if agreed is not args:
-                invars, avals = self._atoms(agreed)
-        out = primitive.abstract_eval(*avals, **params)
-        if (
-            self.has_variance
-            or self.has_shardings
-            or primitive.vary is not None
-            or primitive.sharding_param
-        ):
-            out = self._typed(primitive, invars, avals, out, params)
+        if self.has_variance or primitive.vary is not None:
+            invars, avals, params, out = self._typed(primitive, args, invars, avals, params)
+        else:
+            out = primitive.abstract_eval(*avals, **params)
+        if self.has_shardings or primitive.sharding_param:
+            out = self._split(primitive, avals, out, params)
         effects = NO_EFFECTS
         if primitive.has_effects:
-            effects = primitive.effects(*avals, **params)
-            if effects:
-                effects = refs.effects_on(effects, invars)
-                self.effects |= effects
-            self.has_references |= primitive.makes_references
+            effects = self._effects(primitive, invars, avals, params)
         if primitive.multiple_results:
             if not self.has_shardings:
                 self.has_shardings = any(aval.split is not None for aval in out)
