@@ -223,7 +223,7 @@ def test_permutations_wait_for_all_devices_of_the_host(mesh: Any, check_vma: boo
     mapped = jax.shard_map(
         f, mesh=both, in_specs=P(("x", "y")), out_specs=P(("x", "y")), check_vma=check_vma
     )
-    with pytest.raises(ValueError, match="all of the program wait for each other"):
+    with pytest.raises(ValueError, match="all devices of the program wait for each other"):
         jax.make_jaxpr(mapped)(X)
 
 

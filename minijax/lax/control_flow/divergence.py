@@ -139,8 +139,8 @@ def _refuse(
     )
     if not over & uniformity.names_in(eqn):
         problem = (
-            f"its {part}, which not all devices enter, has a {eqn.primitive}: on the host's devices "
-            "all of the program wait for each other in it, whatever its axis."
+            f"its {part}, which not all devices enter, has a {eqn.primitive}: on the host all "
+            "devices of the program wait for each other in it, whatever its axis."
         )
     raise ValueError(
         message(
