@@ -174,6 +174,8 @@ def bound_by(primitive: Any, params: Mapping[str, Any]) -> frozenset[Any]:
 def communication_over(jaxpr: Jaxpr, names: frozenset[Any]) -> Eqn | None:
     """The first equation of a jaxpr in which devices along these axes wait for each other."""
     for eqn in jaxpr.eqns:
+        if eqn.primitive.waits_for_all and names:
+            return eqn
         if eqn.primitive.communicates:
             for key in eqn.primitive.axis_params:
                 value = eqn.params[key]

@@ -58,9 +58,11 @@ class Primitive:
     maps_devices: ClassVar[str] = ""
     # Whether devices wait for each other in it.
     communicates: ClassVar[bool] = False
+    # Whether on devices of the host all devices of the program do, not only those along its axes.
+    waits_for_all: bool = False
     # Whether, along the axes that it names, all devices get the same; and whether a device may get
     # something else than others from the same operands.
-    makes_equal: ClassVar[bool] = False
+    makes_equal: bool = False
     makes_different: ClassVar[bool] = False
     # Along which axes the results differ between devices, where types do not tell:
     # `differ(flow, given, **params)`, see `interpreters/uniformity.py`; for operations that choose

@@ -204,7 +204,7 @@ class TypedSum(Primitive):
 
     axis_params = ("axes",)
     communicates: ClassVar[bool] = True
-    makes_equal: ClassVar[bool] = True
+    makes_equal: bool = True
     has_effects: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
     shard = rules.elementwise

@@ -54,6 +54,8 @@ class Lowering:
         operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)
         self.host_callbacks: list[Any] = []
+        # The choices that may go another way on each device, where the compiler splits values.
+        self.choices: list[str] = []
         # The axes that what is being built is written per device of.
         self.device_axes: DeviceAxes = NoDeviceAxes() if replicas is None else replicas.axes
         self.partitioning = Partitioning(self.module, partitions, self.fresh_name)

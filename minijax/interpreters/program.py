@@ -19,6 +19,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.interpreters import (
     assignment,
+    choices,
     diagnosis,
     discharge,
     inspection,
@@ -76,6 +77,8 @@ class Lowered(NamedTuple):
     large_consts: list[Any]
     # The program before it was cleaned: weak, as the program keeps this in its cache.
     origin: Any
+    # See `interpreters/choices.py`.
+    choices: Sequence[str]
 
     @property
     def free(self) -> tuple[list[bool], list[bool]]:
@@ -196,6 +199,7 @@ def lower(
         layout,
         large,
         weakref.ref(closed),
+        module.choices,
     )
     closed.cache[key] = result
     return result
@@ -316,7 +320,7 @@ def _compiled(
         inspection.compiling(lowered.jaxpr, where, originals),
     ):
         try:
-            return compile.compile_module(
+            loaded = compile.compile_module(
                 module,
                 where.devices,
                 host_callbacks=lowered.host_callbacks,
@@ -326,6 +330,9 @@ def _compiled(
         except RuntimeError:
             lowering.verify(lowered.module, lowered.jaxpr)
             raise
+    if where.devices[0].platform == "cpu":
+        choices.check(loaded, lowered.choices)
+    return loaded
 
 
 def _log_compilation(level: int, lowered: Lowered, where: Assignment) -> None:

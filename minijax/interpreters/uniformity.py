@@ -140,6 +140,14 @@ def chooses_communication(jaxpr: Jaxpr, axes: Names) -> bool:
     )
 
 
+def asks_outside(jaxpr: Jaxpr) -> bool:
+    """Whether some equation may give each device something else whatever the types say."""
+    return any(
+        eqn.primitive.makes_different or any(map(asks_outside, jaxprs_in_params(eqn.params)))
+        for eqn in jaxpr.eqns
+    )
+
+
 def _choices(jaxpr: Jaxpr) -> Iterator[Eqn]:
     for eqn in jaxpr.eqns:
         if eqn.primitive.differ is not None:

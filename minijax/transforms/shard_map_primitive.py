@@ -22,6 +22,7 @@ from minijax.core.sequences import partition_list
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import (
     batching,
+    choices,
     discharge,
     eager,
     evaluation,
@@ -167,6 +168,9 @@ class ShardMap(Primitive):
             return lowering.lower_jaxpr(inner, jaxpr.jaxpr, jaxpr.consts, blocks, ("shmap_body",))
 
         with region.entered():
+            if len(region.inner.manual_axes) < len(region.inner.axis_names):
+                differing = [frozenset(spec.names()) for spec in in_specs]
+                ctx.module.choices.extend(choices.lines(jaxpr, differing, region.axes))
             return manual_regions.region(
                 ctx, region.outer, region.ordered(region.axes), values, ins, outs, body
             )

@@ -113,6 +113,60 @@ def test_clients_with_other_numbers_of_devices_compute_at_once() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 4])
+def test_many_pmaps_in_flight_neither_abort_nor_hang(threads: int) -> None:
+    program = f"""
+    def dispatch():
+        with jax.cpu_devices(8):
+            f = jax.pmap(lambda v: jax.lax.pmean(jax.lax.psum(v, "i") / 8, "i"), "i")
+            x = f(np.ones((8, 4), np.float32))
+            for _ in range(200):
+                y = f(x)
+            y.block_until_ready()
+
+    together(*[dispatch] * {threads})
+    print("done")
+    """
+    assert last_line(program) == "done"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["pure_callback", "io_callback", "debug_callback"])
+@pytest.mark.parametrize("mapped", ["checked", "unchecked", "pmap"])
+def test_a_callback_that_fails_on_one_device_leaves_nobody_waiting(call: str, mapped: str) -> None:
+    # Without results of the call that fails the others wait in the sum: SIGABRT.
+    program = f"""
+    def fail(v):
+        if np.asarray(v).ravel()[0] == 3:
+            raise KeyError("the third")
+        return np.asarray(v)
+
+    def call(v):
+        like = jax.ShapeDtypeStruct(v.shape, v.dtype)
+        if "{call}" == "pure_callback":
+            v = jax.pure_callback(fail, like, v)
+        elif "{call}" == "io_callback":
+            v = jax.experimental.io_callback(fail, like, v)
+        else:
+            jax.debug.callback(lambda w: fail(w) and None, v)
+        return jax.lax.psum(v, "x")
+
+    with jax.cpu_devices(8):
+        x = np.arange(8.0, dtype=np.float32)
+        mesh = jax.make_mesh((8,), ("x",))
+        f = jax.pmap(call, "x") if "{mapped}" == "pmap" else jax.jit(jax.shard_map(
+            call, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma="{mapped}" == "checked"))
+        try:
+            f(x).block_until_ready()
+            jax.effects_barrier()
+        except KeyError as error:
+            again = jax.pmap(lambda v: jax.lax.psum(v, "x"), "x")(x)
+            print(error, again[0])
+    """
+    assert last_line(program) == "'the third' 28.0"
+
+
+@pytest.mark.slow
 def test_process_ends_with_programs_in_flight() -> None:
     program = """
     with jax.cpu_devices(8):

@@ -105,18 +105,35 @@ def test_collectives_over_a_logical_axis_act_on_both_parts(
     np.testing.assert_allclose(centred, (x - x.mean(0)).transpose(1, 2, 0), atol=1e-5)
 
 
-@pytest.mark.parametrize("resources", [{"i": ("x", "y")}, {"i": ("y", "x")}, {}], ids=str)
-def test_exchanges_along_a_carried_axis_follow_its_positions(mesh: Any, resources: Any) -> None:
-    x = np.arange(8.0, dtype=np.float32)
-    shift = [(n, (n + 1) % 8) for n in range(8)]
-    gathered, shifted = xmap(
-        lambda v: (lax.all_gather(v, "i"), lax.ppermute(v, "i", shift)),
-        in_axes=["i"],
-        out_axes=([None], ["i"]),
+CARRIED = [{}, {"i": "x"}, {"i": "y"}, {"i": ("x", "y")}, {"i": ("y", "x")}]
+
+
+@pytest.mark.parametrize("size", [8, 16])
+@pytest.mark.parametrize("resources", CARRIED, ids=str)
+def test_exchanges_along_a_logical_axis_follow_its_positions(
+    mesh: Any, resources: Any, size: int
+) -> None:
+    x = np.arange(size * size, dtype=np.float32).reshape(size, size)
+    shift = [(n, (n + 1) % size) for n in range(size)]
+
+    def f(row: Any) -> Any:
+        return (
+            lax.all_gather(row[0], "i"),
+            lax.ppermute(row, "i", shift),
+            lax.psum_scatter(row, "i"),
+            lax.all_to_all(row, "i", 0, 0),
+        )
+
+    gathered, shifted, scattered, exchanged = xmap(
+        f,
+        in_axes=["i", None],
+        out_axes=([None], ["i", None], ["i"], ["i", None]),
         axis_resources=resources,
     )(x)
-    np.testing.assert_array_equal(gathered, x)
-    np.testing.assert_array_equal(shifted, np.roll(x, 1))
+    np.testing.assert_array_equal(gathered, x[:, 0])
+    np.testing.assert_array_equal(shifted, np.roll(x, 1, 0))
+    np.testing.assert_array_equal(scattered, x.sum(0))
+    np.testing.assert_array_equal(exchanged, x.T)
 
 
 def test_axis_sizes_give_axes_that_no_argument_has() -> None:

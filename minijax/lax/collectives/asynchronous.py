@@ -57,6 +57,7 @@ class Start(Primitive):
     ) -> None:
         super().__init__(f"{base.name}_start")
         self.axis_params = base.axis_params
+        self.makes_equal, self.waits_for_all = base.makes_equal, base.waits_for_all
         self.base = base
         self.done = done
         self.prepare = prepare

@@ -38,7 +38,7 @@ class Gather(Primitive):
 
     axis_params = ("axis_name",)
     communicates: ClassVar[bool] = True
-    makes_equal: ClassVar[bool] = True
+    makes_equal: bool = True
     has_effects: ClassVar[bool] = True
     knows_sums: ClassVar[bool] = True
     jvp = jvp_of_unary_linear

@@ -39,6 +39,7 @@ class PPermute(Primitive):
     name = "ppermute"
     axis_params = ("axis_name",)
     communicates: ClassVar[bool] = True
+    waits_for_all: bool = True
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 
@@ -146,7 +147,7 @@ class PBroadcast(Primitive):
     name = "pbroadcast"
     axis_params = ("axis_name",)
     communicates: ClassVar[bool] = True
-    makes_equal: ClassVar[bool] = True
+    makes_equal: bool = True
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 

@@ -36,7 +36,7 @@ class AllReduce(Primitive):
 
     axis_params = ("axes",)
     communicates: ClassVar[bool] = True
-    makes_equal: ClassVar[bool] = True
+    makes_equal: bool = True
     has_effects: ClassVar[bool] = True
     combiner: ClassVar[str] = ""
 

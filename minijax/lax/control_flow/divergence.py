@@ -102,7 +102,7 @@ def agree_scan(
 
 def _check(name: str, part: str, closed: ClosedJaxpr, over: Axes, predicate: Any) -> None:
     eqn = axes.communication_over(closed.jaxpr, over)
-    if eqn is not None:
+    if eqn is not None and not config.allow_divergent_collectives.value:
         _refuse(name, part, eqn, over, f"a predicate of type {predicate}")
     for effect in closed.effects:
         if isinstance(effect, (refs.WriteEffect, refs.AccumEffect)):
@@ -131,19 +131,27 @@ def _refuse(
     over: Axes,
     predicate: str,
     at: str | None = None,
-    fix: str = "",
 ) -> NoReturn:
     shown = meshes.names_text(sorted(over, key=str))
+    problem = (
+        f"its {part} has a collective over an axis over which the predicate varies: devices would "
+        "wait there for others that go another way."
+    )
+    if not over & uniformity.names_in(eqn):
+        problem = (
+            f"its {part}, which not all devices enter, has a {eqn.primitive}: on the host all "
+            "devices of the program wait for each other in it, whatever its axis."
+        )
     raise ValueError(
         message(
             name,
-            f"its {part} has a collective over an axis over which the predicate varies: devices "
-            "would wait there for others that go another way.",
+            problem,
             got=f"{eqn.primitive} at {source.summarize(eqn.source)}, under {predicate} that varies "
             f"over {shown}",
             expected="a predicate that is the same on all devices that communicate",
             fix="make it so with lax.pmax(predicate, axis) or lax.psum, or move the collective out "
-            f"and select with jnp.where{fix}",
+            "and select with jnp.where; where you know better, minijax.config.update("
+            "'allow_divergent_collectives', True)",
             at=at,
         )
     )
@@ -233,8 +241,6 @@ def check_untyped(
                     over,
                     "a predicate",
                     source.summarize(eqn.source),
-                    "; where you know that it never differs, minijax.config.update("
-                    "'allow_divergent_collectives', True)",
                 )
 
     uniformity.follow(closed, given, names, on_choice=check)
