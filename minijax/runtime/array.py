@@ -471,7 +471,8 @@ def physical_aval(aval: Any) -> Any:
     if aval is abstract_token:
         return ShapedArray((0,), np.bool_)
     if aval.is_extended:
-        return ShapedArray((*aval.shape, *aval.dtype.physical_shape), aval.dtype.physical_dtype)
+        physical = ShapedArray((*aval.shape, *aval.dtype.physical_shape), aval.dtype.physical_dtype)
+        return physical.with_manual_type(aval.manual_axis_type)
     return aval
 
 

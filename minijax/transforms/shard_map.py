@@ -545,3 +545,14 @@ def _check_same_everywhere(
                 fix="lax.psum first, or P(..., unreduced={...}) in out_specs",
             )
         )
+    whole = region.ordered((kind.reduced & region.axes) - spec.reduced)
+    if whole:
+        raise ValueError(
+            message(
+                "shard_map",
+                f"{path} of {name} is reduced over {meshes.names_text(whole)}, which out_specs does "
+                "not say.",
+                got=f"{aval}, out_specs {spec!r}",
+                fix="return the value from before the cast, or P(..., reduced={...}) in out_specs",
+            )
+        )

@@ -75,3 +75,61 @@ def test_divergent_loop_makes_its_whole_carry_vary(mesh: Mesh) -> None:
     f = minijax.shard_map(body, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"))
     wanted = np.concatenate([B * 2**i for i in range(4)])
     np.testing.assert_array_equal(minijax.jit(f)(A, B), wanted)
+
+
+KEYS = 8
+PAIRS = [(0, 1), (1, 2), (2, 3), (3, 0)]
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+@pytest.mark.parametrize(
+    ("move", "order"),
+    [
+        (lambda k: lax.ppermute(k, "x", PAIRS), np.roll(np.arange(KEYS), 2)),
+        (lambda k: lax.all_gather(k, "x", tiled=True), np.tile(np.arange(KEYS), 4)),
+        (lambda k: lax.all_gather(k, "x").reshape(-1), np.tile(np.arange(KEYS), 4)),
+        (
+            lambda k: minijax.vmap(lambda q: lax.pshuffle(q, "x", [1, 0, 3, 2]))(k),
+            [2, 3, 0, 1, 6, 7, 4, 5],
+        ),
+    ],
+    ids=["ppermute", "tiled gather", "gather", "batched shuffle"],
+)
+def test_random_keys_move_between_devices(
+    mesh: Mesh, move: Any, order: Any, check_vma: bool
+) -> None:
+    keys = minijax.random.split(minijax.random.key(0), KEYS)
+    options = {"in_specs": P("x"), "out_specs": P("x"), "check_vma": check_vma}
+    moved = minijax.jit(minijax.shard_map(move, mesh=mesh, **options))(keys)
+    found = np.asarray(minijax.random.key_data(moved))[: len(order)]
+    np.testing.assert_array_equal(found, np.asarray(minijax.random.key_data(keys))[np.array(order)])
+
+
+@pytest.mark.parametrize("combine", [lax.psum, lax.pmax, lax.psum_scatter])
+def test_random_keys_cannot_be_combined(mesh: Mesh, combine: Any) -> None:
+    f = minijax.shard_map(
+        lambda k: combine(k, "x"), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False
+    )
+    with pytest.raises(TypeError, match=r"lax\.\w+: cannot combine arrays of key<fry>"):
+        f(minijax.random.split(minijax.random.key(0), 16))
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_collectives_refuse_an_axis_that_is_named_twice(mesh: Mesh, check_vma: bool) -> None:
+    f = minijax.shard_map(
+        lambda a: lax.psum(a, ("x", "x")),
+        mesh=mesh,
+        in_specs=P("x"),
+        out_specs=P(),
+        check_vma=check_vma,
+    )
+    with pytest.raises(ValueError, match=r"lax\.psum: axis_name names an axis twice"):
+        f(A)
+
+
+def test_results_that_are_reduced_are_refused_where_specs_do_not_say_so(mesh: Mesh) -> None:
+    f = minijax.shard_map(
+        lambda a: lax.pcast(a, "x", to="reduced"), mesh=mesh, in_specs=P(), out_specs=P()
+    )
+    with pytest.raises(ValueError, match="is reduced over 'x', which out_specs does not say"):
+        f(A)

@@ -62,6 +62,7 @@ def canonical_axes(name: str, axis_name: Any) -> Axes:
 
     Raises:
         TypeError: they are a set, whose order means nothing.
+        ValueError: one is named twice.
     """
     if isinstance(axis_name, (set, frozenset)):
         raise TypeError(
@@ -72,7 +73,16 @@ def canonical_axes(name: str, axis_name: Any) -> Axes:
                 fix=f"tuple({axis_name!r}) in the order you mean",
             )
         )
-    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    if not isinstance(axis_name, (tuple, list)):
+        return (axis_name,)
+    axes = tuple(axis_name)
+    if len(set(axes)) < len(axes):
+        raise ValueError(
+            message(
+                name, "axis_name names an axis twice.", got=repr(axis_name), expected="once each"
+            )
+        )
+    return axes
 
 
 def as_given(axis_name: Any) -> Any:
@@ -306,6 +316,30 @@ def pairs_of_devices(devices: Any, axes: Axes, perm: Any) -> np.ndarray[Any, Any
     """Pairs of device numbers for pairs of positions along axes."""
     pairs = [(group[s], group[d]) for group in devices.groups(axes) for s, d in perm]
     return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def check_summable(name: str, x: Any, *, bools: bool) -> None:
+    """Refuses operands whose elements cannot be added, or compared.
+
+    Args:
+        name: the public function.
+        x: the operand.
+        bools: whether it takes bools.
+
+    Raises:
+        TypeError: the operand is of such a dtype.
+    """
+    aval = aval_of(x)
+    if aval.is_extended or (aval.dtype == np.bool_ and not bools):
+        raise TypeError(
+            message(
+                name,
+                f"cannot combine arrays of {aval.dtype}.",
+                got=str(aval),
+                expected="numbers or bools" if bools else "numbers",
+                fix="" if aval.is_extended else "x.astype(int) first",
+            )
+        )
 
 
 def map_leaves(function: Callable[..., Any], x: Any) -> Any:

@@ -698,21 +698,13 @@ def scatter_params(
     """The parameters of a scatter of `x`.
 
     Raises:
-        TypeError: `x` is of bool.
+        TypeError: `x` is of bool, or of random keys.
         ValueError: the dimension is out of range.
     """
-    aval = aval_of(x)
-    if aval.dtype == np.bool_:
-        raise TypeError(
-            message(
-                name,
-                "cannot add arrays of bool.",
-                got=str(aval),
-                fix="x.astype(int) first",
-            )
-        )
+    arguments.check_summable(name, x, bools=False)
+    ndim = aval_of(x).ndim
     return {
-        "scatter_dimension": arguments.canonical_dim(name, "scatter_dimension", dim, aval.ndim),
+        "scatter_dimension": arguments.canonical_dim(name, "scatter_dimension", dim, ndim),
         "axis_name": axes,
         "axis_size": size,
         "tiled": bool(tiled),

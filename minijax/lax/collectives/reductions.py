@@ -277,6 +277,7 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
     if not axes:
         return x
     typed = tuple(a for a in typed if a in axes)
+    arguments.check_summable("lax.psum", x, bools=True)
     if aval_of(x).dtype == np.bool_:
         x = convert_element_type(x, np.int32)
     if not typed:
@@ -372,6 +373,7 @@ def _extreme(primitive: AllReduce, x: Any, axis_name: Any, axis_index_groups: An
     groups = arguments.canonical_groups(name, axis_index_groups, axes)
 
     def of_leaf(leaf: Any) -> Any:
+        arguments.check_summable(name, leaf, bools=True)
         typed = core_axes.typed_among(arguments.named(axes))
         if typed and _dims(axes):
             raise ValueError(
