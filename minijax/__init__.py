@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         custom_batching,
         custom_derivatives,
         debug,
+        distributed,
         experimental,
         explain,
         extend,
@@ -143,6 +144,7 @@ __all__ = [
     "device_put",
     "devices",
     "disable_jit",
+    "distributed",
     "ds",
     "dtypes",
     "effects_barrier",
@@ -211,7 +213,7 @@ def __getattr__(name: str) -> Any:
     """Loads rooms and functions that many programs do without when they are first named."""
     rooms = (
         *("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug"),
-        *("experimental", "explain", "extend", "nn", "profiler", "random", "ref", "testing"),
+        *("distributed", "experimental", "explain", "extend", "nn", "profiler", "random", "ref", "testing"),
     )
     homes = {
         "checked": "transforms.checked",

@@ -391,6 +391,15 @@ spmd_mode = enum_state(
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
 )
+cpu_collectives_implementation = enum_state(
+    "cpu_collectives_implementation",
+    "gloo",
+    ("gloo", "none"),
+    "How host devices of several processes exchange data; by 'none' they cannot.",
+)
+enable_recoverability = bool_state(
+    "enable_recoverability", False, "Let a process live on when others of its program have died."
+)
 compilation_cache_dir = path_state(
     "compilation_cache_dir", "Folder where compiled programs are kept for other processes."
 )

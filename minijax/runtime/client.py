@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib import _jax, xla_client
 
@@ -23,6 +23,29 @@ from minijax.core.errors import message
 from minijax.runtime import window
 
 _lock = threading.Lock()
+
+
+class _Peers(NamedTuple):
+    """The other processes, as makers of clients need to know of them.
+
+    Attributes:
+        connection: jaxlib's client of the service that knows all processes.
+        process: the number of this process.
+        processes: how many there are.
+    """
+
+    connection: Any
+    process: int
+    processes: int
+
+
+class _State:
+    """With whom this process shares its devices."""
+
+    peers: _Peers | None = None
+
+
+_state = _State()
 _cpu_clients: dict[int, Any] = {}
 # Platforms other than cpu: how to make their client.  Plug-ins register here.
 _factories: dict[str, Callable[[], Any]] = {}
@@ -111,7 +134,51 @@ def _number_of_cpu_devices(count: int) -> int:
 def _make_cpu_client(count: int) -> Any:
     _check_xla_flags()
     number = _number_of_cpu_devices(count)
-    return xla_client.make_cpu_client(num_devices=number if count > 0 else None)
+    given = number if count > 0 else None
+    peers = _state.peers
+    if peers is None:
+        return xla_client.make_cpu_client(num_devices=given)
+    if _cpu_clients:
+        raise RuntimeError(
+            message(
+                "devices",
+                "among several processes, the number of host devices cannot change.",
+                got=f"num_cpu_devices={count}, and there are {next(iter(_cpu_clients))}",
+                fix="set it before devices are first asked for: "
+                "minijax.config.update('num_cpu_devices', n)",
+            )
+        )
+    collectives = None
+    if config.cpu_collectives_implementation.value == "gloo":
+        collectives = _jax.make_gloo_tcp_collectives(distributed_client=peers.connection)
+    return xla_client.make_cpu_client(
+        num_devices=given,
+        distributed_client=peers.connection,
+        node_id=peers.process,
+        num_nodes=peers.processes,
+        collectives=collectives,
+    )
+
+
+def join_processes(connection: Any, process: int, processes: int) -> None:
+    """Lets clients that are made from now on share their devices with other processes.
+
+    Args:
+        connection: jaxlib's client of the service that knows all processes.
+        process: the number of this process.
+        processes: how many there are.
+    """
+    _state.peers = _Peers(connection, process, processes)
+
+
+def leave_processes() -> None:
+    """Ends what `join_processes` has begun, for clients that are not made yet."""
+    _state.peers = None
+
+
+def is_any_made() -> bool:
+    """Whether there is a client, so that it is too late to share its devices."""
+    return bool(_cpu_clients or _clients)
 
 
 def _warn_of_fork() -> None:

@@ -44,6 +44,15 @@ def started(token: Any) -> None:
     _running.append(token)
 
 
+def wait_for_all() -> None:
+    """Waits until no program is under way."""
+    with lock:
+        while _running:
+            with contextlib.suppress(RuntimeError):
+                _running[0].block_until_ready()
+            _running.popleft()
+
+
 class _Inside(threading.local):
     callback = False
 
