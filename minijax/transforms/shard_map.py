@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import axes as core_axes
 from minijax.core import config, meshes, tree, variance
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, message
@@ -117,7 +116,6 @@ class _Mapped(NamedTuple):
     def region(self) -> Region:
         """The mesh, and the axes that become manual."""
         mesh = _mesh_for(self.mesh)
-        _check_not_in_pmap()
         axes = self.axis_names or frozenset(n for n in mesh.axis_names if n not in mesh.manual_axes)
         if mesh.manual_axes and not axes:
             raise ValueError(
@@ -375,24 +373,6 @@ def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: Any) -> 
             )
         )
     return found  # type: ignore[no-any-return]
-
-
-def _check_not_in_pmap() -> None:
-    """Refuses a mesh where the devices are the replicas of a pmap.
-
-    Raises:
-        ValueError: they are.
-    """
-    taken = [axis.name for axis in core_axes.in_scope() if axis.kind == "pmap"]
-    if taken:
-        raise ValueError(
-            message(
-                "shard_map",
-                "shard_map cannot be inside pmap: each replica has one device.",
-                got=f"a pmap over {meshes.names_text(taken)} around",
-                fix="a mesh with one more axis, and shard_map in place of pmap; or vmap",
-            )
-        )
 
 
 def _inferred(region: Region, aval: Any) -> PartitionSpec:
