@@ -340,3 +340,19 @@ def test_an_array_is_not_donated_and_read_at_once() -> None:
     x = jax.pmap(lambda v: v)(X)
     with pytest.raises(RuntimeError, match="donated argument 0 is given more than once"):
         jax.pmap(lambda a, b: a + b, donate_argnums=0)(x, x)
+
+
+def test_ragged_exchanges_of_replicas_are_decomposed() -> None:
+    # XLA's own instruction ends the process where the devices are replicas.
+    def i32(rows: list[list[int]]) -> Any:
+        return np.array(rows, np.int32)
+
+    found = jax.pmap(lambda *a: lax.ragged_all_to_all(*a, axis_name="x"), "x")(
+        i32([[1, 2, 2], [3, 4, 0]]),
+        np.zeros((2, 4), np.int32),
+        i32([[0, 1], [0, 1]]),
+        i32([[1, 2], [1, 1]]),
+        i32([[0, 0], [1, 2]]),
+        i32([[1, 1], [2, 1]]),
+    )
+    np.testing.assert_array_equal(found, [[1, 3, 0, 0], [2, 2, 4, 0]])
