@@ -260,7 +260,7 @@ class StepTrace(Trace):
 
     def _entered(self, x: Any, spec: PartitionSpec) -> Any:
         if isinstance(x, refs.Cell):
-            cell = refs.Cell(self._entered(x.read(), spec))
+            cell = type(x)(self._entered(x.read(), spec))
             self._own_cells.append(cell)
             return cell
         block = self.region.block(aval_of(x), spec)
