@@ -68,9 +68,7 @@ def mapped(f: Callable[[Any], Any], *, check_vma: bool = True, spec: Any = P("x"
         return v
 
     mesh = stacked.mesh_of(SIZES)
-    return minijax.shard_map(
-        body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=check_vma
-    )
+    return minijax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=check_vma)
 
 
 def refused(
@@ -261,9 +259,7 @@ def test_pshuffle_needs_a_permutation() -> None:
         ("lax.precv", lambda v, a, p: lax.precv(lax.create_token(), v, a, p)),
     ],
 )
-def test_permutations_name_each_position_once(
-    name: str, call: Any, perm: Any, words: str
-) -> None:
+def test_permutations_name_each_position_once(name: str, call: Any, perm: Any, words: str) -> None:
     refused(ValueError, [name, words, str(perm)], lambda v: call(v, "x", perm))
 
 
@@ -403,9 +399,7 @@ _V, _I = (lambda v: v), (lambda v: jnp.zeros(v.shape))
     ],
 )
 def test_casts_check_what_they_begin_from(primitive: Any, make: Any, words: str) -> None:
-    refused(
-        ValueError, [f"the operand is {words}"], lambda v: primitive.bind(make(v), axes=("x",))
-    )
+    refused(ValueError, [f"the operand is {words}"], lambda v: primitive.bind(make(v), axes=("x",)))
 
 
 @pytest.mark.feature("CO-19", "CO-20", "CO-31")

@@ -11,6 +11,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import lax
+from minijax.core import config
 from minijax.core.aval import ManualAxisType, ShapedArray, manual_type
 from minijax.errors import ShardingTypeError
 from minijax.sharding import PartitionSpec as P
@@ -19,9 +20,9 @@ from tests.lax.collectives import stacked
 SIZES = {"x": 4, "y": 2}
 STATES: dict[str, Callable[[Any], Any]] = {
     "V": lambda v: v,
-    "I": lambda v: jnp.full(v.shape, 2.0),
+    "I": lambda v: jnp.full(v.shape, 2.0, v.dtype),
     "U": lambda v: lax.pcast(v, "x", to="unreduced"),
-    "R": lambda v: lax.pcast(jnp.full(v.shape, 2.0), "x", to="reduced"),
+    "R": lambda v: lax.pcast(jnp.full(v.shape, 2.0, v.dtype), "x", to="reduced"),
 }
 
 
@@ -233,7 +234,7 @@ UNARY = {
     "cumsum": lambda v: lax.cumsum(v),
     "rev": lambda v: v[::-1],
     "concatenate": lambda v: lax.concatenate([v, v], 0),
-    "pad with zeros": lambda v: lax.pad(v, 0.0, [(1, 1, 0), (0, 0, 0)]),
+    "pad with zeros": lambda v: lax.pad(v, np.float32(0), [(1, 1, 0), (0, 0, 0)]),
     "select": lambda v: lax.select(np.ones((4, 2), bool), v, v),
     "update": lambda v: lax.dynamic_update_slice(v, v[:1], (0, 0)),
     "copy": jnp.copy,
@@ -332,7 +333,7 @@ def test_casts_without_checks_change_nothing() -> None:
     def f(v: Any) -> Any:
         return lax.pcast(lax.pcast(v, "x", to="reduced"), "x", to="varying")
 
-    assert "let  in (a,)" in jaxpr_of(f, check_vma=False)
+    assert jaxpr_of(f, check_vma=False) == "{ lambda ; a:f32[4,2]. let in (a,) }"
 
 
 @pytest.mark.feature("VT-08")
@@ -342,7 +343,7 @@ def test_no_axes_are_no_cast() -> None:
 
 @pytest.mark.feature("CO-23", "CO-04")
 def test_sums_of_constants_are_not_communicated() -> None:
-    text = jaxpr_of(lambda v: lax.psum(1, "x") * lax.psum(jnp.ones(2), ("x", "y")) * v)
+    text = jaxpr_of(lambda v: lax.psum(1, "x") * lax.psum(np.ones(2), ("x", "y")) * v)
     assert "psum" not in text
 
 
@@ -352,18 +353,16 @@ def test_sums_of_constants_are_not_communicated() -> None:
     [(1, 4), (2.5, 10.0), (True, 4), (np.float32(2), 8.0), (np.array([1, 2], np.int8), [4, 8])],
 )
 def test_sums_of_constants_are_multiples(given: Any, expected: Any) -> None:
-    found = []
-    stacked.by_vmap(lambda v: (found.append(lax.psum(given, "x")), v)[1], {"x": 4})(np.zeros(4))
-    np.testing.assert_array_equal(found[0], expected)
+    found = stacked.by_vmap(lambda v: lax.psum(given, "x"), {"x": 4})(np.zeros(4))
+    np.testing.assert_array_equal(found, [expected] * 4)
 
 
 @pytest.mark.feature("CO-23")
 def test_sums_of_boolean_constants_are_integers() -> None:
-    found = []
     flags = np.array([True, False])
-    stacked.by_vmap(lambda v: (found.append(lax.psum(flags, "x")), v)[1], {"x": 4})(np.zeros(4))
-    assert found[0].dtype == np.int32
-    np.testing.assert_array_equal(found[0], [4, 0])
+    found = stacked.by_vmap(lambda v: lax.psum(flags, "x"), {"x": 4})(np.zeros(4))
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, [[4, 0]] * 4)
 
 
 @pytest.mark.feature("CO-23", "CO-24")
@@ -388,7 +387,7 @@ def test_axes_of_size_one_may_be_skipped(f: Any, check_vma: bool) -> None:
         out_specs=P("x"),
         check_vma=check_vma,
     )
-    with minijax.config.remove_size_one_mesh_axis_from_type(True):
+    with config.remove_size_one_mesh_axis_from_type(True):
         closed = minijax.make_jaxpr(mapped)(jnp.zeros((4, 1)))
     assert closed.jaxpr.eqns[0].params["jaxpr"].jaxpr.eqns == []
 

@@ -335,9 +335,7 @@ def test_worked_shapes_of_exchanges(
     split: int, concat: int, tiled: bool, expected: tuple[int, ...]
 ) -> None:
     sizes = {"x": 8}
-    run = stacked.by_shard_map(
-        lambda v: lax.all_to_all(v, "x", split, concat, tiled=tiled), sizes
-    )
+    run = stacked.by_shard_map(lambda v: lax.all_to_all(v, "x", split, concat, tiled=tiled), sizes)
     assert run(np.zeros((8, 8, 8, 8, 3), np.float32)).shape == (8, *expected)
 
 
