@@ -159,8 +159,7 @@ class StagingTrace(Trace):
             if primitive.multiple_results:
                 return invars, avals, params, [aval.with_manual_type(kind) for aval in out]
             return invars, avals, params, out.with_manual_type(kind)
-        literals = [type(atom) is Literal for atom in invars]
-        out = variance.typed(primitive, avals, literals, out, params)
+        out = variance.typed(primitive, avals, invars, out, params)
         if not self.has_variance:
             outs = out if primitive.multiple_results else (out,)
             self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
