@@ -11,7 +11,13 @@ from minijax.testing.laws.operations import operations
 from minijax.testing.programs import DeviceProgram, stacked
 
 
-ENGINES_WITHOUT_TYPES = ("oracle_unchecked", "unchecked", "vmap", "pmap", "eager_pmap")
+LACKING = {
+    # Where types tell what varies, there are no groups.
+    "groups": ("vmap", "gspmd", "eager"),
+    "types": ("oracle_unchecked", "unchecked", "vmap", "pmap", "eager_pmap"),
+    "ragged": ("vmap",),
+}
+"""What engines lack that a law may need."""
 
 
 class Law(NamedTuple):
@@ -21,7 +27,8 @@ class Law(NamedTuple):
         number: in the catalogue.
         check: the law itself: it raises an `AssertionError` where it does not hold.
         subject: what it takes: `"collectives"` for a `Case`, `"program"` for a `DeviceProgram`.
-        needs: what not all engines have: `"groups"`, or `"types"` that tell what varies.
+        needs: what not all engines have: `"groups"`, `"types"` that tell what
+            varies, or `"ragged"` exchanges.
     """
 
     number: int
@@ -31,8 +38,7 @@ class Law(NamedTuple):
 
     def can_be_tried_by(self, engine: str) -> bool:
         """Whether an engine has what the law needs."""
-        lacking = {"groups": ("vmap",), "types": ENGINES_WITHOUT_TYPES}.get(self.needs, ())
-        return engine not in lacking
+        return engine not in LACKING.get(self.needs, ())
 
     @property
     def name(self) -> str:
@@ -56,7 +62,7 @@ LAWS: tuple[Law, ...] = (
     Law(8, identities.exchange_inverts),
     Law(9, identities.permutations_compose),
     Law(10, identities.shuffles_compose),
-    Law(11, identities.ragged_generalizes_exchange),
+    Law(11, identities.ragged_generalizes_exchange, needs="ragged"),
     Law(12, placements.product_axis_is_one_axis),
     Law(13, placements.names_and_places_do_not_matter),
     Law(14, placements.groups_are_an_axis, needs="groups"),

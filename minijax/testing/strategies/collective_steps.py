@@ -1,8 +1,7 @@
 """Steps of generated programs that communicate: every collective, and casts between kinds.
 
 Shapes and variance of results are computed here once more, by the tables of what collectives do.
-Axes of `vmap` take part as those of the mesh do, but for what is not to be had of them: groups, and
-several axes at once in anything but reductions.
+Axes of `vmap` take part as those of the mesh do, but for groups, which are not to be had of them.
 """
 
 from __future__ import annotations
@@ -29,18 +28,22 @@ from minijax.testing.strategies.scope import (
 ANY = (*NUMBERS, "bool")
 
 
-def draw_axes(draw: Draw, scope: Scope, *, reduces: bool = False) -> tuple[str, ...]:
+def draw_axes(draw: Draw, scope: Scope) -> tuple[str, ...]:
     """Axes to communicate along; empty if there are none."""
     if not scope.sizes:
         return ()
-    axes = draw(communication.axis_subsets(list(scope.sizes)))
-    mapped = [a for a in axes if a not in scope.mesh_axes]
-    return (mapped[0],) if mapped and not reduces else axes
+    return draw(communication.axis_subsets(list(scope.sizes)))
 
 
 def count_of(scope: Scope, axes: Sequence[str]) -> int:
     """How many devices, or examples, the axes have together."""
     return math.prod(scope.sizes[a] for a in axes)
+
+
+def of_one_kind(scope: Scope, x: Variable, axes: Sequence[str]) -> Variable:
+    """`x` as a value that varies over all of the mesh axes, or over none, as sums demand."""
+    typed = scope.typed(axes)
+    return x if typed <= x.varying or not typed & x.varying else scope.cast(x, typed)
 
 
 def draw_groups(draw: Draw, scope: Scope, axes: Sequence[str]) -> tuple[str, int]:
@@ -78,11 +81,13 @@ def psum(draw: Draw, scope: Scope) -> bool:
 
 
 def _all_reduce(draw: Draw, scope: Scope, names: Sequence[str]) -> bool:
-    axes = draw_axes(draw, scope, reduces=True)
+    axes = draw_axes(draw, scope)
     x = pick(draw, scope, *ANY)
     if not axes or x is None:
         return False
     name = draw(st.sampled_from(list(names)))
+    if name == "psum":
+        x = of_one_kind(scope, x, axes)
     groups, _ = draw_groups(draw, scope, axes)
     dtype = "int32" if (name, x.dtype) == ("psum", "bool") else x.dtype
     varying = x.varying | set(axes) if groups else x.varying - set(axes)
@@ -92,10 +97,11 @@ def _all_reduce(draw: Draw, scope: Scope, names: Sequence[str]) -> bool:
 
 def mean(draw: Draw, scope: Scope) -> bool:
     """The mean of floats."""
-    axes = draw_axes(draw, scope, reduces=True)
+    axes = draw_axes(draw, scope)
     x = pick(draw, scope, "float32")
     if not axes or x is None:
         return False
+    x = of_one_kind(scope, x, axes)
     groups, _ = draw_groups(draw, scope, axes)
     varying = x.varying | set(axes) if groups else x.varying - set(axes)
     scope.let(f"lax.pmean({x.name}, {axes_text(axes)}{groups})", [x], x.shape, x.dtype, varying)
@@ -146,7 +152,7 @@ def psum_scatter(draw: Draw, scope: Scope) -> bool:
     found = draw_divisible(draw, scope, size, NUMBERS, tiled=tiled)
     if found is None:
         return False
-    x, dim = found
+    x, dim = of_one_kind(scope, found[0], axes), found[1]
     shape = replaced(x.shape, dim, *((x.shape[dim] // size,) if tiled else ()))
     options = f", scatter_dimension={dim}, tiled={tiled}{groups}"
     text = f"lax.psum_scatter({x.name}, {axes_text(axes)}{options})"
@@ -213,7 +219,7 @@ def axis_index(draw: Draw, scope: Scope) -> bool:
     """Where a device is."""
     if not scope.sizes:
         return False
-    axes = draw(communication.axis_subsets(list(scope.sizes)))
+    axes = draw_axes(draw, scope)
     scope.let(f"lax.axis_index({axes_text(axes)})", [], (), "int32", set(axes))
     return True
 
@@ -326,6 +332,6 @@ STEPS = (
     mean,
     where_extreme,
     own_block,
+    ragged,
 )
 OF_SUMS = (sum_of_summands, reduced)
-RAGGED = (ragged,)
