@@ -4,6 +4,8 @@
 
 A second list of programs runs on eight host devices: shardings of arguments, results and
 constraints, the StableHLO's operations, and the collectives that are left once it is compiled.
+A third list is written per device: collectives and casts of jaxprs, of the StableHLO and of the
+compiled program.
 Differences that have a reason stand in `parity_differences.toml`; any other makes the exit
 status 1.
 With `--api` it reports instead which public names are missing and which signatures differ.
@@ -163,6 +165,13 @@ COMPARISONS = (
         "sharded",
         _sharded_differences,
         ("collectives", "have the same collectives"),
+    ),
+    Comparison(
+        "programs per device",
+        "compare_per_device",
+        "per_device",
+        _sharded_differences,
+        ("communication", "communicate in the same way"),
     ),
 )
 

@@ -86,6 +86,10 @@ class Worker:
         """What the programs over several devices give."""
         return importlib.import_module("observe_sharded").observe_sharded(self.jax, names)
 
+    def compare_per_device(self, names: list[str]) -> dict[str, Any]:
+        """What the programs written per device give."""
+        return importlib.import_module("observe_per_device").observe_per_device(self.jax, names)
+
     def api(self, modules: list[str]) -> dict[str, Any]:
         """Public names of modules, and their signatures."""
         return importlib.import_module("observe").public_names(self.library, modules)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from minijax.lax.collectives.indices import axis_index
 from minijax.lax.collectives.reductions import psum_p
 from minijax.lax.creation import full_like
 from minijax.lax.shape import broadcast, concatenate
-from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take
+from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take, slice_in_dim
 from minijax.sharding import rules
 
 Pairs = tuple[tuple[int, int], ...]
@@ -96,9 +96,14 @@ class PPermute(Primitive):
             return x, None
         x = to_batch_dim(x, b, 0, size)
         source = {d: s for s, d in perm}
+        runs = _runs([source.get(d) for d in range(size)])
+        if len(runs) > _MOST_SLICES:
+            return _taken(x, source), 0
         rows = [
-            index_in_dim(x, source[d]) if d in source else full_like(index_in_dim(x, 0), 0)
-            for d in range(size)
+            full_like(slice_in_dim(x, 0, length), 0)
+            if start is None
+            else slice_in_dim(x, start, start + length)
+            for start, length in runs
         ]
         return concatenate(rows, 0), 0
 
@@ -136,6 +141,38 @@ class PPermute(Primitive):
         is_destination = ge(mine, np.zeros(size, np.int32))
         mask = broadcast_in_dim(is_destination, aval_of(picked).shape, (0,))
         return select(mask, picked, full_like(picked, 0))
+
+
+_MOST_SLICES = 8
+"""Permutations of examples in more runs of neighbours than this are gathered."""
+
+
+def _runs(sources: Sequence[int | None]) -> list[tuple[int | None, int]]:
+    """Positions as runs of neighbours: their starts, None for those without, and their lengths.
+
+    A rotation has two of them.
+    """
+    runs: list[tuple[int | None, int]] = []
+    for source in sources:
+        if runs:
+            start, length = runs[-1]
+            follows = source is None if start is None else source == start + length
+            if follows:
+                runs[-1] = start, length + 1
+                continue
+        runs.append((source, 1))
+    return runs
+
+
+def _taken(x: Any, source: Mapping[int, int]) -> Any:
+    """Rows of `x`, each from the place that `source` gives; zeros where it gives none."""
+    size = aval_of(x).shape[0]
+    places = np.array([source.get(d, 0) for d in range(size)], np.int32)
+    moved = index_take(x, (places,), (0,))
+    if len(source) == size:
+        return moved
+    known = np.array([d in source for d in range(size)])
+    return select(broadcast_in_dim(known, aval_of(x).shape, (0,)), moved, full_like(x, 0))
 
 
 class PBroadcast(Primitive):
