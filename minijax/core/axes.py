@@ -43,6 +43,18 @@ class Axis(NamedTuple):
     carriers: tuple[Any, ...] = ()
 
 
+class AxisOf:
+    """The name of an axis that the user did not name, so that nothing refers to it."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+
+    def __repr__(self) -> str:
+        return f"<axis {self._function}>"
+
+
 class extend_all:  # noqa: N801  a context manager reads as a verb
     """Context manager: inside it, these axes are in scope, the last one innermost."""
 
@@ -116,17 +128,24 @@ def axis(name: Any, user: str) -> Axis:
     """
     found = find(name)
     if found is None:
-        names = [bound.name for bound in in_scope()]
-        raise NameError(
-            message(
-                user,
-                f"unbound axis name {name!r}.",
-                expected=f"one of {names}" if names else "no axis is in scope here",
-                fix=f"call it inside vmap(..., axis_name={name!r}), or inside pmap or shard_map "
-                "with an axis of this name",
-            )
-        )
+        raise NameError(_unbound_text(name, user))
     return found
+
+
+def _unbound_text(name: Any, user: str) -> str:
+    bound = [axis.name for axis in in_scope()]
+    names = list(dict.fromkeys(n for n in bound if not isinstance(n, AxisOf)))
+    nameless = bool(bound) and not names
+    return message(
+        user,
+        f"unbound axis name {name!r}.",
+        got="a pmap without axis_name around" if nameless else None,
+        expected=f"one of {', '.join(map(repr, names))}" if names else None,
+        fix=f"pmap(..., axis_name={name!r})"
+        if nameless
+        else f"call it inside vmap(..., axis_name={name!r}), or inside pmap or shard_map with an "
+        "axis of this name",
+    )
 
 
 def size(name: Any, user: str = "lax.axis_size") -> int:

@@ -363,6 +363,7 @@ def broadcast_prefix(
     user: str = "tree.broadcast",
     first: str = "prefix_tree",
     second: str = "full_tree",
+    hint: str = "",
 ) -> list[Any]:
     """One leaf of `prefix` for each leaf of `full`, in the order of the latter's leaves.
 
@@ -373,6 +374,7 @@ def broadcast_prefix(
         user: the public function, for messages.
         first: what it calls `prefix`.
         second: what it calls `full`.
+        hint: one more remedy that messages propose.
 
     Raises:
         ValueError: prefix is no tree prefix of full.
@@ -388,6 +390,7 @@ def broadcast_prefix(
         tree_errors.differences(prefix_def, full_def, full_values, prefix=True),
         first=first,
         second=second,
+        hint=hint,
     )
 
 
@@ -459,6 +462,22 @@ def flatten_axes(
         second=value,
         hint=f"wrap {argument} in a tuple with an entry per argument" if needs_tuple else "",
     )
+
+
+def flatten_in_axes(name: str, in_tree: PyTreeDef, in_axes: Any) -> list[Any]:
+    """One entry of `in_axes` for each leaf of a call; keyword arguments are mapped over axis 0.
+
+    Args:
+        name: the function and the argument, as in `vmap in_axes`.
+        in_tree: the structure of (args, kwargs).
+        in_axes: a tree prefix of args.
+
+    Raises:
+        ValueError: it is none.
+    """
+    args, kwargs = in_tree.children()
+    own = flatten_axes(name, args, in_axes, tupled_args=True, value="the arguments")
+    return own + [0] * int(kwargs.num_leaves)
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:

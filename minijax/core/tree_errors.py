@@ -85,7 +85,7 @@ def describe(treedef: PyTreeDef, leaves: Sequence[Any] | None = None) -> str:
     """What stands at the root of a tree, in a few words: `list of length 2`, `None`."""
     node = treedef.node_data()
     if node is None:
-        return f"leaf of type {type(leaves[0]).__name__}" if leaves else "leaf"
+        return f"leaf of type {_type_text(leaves[0])}" if leaves else "leaf"
     nodetype, data = node
     if nodetype is type(None):
         return "None"
@@ -99,6 +99,12 @@ def describe(treedef: PyTreeDef, leaves: Sequence[Any] | None = None) -> str:
     if data is None or data == ():
         return f"{name} with {count} child{'ren' * (count != 1)}"
     return f"{name} with {count} child{'ren' * (count != 1)} and metadata {data!r}"
+
+
+def _type_text(leaf: Any) -> str:
+    """The type of a leaf, as users know it: that of a traced value is the array's."""
+    aval = getattr(leaf, "aval", None)
+    return type(leaf).__name__ if aval is None else str(aval)
 
 
 def _listed(values: Sequence[Any]) -> str:

@@ -33,18 +33,6 @@ from minijax.transforms.pmap_arguments import Settings
 from minijax.transforms.pmap_primitive import pmap_p
 
 
-class AxisOf:
-    """The name of an axis that the user did not name, so that nothing refers to it."""
-
-    __slots__ = ("_function",)
-
-    def __init__(self, function: str) -> None:
-        self._function = function
-
-    def __repr__(self) -> str:
-        return f"<axis {self._function}>"
-
-
 class Staged(NamedTuple):
     """A function staged for one signature.
 
@@ -65,15 +53,15 @@ class Staged(NamedTuple):
 
 _PLAIN = frozenset({Array, ExtendedArray, np.ndarray, bool, int, float})
 _Programs = dict[Any, Staged]
-_states: weakref.WeakKeyDictionary[Any, tuple[AxisOf, dict[Settings, _Programs]]] = (
+_states: weakref.WeakKeyDictionary[Any, tuple[axes.AxisOf, dict[Settings, _Programs]]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-def _state_of(function: Any) -> tuple[AxisOf, dict[Settings, _Programs]]:
+def _state_of(function: Any) -> tuple[axes.AxisOf, dict[Settings, _Programs]]:
     """The axis that maps of a function bind if it has no name, and its staged programs."""
-    made: tuple[AxisOf, dict[Settings, _Programs]]
-    made = AxisOf(flattening.function_name(function)), {}
+    made: tuple[axes.AxisOf, dict[Settings, _Programs]]
+    made = axes.AxisOf(flattening.function_name(function)), {}
     try:
         return _states.setdefault(function, made)
     except TypeError:

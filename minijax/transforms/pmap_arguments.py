@@ -192,7 +192,7 @@ def in_axes_of(
     in_axes = settings.in_axes.value()
     if positions is not None and isinstance(in_axes, tuple):
         in_axes = _for_positions(in_axes, positions)
-    given = tree.flatten_axes("pmap in_axes", in_tree, (in_axes, 0), tupled_args=True)
+    given = tree.flatten_in_axes("pmap in_axes", in_tree, in_axes)
     axes = tuple(_canonical(i, axis, avals[i], names) for i, axis in enumerate(given))
     size = _size(avals, axes, names)
     wanted = settings.axis_size
@@ -291,7 +291,9 @@ def out_axes_of(settings: Settings, out_tree: Any, avals: Sequence[Any]) -> Axes
     Raises:
         ValueError: out_axes does not fit the results, or a dimension cannot be there.
     """
-    given = tree.flatten_axes("pmap out_axes", out_tree, settings.out_axes.value())
+    given = tree.flatten_axes(
+        "pmap out_axes", out_tree, settings.out_axes.value(), value="the results"
+    )
     found = []
     for i, (axis, aval) in enumerate(zip(given, avals, strict=True)):
         rank = aval.ndim + 1

@@ -60,8 +60,8 @@ def shard_map(
     Args:
         f: a function of trees of blocks; left away, the result is a decorator.
         out_specs: a `PartitionSpec`, or a tree prefix of such, for the results.
-        in_specs: the same for the positional arguments.  On Explicit axes it may be left away: the
-            arguments' types say how they are split.
+        in_specs: the same for the positional arguments; None where the type of an argument says how
+            it is split: on Auto axes, not at all.  On Explicit axes in_specs may be left away.
         mesh: a `Mesh` or an `AbstractMesh`; by default the mesh in force.
         axis_names: the axes that the function is written per device of; all of them by default.
             The compiler splits values over the others.
@@ -97,7 +97,16 @@ def shard_map(
         mapped.region()
 
     @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise TypeError(
+                message(
+                    "shard_map",
+                    "arguments go by position: in_specs has an entry for each.",
+                    got=f"keyword arguments {', '.join(kwargs)}",
+                    fix="pass them by position; bind what is no array with functools.partial",
+                )
+            )
         return mapped.call(args)
 
     return call
@@ -229,16 +238,22 @@ class _Mapped(NamedTuple):
     ) -> list[PartitionSpec]:
         """A spec for each leaf of the arguments."""
         given = self.in_specs
-        if given is INFER or given is None:
-            return [_inferred(region, aval) for aval in avals]
+        if given is INFER:
+            _check_types_tell(region)
+            given = None
         specs = tree.broadcast_prefix(
-            given if isinstance(given, (tuple, PartitionSpec)) else _as_tuple(given),
+            _as_tuple(given),
             args,
             is_leaf=_is_spec,
             user="shard_map",
             first="in_specs",
             second="the arguments",
+            hint="" if isinstance(given, tuple) else "wrap in_specs in a tuple: (spec, ...)",
         )
+        specs = [
+            _inferred(region, aval) if spec is None else spec
+            for aval, spec in zip(avals, specs, strict=True)
+        ]
         names = info.arg_names or [f"argument {i}" for i in range(len(avals))]
         for name, aval, spec in zip(names, avals, specs, strict=True):
             _check_spec("in_specs", spec, region)
@@ -252,10 +267,9 @@ class _Mapped(NamedTuple):
         self, region: Region, flat: flattening.FlatFunction, outs: Sequence[Any]
     ) -> list[PartitionSpec]:
         """A spec for each leaf of the results."""
-        full = tree.unflatten(flat.out_tree, [0] * len(outs))
         specs = tree.broadcast_prefix(
             self.out_specs,
-            full,
+            tree.unflatten(flat.out_tree, outs),
             is_leaf=_is_spec,
             user="shard_map",
             first="out_specs",
@@ -375,12 +389,8 @@ def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: Any) -> 
     return found  # type: ignore[no-any-return]
 
 
-def _inferred(region: Region, aval: Any) -> PartitionSpec:
-    """The spec that a type gives.
-
-    Raises:
-        TypeError: an axis is not Explicit, so that types do not tell.
-    """
+def _check_types_tell(region: Region) -> None:
+    """Refuses to do without in_specs where an axis is not Explicit."""
     untold = [n for n in region.ordered(region.axes) if region.outer.axis_type(n) is AxisType.Auto]
     if untold:
         raise TypeError(
@@ -392,6 +402,10 @@ def _inferred(region: Region, aval: Any) -> PartitionSpec:
                 fix="in_specs=P(...), or a mesh with Explicit axes",
             )
         )
+
+
+def _inferred(region: Region, aval: Any) -> PartitionSpec:
+    """The spec that a type gives."""
     if aval.split is None:
         return PartitionSpec()
     entries = [tuple(n for n in names_of(e) if n in region.axes) or None for e in aval.split.spec]
@@ -431,17 +445,31 @@ def _check_spec(argument: str, spec: Any, region: Region) -> None:
         )
     strange = [n for n in seen if n not in region.axes]
     if strange:
-        raise ValueError(
-            message(
-                "shard_map",
-                f"{argument} refers to {meshes.names_text(strange)}, which the function is not "
-                "written per device of.",
-                got=f"{spec!r} on {region.outer}",
-                expected=f"axes among {meshes.names_text(region.ordered(region.axes))}",
-                fix="name the axis in axis_names, or leave it away here: the compiler splits "
-                "values over it",
-            )
-        )
+        raise ValueError(_strange_axes_text(argument, spec, strange, region))
+
+
+def _strange_axes_text(
+    argument: str, spec: PartitionSpec, strange: Sequence[Any], region: Region
+) -> str:
+    """What to say about axes in a spec that do not become manual: why they do not."""
+    names = meshes.names_text(strange)
+    if any(n not in region.outer.axis_names for n in strange):
+        problem = f"{argument} names {names}, which the mesh does not have."
+        fix = "a name of the mesh, or a mesh with an axis of this name"
+    elif any(n in region.outer.manual_axes for n in strange):
+        problem = f"{argument} names {names}, over which the shard_map around has split values."
+        fix = "leave the axis away here: what comes in are blocks already"
+    else:
+        problem = f"{argument} names {names}, which the function is not written per device of."
+        fix = "name the axis in axis_names, or leave it away here: the compiler splits over it"
+    own = region.ordered(region.axes)
+    return message(
+        "shard_map",
+        problem,
+        got=f"{spec!r} on {region.outer}",
+        expected=f"axes among {meshes.names_text(own)}" if own else "no axis: none is left",
+        fix=fix,
+    )
 
 
 def _check_fits(name: str, what: str, argument: str, spec: PartitionSpec, aval: Any) -> None:

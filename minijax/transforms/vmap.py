@@ -116,7 +116,9 @@ class _Mapped(NamedTuple):
         out_tree = flat.out_tree
         if type(self.out_axes) is int:
             return [self.out_axes] * int(out_tree.num_leaves)
-        axes: Sequence[int | None] = tree.flatten_axes("vmap out_axes", out_tree, self.out_axes)
+        axes: Sequence[int | None] = tree.flatten_axes(
+            "vmap out_axes", out_tree, self.out_axes, value="the results"
+        )
         return axes
 
     def _axes_of(
@@ -135,9 +137,7 @@ class _Mapped(NamedTuple):
             )
         if type(in_axes) is int and not kwargs:
             return [in_axes] * count
-        axes: Sequence[int | None] = tree.flatten_axes(
-            "vmap in_axes", in_tree, (in_axes, 0), tupled_args=True
-        )
+        axes: Sequence[int | None] = tree.flatten_in_axes("vmap in_axes", in_tree, in_axes)
         return axes
 
 

@@ -282,9 +282,21 @@ def permutation(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
     """Pairs of source and destination, none of them negative.
 
     Raises:
+        TypeError: there is something else than pairs of ints.
         ValueError: one is out of range, or a source or a destination is named twice.
     """
-    pairs = tuple((operator.index(s), operator.index(d)) for s, d in perm)
+    try:
+        pairs = tuple((operator.index(s), operator.index(d)) for s, d in perm)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            message(
+                name,
+                "perm must hold pairs of positions: (source, destination).",
+                got=repr(perm),
+                expected=f"pairs of ints, such as [(i, (i + 1) % {size}) for i in range({size})]",
+                fix="lax.pshuffle takes a list of sources",
+            )
+        ) from error
     if any(not -size <= i < size for pair in pairs for i in pair):
         raise ValueError(
             message(
