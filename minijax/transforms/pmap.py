@@ -210,7 +210,10 @@ class PmapFunction:
             **sizes,
         )
         by_shard_map = (
-            config.pmap_via_shard_map.value and not is_inside and replicas.count(closed) == 1
+            config.pmap_via_shard_map.value
+            and not is_inside
+            and along.size == along.global_size
+            and replicas.count(closed) == 1
         )
         params = {**map_info._asdict(), "jaxpr": closed}
         return Staged(params, map_info, outer, flat.out_tree, by_shard_map)
