@@ -91,12 +91,9 @@ def _reassembled(buffer: Any, source: Any, target: Any) -> Any:
 
 def _is_held_where_wanted(source: Sharding, target: Sharding, shape: Shape) -> bool:
     """Whether each process holds the pieces that its devices shall have: all answer the same."""
-    held = {
-        (place.device.process_index, place.key) for place in placement.places(source, shape)
-    }
+    held = {(place.device.process_index, place.key) for place in placement.places(source, shape)}
     return all(
-        (place.device.process_index, place.key) in held
-        for place in placement.places(target, shape)
+        (place.device.process_index, place.key) in held for place in placement.places(target, shape)
     )
 
 
