@@ -213,7 +213,17 @@ def __getattr__(name: str) -> Any:
     """Loads rooms and functions that many programs do without when they are first named."""
     rooms = (
         *("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug"),
-        *("distributed", "experimental", "explain", "extend", "nn", "profiler", "random", "ref", "testing"),
+        *(
+            "distributed",
+            "experimental",
+            "explain",
+            "extend",
+            "nn",
+            "profiler",
+            "random",
+            "ref",
+            "testing",
+        ),
     )
     homes = {
         "checked": "transforms.checked",

@@ -169,6 +169,8 @@ def gather(
     ins = [_bound(sharding, devices, options.name) for sharding in wanted]
     outs = [_bound(sharding, devices, options.name) for sharding in outs]
     for i, (there, demanded) in enumerate(zip(own, ins, strict=True)):
+        if given[i] is not None and not hasattr(args[i], "sharding"):
+            _check_each_has_whole(_argument(i, closed, options.name), demanded)
         if given[i] is not None and there is not None and demanded is not None:
             is_movable = type(args[i]) is not Placeholder
             if not is_movable or _is_on(there, demanded):
@@ -375,6 +377,25 @@ def _check_given(who: str, own: Any, given: Any, aval: Any) -> None:
                 got=str(own),
                 expected=str(given),
                 fix="move it with minijax.device_put, or leave its in_shardings away",
+            )
+        )
+
+
+def _check_each_has_whole(who: str, demanded: Sharding | None) -> None:
+    """Refuses a value of the host that processes shall have different pieces of.
+
+    Raises:
+        ValueError: they shall.
+    """
+    if demanded is not None and not (demanded.is_fully_addressable or demanded.is_fully_replicated):
+        raise ValueError(
+            message(
+                "jit",
+                f"{who} is a value of the host, of which each process would use a piece.",
+                got=str(demanded),
+                expected="an array, or in_shardings that replicate it",
+                fix="minijax.device_put(x, sharding) of the same value in all processes, or "
+                "minijax.make_array_from_process_local_data(sharding, part) of a part in each",
             )
         )
 

@@ -180,7 +180,7 @@ def check_all_here(name: str, args: Sequence[Any]) -> None:
     if config.spmd_mode.value == "allow_all":
         return
     for x in args:
-        if type.__instancecheck__(Array, x) and x.buffer._sharding.device is None:
+        if type.__instancecheck__(Array, x):
             public = x.buffer._sharding.public
             if not public.is_fully_addressable:
                 raise RuntimeError(

@@ -9,13 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.core import caches, statistics
+from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters import program
 from minijax.interpreters.reshard import reshard_p
-from minijax.runtime import placement, sharing, transfer
-from minijax.runtime.array import Array, physical_aval, rewrapped
+from minijax.runtime import agreement, client, placement, sharing, transfer
+from minijax.runtime.array import Array, physical_aval, pieces_of, rewrapped, to_numpy
+from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
+from minijax.sharding.gspmd import GSPMDSharding
 from minijax.sharding.named import NamedSharding
+from minijax.sharding.tiling import Tiling
 
 # Where memory is the host's, its copies are faster than programs that devices wait in.
 NEAR_THE_HOST = frozenset({"cpu"})
@@ -34,6 +38,10 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
         x.block_until_ready()  # raises, and says why
     source = buffer._sharding
     target = placement.native(sharding, buffer.aval.ndim)
+    if client.peers() is not None:
+        buffer = _among_processes(buffer, target)
+        source = buffer._sharding
+        x = x if buffer is x.buffer else rewrapped(buffer, x)
     if _needs_program(source, target):
         found = _by_program(x, sharding, target)
     else:
@@ -44,6 +52,52 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
         found = transfer.aliased(found, target)
     # Two arrays may not hold one buffer: where one is donated the other would not know.
     return x if found is buffer else rewrapped(found, x)
+
+
+def _among_processes(buffer: Any, target: Any) -> Any:
+    """An array about to be moved, where that concerns several processes: checked.
+
+    It is described in the order of the target's devices, if these are the same.
+
+    Raises:
+        ValueError: it shall go to one device, or the processes have different arrays to place.
+        NotImplementedError: it shall go to other devices than those of all processes it is on.
+    """
+    source = buffer._sharding
+    wanted = target.public
+    if placement.is_readable(source.public):
+        if source.public.is_fully_addressable and not wanted.is_fully_addressable:
+            agreement.check_same("device_put", to_numpy(buffer), wanted)
+        return buffer
+    if set(source.devices) == set(target.devices):
+        return _reordered(buffer, target.devices)
+    raise (ValueError if target.device is not None else NotImplementedError)(
+        message(
+            "device_put",
+            "other processes hold pieces of the array, which shall go to other devices.",
+            got=f"{buffer.aval} with {source.public}, to {wanted}",
+            expected="the devices that the array is on",
+            fix="first replicate it: device_put(x, NamedSharding(mesh, P()))",
+        )
+    )
+
+
+def _reordered(buffer: Any, devices: tuple[Any, ...]) -> Any:
+    """The same array in terms of its devices in another order."""
+    source = buffer._sharding
+    if source.devices == devices:
+        return buffer
+    order = [source.devices.index(device) for device in devices]
+    ndim = buffer.aval.ndim
+    factors, coordinates = source.public.tiling(ndim)
+    tiling = hlo.of_tiling(Tiling(factors, coordinates[order]))
+    found = GSPMDSharding(devices, tiling, memory_kind=source.memory_kind)
+    here = placement.local_places(source.public, buffer.aval.shape)
+    pieces = {place.device: piece for place, piece in zip(here, pieces_of(buffer), strict=True)}
+    own = [pieces[device] for device in devices if device in pieces]
+    made = placement.assemble(buffer.aval, placement.native(found, ndim), own)
+    sharing.join(made, own)
+    return made
 
 
 def _needs_program(source: Any, target: Any) -> bool:

@@ -184,8 +184,7 @@ class Array(_Convertible, metaclass=_ArrayType):
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process can reach every piece."""
-        sharding = self.buffer._sharding
-        return sharding.device is not None or sharding.public.is_fully_addressable
+        return self.buffer._sharding.public.is_fully_addressable  # type: ignore[no-any-return]
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -237,9 +236,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         if self.is_deleted():
             return f"Array(deleted, {self.aval.str_short()})"
         sharding = self.sharding
-        if placement.is_unreduced(sharding) or not (
-            self.is_fully_addressable or self.is_fully_replicated
-        ):
+        if placement.is_unreduced(sharding) or not placement.is_readable(sharding):
             return f"Array(shape={self.shape}, dtype={self.dtype.name}, sharding={sharding})"
         extras = f", dtype={self.dtype.name}" + (", weak_type=True" if self.weak_type else "")
         prefix = "Array("
@@ -252,7 +249,8 @@ class Array(_Convertible, metaclass=_ArrayType):
         return f"{prefix}{body}{gap}{extras[2:]})"
 
     def __str__(self) -> str:
-        return repr(self) if self.is_deleted() else str(self._value)
+        is_here = not self.is_deleted() and placement.is_readable(self.sharding)
+        return str(self._value) if is_here else repr(self)
 
     def block_until_ready(self) -> Array:
         """Waits until the computation of the array is done, and returns it.
@@ -322,7 +320,7 @@ class Array(_Convertible, metaclass=_ArrayType):
     def addressable_shards(self) -> list[Shard]:
         """The pieces of the array on this process's devices."""
         sharding = self.buffer._sharding
-        if sharding.device is not None and not self.is_deleted():
+        if sharding.device is not None and self.is_fully_addressable and not self.is_deleted():
             return [Shard(sharding.device, (slice(None),) * self.ndim, 0, self)]
         return shards_of(self)
 
@@ -503,8 +501,10 @@ def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
         value = np.asarray(buffer)
         if value.dtype.hasobject:
             # NumPy hides the error of a computation that has failed behind an array of objects.
+            _check_readable(buffer)
             failures.surfacing(buffer.block_until_ready)
         return value
+    _check_readable(buffer)
     with _without_jax:
         value = failures.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)
@@ -577,20 +577,31 @@ def pieces_of(buffer: Any) -> list[Any]:
     return pieces
 
 
-def _gathered(buffer: Any, keep: bool) -> np.ndarray[Any, Any]:
-    """The elements of an array that lives on several devices."""
-    if buffer._npy_value is not None:
-        return buffer._npy_value  # type: ignore[no-any-return]
+def _check_readable(buffer: Any) -> None:
+    """Refuses arrays of which this process does not hold all elements.
+
+    Raises:
+        RuntimeError: other processes hold some.
+    """
     public = buffer._sharding.public
-    if not public.is_fully_addressable and not public.is_fully_replicated:
+    if not placement.is_readable(public):
         raise RuntimeError(
             message(
                 "Array",
                 "other processes hold pieces of the array.",
                 got=f"{buffer.aval} with {public}",
-                fix="use x.addressable_shards, or replicate the array first",
+                fix="use the pieces of this process, x.addressable_shards, or first replicate the "
+                "array: jit(lambda x: x, out_shardings=NamedSharding(mesh, P()))(x)",
             )
         )
+
+
+def _gathered(buffer: Any, keep: bool) -> np.ndarray[Any, Any]:
+    """The elements of an array that lives on several devices."""
+    if buffer._npy_value is not None:
+        return buffer._npy_value  # type: ignore[no-any-return]
+    _check_readable(buffer)
+    public = buffer._sharding.public
     failures.surfacing(buffer.block_until_ready)
     pieces = pieces_of(buffer)
     if public.is_fully_replicated:

@@ -25,7 +25,7 @@ from minijax.runtime import window
 _lock = threading.Lock()
 
 
-class _Peers(NamedTuple):
+class Peers(NamedTuple):
     """The other processes, as makers of clients need to know of them.
 
     Attributes:
@@ -42,7 +42,7 @@ class _Peers(NamedTuple):
 class _State:
     """With whom this process shares its devices."""
 
-    peers: _Peers | None = None
+    peers: Peers | None = None
 
 
 _state = _State()
@@ -168,7 +168,12 @@ def join_processes(connection: Any, process: int, processes: int) -> None:
         process: the number of this process.
         processes: how many there are.
     """
-    _state.peers = _Peers(connection, process, processes)
+    _state.peers = Peers(connection, process, processes)
+
+
+def peers() -> Peers | None:
+    """The other processes, if this one has joined some."""
+    return _state.peers
 
 
 def leave_processes() -> None:

@@ -95,9 +95,7 @@ def initialize(
             come in time.
     """
     address, processes, process = _identity(coordinator_address, num_processes, process_id)
-    _check_other_arguments(
-        local_device_ids, cluster_detection_method, slice_index, partition_index
-    )
+    _check_other_arguments(local_device_ids, cluster_detection_method, slice_index, partition_index)
     _check_first()
     coordinator = Address.parsed(address, "coordinator_address")
     bind = Address("", coordinator.port)

@@ -24,7 +24,7 @@ from minijax.runtime import (
 from minijax.runtime.array import Array, Token, to_numpy
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.handlers import InputsHandler, ResultsHandler
-from minijax.runtime.transfer import copied
+from minijax.runtime.transfer import copied, own_part
 
 
 class FastPathData(NamedTuple):
@@ -61,6 +61,7 @@ class Executable:
         has_effects: whether it has any effect.
         callbacks: the Python functions that it calls, which may fail.
         waits: whether it waits for its turn, as programs on several host devices do: `window`.
+        returns_parts: whether its results are those of this process's devices only.
         diagnose: of what is bad in which result, and the arguments: raises an error that says why.
     """
 
@@ -82,6 +83,7 @@ class Executable:
         "out_avals",
         "outs",
         "place",
+        "returns_parts",
         "waits",
     )
 
@@ -119,6 +121,7 @@ class Executable:
         self.callbacks = tuple(callbacks)
         self.waits = len(devices) > 1 and devices[0].platform == "cpu"
         self.diagnose = diagnose
+        self.returns_parts = any(target.devices != devices for target in outs)
         self.place = InputsHandler(in_avals, ins, kept, consts)
         self.build = ResultsHandler(
             out_avals, outs, committed, token_devices=[devices[0]] * len(self.ordered)
@@ -149,6 +152,8 @@ class Executable:
         else:
             results = failures.surfacing(self.loaded.execute_sharded, buffers)
             results = results.consume_with_handlers(self.build.native)
+        if self.returns_parts:
+            results = list(map(own_part, results))
         outs = self.build.wrapped(results)
         if config.debug_nans.value or config.debug_infs.value:
             self._check_finite(outs, args)

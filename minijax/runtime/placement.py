@@ -191,6 +191,13 @@ def is_unreduced(sharding: Sharding) -> bool:
     return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
 
 
+def is_readable(sharding: Sharding) -> bool:
+    """Whether this process holds all elements of arrays that are placed so."""
+    return sharding.is_fully_addressable or (
+        sharding.is_fully_replicated and bool(sharding.addressable_devices)
+    )
+
+
 @caches.remembered(1024, "index tables")
 def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
     """Where the pieces of an array live, in order of the devices.

@@ -52,9 +52,7 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-def meet(
-    coordinator: Address, bind: Address, process: int, processes: int, timeout: float
-) -> None:
+def meet(coordinator: Address, bind: Address, process: int, processes: int, timeout: float) -> None:
     """Returns in each process once all of them are there.
 
     Args:

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, statistics
+from minijax.core.aval import Shape
 from minijax.core.trace import Tracer, leaked
 from minijax.runtime import placement, sharing
 from minijax.runtime.array import Array, Token, array_from_host, pieces_of, to_numpy
+from minijax.sharding.base import Sharding
 
 
 def buffer_on(x: Any, aval: Any, target: Any) -> Any:
@@ -42,7 +44,12 @@ def moved(buffer: Any, target: Any) -> Any:
     ):
         return buffer
     if source.devices[0].client is target.devices[0].client:
-        if len(source.devices) == len(target.devices) and source.hlo == target.hlo:
+        if (
+            len(source.devices) == len(target.devices)
+            and source.hlo == target.hlo
+            and source.public.is_fully_addressable
+            and target.public.is_fully_addressable
+        ):
             return placement.retyped(placement.copy_buffer(buffer, target), target)
         found = _reassembled(buffer, source, target)
         if found is not None:
@@ -56,12 +63,12 @@ def _reassembled(buffer: Any, source: Any, target: Any) -> Any:
     """The array of pieces that some device holds already; None if one is held by none."""
     shape = buffer.aval.shape
     held: dict[Any, dict[Any, Any]] = {}
+    if not _is_held_where_wanted(source.public, target.public, shape):
+        return None
     here = placement.local_places(source.public, shape)
     for place, piece in zip(here, pieces_of(buffer), strict=True):
         held.setdefault(place.key, {})[place.device] = piece
     wanted = placement.local_places(target.public, shape)
-    if any(place.key not in held for place in wanted):
-        return None
     # A single-device array may lose its memory to anyone.
     may_reuse = source.memory_kind == target.memory_kind and (
         source.device is None or source.of_piece
@@ -80,6 +87,14 @@ def _reassembled(buffer: Any, source: Any, target: Any) -> Any:
         there = [placement.piece_sharding(device, target.memory_kind) for device in copies]
         found.update(zip(copies, placement.copy_buffers(list(copies.values()), there), strict=True))
     return _sharing(buffer, target, [found[place.device] for place in wanted])
+
+
+def _is_held_where_wanted(source: Sharding, target: Sharding, shape: Shape) -> bool:
+    """Whether each process holds the pieces that its devices shall have: all answer the same."""
+    held = {(place.device.process_index, place.key) for place in placement.places(source, shape)}
+    return all(
+        (place.device.process_index, place.key) in held for place in placement.places(target, shape)
+    )
 
 
 def aliased(buffer: Any, target: Any) -> Any:
@@ -101,6 +116,11 @@ def _sharing(buffer: Any, target: Any, pieces: list[Any]) -> Any:
     if not from_one:
         sharing.join(buffer, pieces_of(buffer))
     return made
+
+
+def own_part(buffer: Any) -> Any:
+    """A result, described as that of this process, in terms that C++ understands, too."""
+    return placement.assemble(buffer.aval, buffer._sharding, pieces_of(buffer))
 
 
 def view(buffer: Any) -> Any:

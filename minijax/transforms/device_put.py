@@ -17,7 +17,7 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax import constraints
-from minijax.runtime import client, transfer
+from minijax.runtime import agreement, client, transfer
 from minijax.runtime.array import (
     Array,
     DeletedBuffer,
@@ -135,6 +135,8 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
         return relocation.placed(x, sharding, may_alias=may_alias is not False)
     aval = aval_of(x)
     target = native(sharding or SingleDeviceSharding(client.default_device()), aval.ndim)
+    if sharding is not None and client.peers() and not sharding.is_fully_addressable:
+        agreement.check_same("device_put", np.asarray(x), sharding)
     return array_from_host(x, aval, target=target, committed=sharding is not None)
 
 
@@ -163,6 +165,7 @@ def device_put(
         ValueError: `device` is no place, a dimension cannot be cut into equal parts, or an array
             is to be donated and not.
         RuntimeError: `device` is a `PartitionSpec` and there is no mesh.
+        NotImplementedError: other processes hold what would have to be moved.
     """
     leaves, treedef = tree.flatten(x)
     targets = [_target_of(t) for t in _spread(device, x, len(leaves), "device")]

@@ -19,6 +19,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, flattening, key_reuse, replicas, staging
 from minijax.lax.control_flow import divergence
+from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray
 from minijax.transforms import (
     eager_pmap,
@@ -198,7 +199,10 @@ class PmapFunction:
             **sizes,
         )
         by_shard_map = (
-            config.pmap_via_shard_map.value and not is_inside and replicas.count(closed) == 1
+            config.pmap_via_shard_map.value
+            and not is_inside
+            and along.size == along.global_size
+            and replicas.count(closed) == 1
         )
         params = {**map_info._asdict(), "jaxpr": closed}
         return Staged(params, map_info, outer, flat.out_tree, by_shard_map)
@@ -206,13 +210,16 @@ class PmapFunction:
     @property
     def may_run_eagerly(self) -> bool:
         """Whether the function can be run operation by operation."""
-        return self.settings.axis_size is None and not self.settings.donate_argnums
+        settings = self.settings
+        is_alone = client.process_count(settings.backend) == 1
+        return is_alone and settings.axis_size is None and not settings.donate_argnums
 
     def call_eagerly(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function operation by operation, each on all slices.
 
         Raises:
-            NotImplementedError: arguments are donated, or the user gives the size of the axis.
+            NotImplementedError: arguments are donated, the user gives the size of the axis, or
+            there are several processes.
             ValueError: as for other calls.
         """
         settings = self.settings

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import tree
+from minijax.core.axes import in_scope
 from minijax.core.errors import message
 from minijax.interpreters import flattening
 from minijax.runtime import client
@@ -196,7 +197,9 @@ def in_axes_of(
     axes = tuple(_canonical(i, axis, avals[i], names) for i, axis in enumerate(given))
     size = _size(avals, axes, names)
     wanted = settings.axis_size
-    several = client.process_count(_client_of(settings)) > 1
+    # A map inside another one is over devices of this process.
+    is_inner = any(axis.kind == "pmap" for axis in in_scope())
+    several = not is_inner and client.process_count(_client_of(settings)) > 1
     if wanted is None:
         total = size * _processes(settings) if several else size
     elif not several and wanted != size:

@@ -135,10 +135,12 @@ def prepared(jaxpr: ClosedJaxpr, info: MapInfo) -> Prepared:
     options = program.Options(
         info.name, keep_unused=False, donated=info.donated_invars, replicas=copies
     )
+    # A process passes and gets the slices of its own devices.
+    own = tuple(device_list(devices).addressable_device_list)
     where = Assignment(
         devices,
-        shardings(jaxpr.in_avals, info.in_axes, info.global_axis_size, devices),
-        shardings(jaxpr.out_avals, info.out_axes, info.global_axis_size, devices),
+        shardings(jaxpr.in_avals, info.in_axes, info.axis_size, own),
+        shardings(jaxpr.out_avals, info.out_axes, info.axis_size, own),
         None,
         True,
         None,
@@ -214,9 +216,8 @@ def devices_for(info: MapInfo, inner: int, has_inner_map: bool) -> tuple[Any, ..
         return _given_devices(info, inner, has_inner_map)
     everyone = client.devices(info.backend)
     needed = info.global_axis_size * inner
-    several = client.process_count(info.backend) > 1
-    if several:
-        _check_processes(info, inner)
+    if client.process_count(info.backend) > 1:
+        return _devices_of_processes(info, inner)
     if needed > len(everyone):
         raise ValueError(
             message(
@@ -229,8 +230,6 @@ def devices_for(info: MapInfo, inner: int, has_inner_map: bool) -> tuple[Any, ..
                 fix="map over fewer slices, or use vmap",
             )
         )
-    if several:
-        everyone = sorted(everyone, key=lambda d: d.process_index)
     return tuple(everyone[:needed])
 
 
@@ -332,6 +331,33 @@ def _given_devices(info: MapInfo, inner: int, has_inner_map: bool) -> tuple[Any,
             )
         )
     return devices
+
+
+def _devices_of_processes(info: MapInfo, inner: int) -> tuple[Any, ...]:
+    """The first devices of each process, one process after the other.
+
+    Raises:
+        ValueError: they are not as many as the slices of all processes need.
+    """
+    _check_processes(info, inner)
+    own = info.axis_size * inner
+    processes = range(client.process_count(info.backend))
+    if info.global_axis_size == info.axis_size:
+        # The user has said that the others do not take part.
+        processes = range(here := client.process_index(info.backend), here + 1)
+    local = [client.local_devices(process, info.backend)[:own] for process in processes]
+    found = tuple(device for devices in local for device in devices)
+    if len(found) != info.global_axis_size * inner:
+        raise ValueError(
+            message(
+                "pmap",
+                "axis_size is not the number of slices of all processes together.",
+                got=f"axis_size={info.global_axis_size}, {info.axis_size} slices of this process, "
+                f"of {inner} device(s) each; {len(found)} devices in {len(processes)} process(es)",
+                fix="pass the same number of slices in each process, and their sum as axis_size",
+            )
+        )
+    return found
 
 
 def _check_processes(info: MapInfo, inner: int) -> None:
