@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from minijax.core import effects as core_effects
 from minijax.core import refs, variance
-from minijax.core.aval import NO_AXES, NOT_MANUAL, ShapedArray, aval_of
+from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.meshes import AbstractMesh
@@ -254,9 +254,8 @@ class ShardMap(Primitive):
                 in_dims=[0 if d is None else d for d in dims],
             )
             if names and region.check_vma:
-                over = frozenset(names)
-                varying = [over if b else NO_AXES for b in batched]
-                whole = retyping.retyped(whole, varying, [over for _ in out_batched])
+                varying = [frozenset(names if b else ()) for b in batched]
+                whole = retyping.retyped(whole, varying, [frozenset(names)] * len(out_batched))
         entry = names or None
         outs = self.bind(
             *args,

@@ -215,7 +215,7 @@ def test_gradient_of_nested(checked: bool, mesh: Mesh) -> None:
     )
 
 
-@pytest.mark.feature("SM-01", "EX-01")
+@pytest.mark.feature("SM-01")
 def test_explicit_axes_tell_in_specs(explicit: Mesh) -> None:
     seen = []
 

@@ -135,7 +135,7 @@ def test_nested_shard_map_runs_step_by_step_too(mesh: Mesh) -> None:
     with minijax.disable_jit():
         found = mapped(mesh, outer, **options)(X)
     np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(found, (X + [0, 1]) * np.arange(4).reshape(4, 1))
+    np.testing.assert_array_equal(found, (X + np.array([0, 1])) * np.arange(4).reshape(4, 1))
 
 
 @pytest.mark.parametrize("checked", [True, False])
