@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from minijax.core import axes as core_axes
 from minijax.core.aval import (
     NOT_MANUAL,
@@ -167,7 +165,7 @@ def psend(x: Any, axis_name: Any, perm: Any) -> Any:
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Any:
     """Receives the blocks that devices have sent by `psend`.
 
-    Types:     the result varies over the axes.
+    Types:     the result varies over the axes, and over those that `out_shape` varies over.
     Lowers to: stablehlo.recv, on GPUs only.
     Source:    mirrors jax.lax.precv (0.10).
 
@@ -184,7 +182,10 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Any:
         NotImplementedError: when the program is lowered for another platform than a GPU.
     """
     axes, pairs = _ends("lax.precv", axis_name, perm)
-    aval = ShapedArray(out_shape.shape, np.dtype(out_shape.dtype))
+    aval = ShapedArray(out_shape.shape, out_shape.dtype)
+    varying = getattr(getattr(out_shape, "aval", out_shape), "vma", None) or ()
+    if core_axes.are_typed():
+        aval = aval.with_manual_type(manual_type(varying))
     return precv_p.bind(token, axis_name=axes, out_shape=aval, perm=pairs)
 
 

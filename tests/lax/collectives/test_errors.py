@@ -17,6 +17,7 @@ from minijax.sharding import PartitionSpec as P
 from tests.lax.collectives import stacked
 
 SIZES = {"x": 4, "y": 2}
+OVER_X = P("x")
 PERM = [(0, 1)]
 NUMBERS = np.ones(4, np.int32)
 
@@ -51,16 +52,16 @@ EVERY: list[tuple[str, Callable[[Any, Any], Any]]] = [
 by_collective = pytest.mark.parametrize(("name", "call"), EVERY, ids=range(len(EVERY)))
 
 
-def trace(f: Callable[[Any], Any], *, check_vma: bool = True, spec: Any = P("x")) -> Any:
+def trace(f: Callable[[Any], Any], *, check_vma: bool = True, spec: Any = OVER_X) -> Any:
     """Stages `f` of a block of shape (4, 3) that varies over x, on a mesh of 4 x 2 devices."""
     return minijax.make_jaxpr(mapped(f, check_vma=check_vma, spec=spec))(_argument(spec))
 
 
 def _argument(spec: Any) -> Any:
-    return minijax.ShapeDtypeStruct((16 if spec == P("x") else 4, 3), np.float32)
+    return minijax.ShapeDtypeStruct((16 if spec == OVER_X else 4, 3), np.float32)
 
 
-def mapped(f: Callable[[Any], Any], *, check_vma: bool = True, spec: Any = P("x")) -> Any:
+def mapped(f: Callable[[Any], Any], *, check_vma: bool = True, spec: Any = OVER_X) -> Any:
     """`f` for each device; its result is thrown away."""
 
     def body(v: Any) -> Any:
@@ -81,12 +82,12 @@ def refused(
         assert words in str(caught.value)
 
 
-def U(v: Any) -> Any:
+def unreduced(v: Any) -> Any:
     """A value that is unreduced over x."""
     return lax.pcast(v, "x", to="unreduced")
 
 
-def R(v: Any) -> Any:
+def reduced(v: Any) -> Any:
     """A value that is reduced over x."""
     return lax.pcast(jnp.zeros(v.shape), "x", to="reduced")
 
@@ -123,7 +124,7 @@ def test_axes_left_to_the_compiler_are_unbound() -> None:
         out_specs=P("x"),
         axis_names={"x"},
     )
-    with pytest.raises(NameError, match="lax.psum: unbound axis name 'y'"):
+    with pytest.raises(NameError, match=r"lax.psum: unbound axis name 'y'"):
         minijax.make_jaxpr(f)(jnp.ones(4))
 
 
@@ -157,7 +158,7 @@ HALVES = {"axis_index_groups": [[0, 1], [2, 3]]}
     ("name", "call"),
     [
         ("lax.psum", lambda v: lax.psum(v, "x", **HALVES)),
-        ("lax.psum", lambda v: lax.psum(U(v), "x", **HALVES)),
+        ("lax.psum", lambda v: lax.psum(unreduced(v), "x", **HALVES)),
         ("lax.all_gather_invariant", lambda v: lax.all_gather(v, "x", to="invarying", **HALVES)),
         ("lax.all_gather_reduced", lambda v: lax.all_gather(v, "x", to="reduced", **HALVES)),
     ],
@@ -179,7 +180,7 @@ GROUPED = [
 @pytest.mark.parametrize(("name", "call"), GROUPED, ids=[name for name, _ in GROUPED])
 def test_groups_along_an_axis_of_vmap_are_not_implemented(name: str, call: Any) -> None:
     f = minijax.vmap(lambda v: call(v, "i", **HALVES), axis_name="i")
-    with pytest.raises(NotImplementedError, match=f"{name}: axis_index_groups .* axes of vmap"):
+    with pytest.raises(NotImplementedError, match=rf"{name}: axis_index_groups .* axes of vmap"):
         f(jnp.ones((4, 8)))
 
 
@@ -290,12 +291,14 @@ def test_permutations_name_each_position_once(name: str, call: Any, perm: Any, w
         (
             "lax.psum_scatter",
             "scatter_dimension 1 has size 3, which 4 devices cannot share equally",
-            lambda v: lax.unreduced_psum_scatter(U(v), "x", scatter_dimension=1, tiled=True),
+            lambda v: lax.unreduced_psum_scatter(
+                unreduced(v), "x", scatter_dimension=1, tiled=True
+            ),
         ),
         (
             "lax.psum_scatter",
             "scatter_dimension 1 has size 3, but there are 4 devices",
-            lambda v: lax.psum_scatter(U(v), "x", scatter_dimension=1),
+            lambda v: lax.psum_scatter(unreduced(v), "x", scatter_dimension=1),
         ),
     ],
 )
@@ -343,11 +346,11 @@ def test_casts_give_one_of_three_kinds() -> None:
         (lambda v: v, "varying", "from varying to varying"),
         (lambda v: v, "reduced", "from varying to reduced"),
         (lambda v: jnp.zeros(3), "unreduced", "from invarying to unreduced"),
-        (R, "reduced", "from reduced to reduced"),
-        (R, "unreduced", "from reduced to unreduced"),
-        (U, "varying", "from unreduced to varying"),
-        (U, "reduced", "from unreduced to reduced"),
-        (U, "unreduced", "from unreduced to unreduced"),
+        (reduced, "reduced", "from reduced to reduced"),
+        (reduced, "unreduced", "from reduced to unreduced"),
+        (unreduced, "varying", "from unreduced to varying"),
+        (unreduced, "reduced", "from unreduced to reduced"),
+        (unreduced, "unreduced", "from unreduced to unreduced"),
     ],
 )
 def test_casts_that_are_none_are_refused(make: Any, to: str, words: str) -> None:
@@ -366,7 +369,7 @@ def test_casts_that_are_none_are_refused(make: Any, to: str, words: str) -> None
         ("lax.psum", lambda v: lax.pmean(v, ("x", "y"))),
         ("lax.psum_scatter", lambda v: lax.psum_scatter(v, ("x", "y"), tiled=True)),
         ("lax.pcast", lambda v: lax.pcast(v, ("x", "y"), to="varying")),
-        ("lax.psum", lambda v: lax.psum(U(v), ("x", "y"))),
+        ("lax.psum", lambda v: lax.psum(unreduced(v), ("x", "y"))),
     ],
 )
 def test_the_operand_must_be_of_one_kind_over_all_axes(name: str, call: Any) -> None:
@@ -388,12 +391,12 @@ _V, _I = (lambda v: v), (lambda v: jnp.zeros(v.shape))
     ("primitive", "make", "words"),
     [
         (collectives.pvary_p, _V, "varying over 'x'"),
-        (collectives.pvary_p, U, "unreduced over 'x'"),
-        (collectives.pvary_p, R, "reduced over 'x'"),
+        (collectives.pvary_p, unreduced, "unreduced over 'x'"),
+        (collectives.pvary_p, reduced, "reduced over 'x'"),
         (collectives.preduced_p, _V, "varying over 'x'"),
-        (collectives.preduced_p, R, "reduced already over 'x'"),
+        (collectives.preduced_p, reduced, "reduced already over 'x'"),
         (collectives.vary_unreduced_cast_p, _I, "not varying over 'x'"),
-        (collectives.vary_unreduced_cast_p, U, "unreduced already over 'x'"),
+        (collectives.vary_unreduced_cast_p, unreduced, "unreduced already over 'x'"),
         (collectives.reduced_vary_cast_p, _I, "not reduced over 'x'"),
         (collectives.reduced_vary_cast_p, _V, "varying over 'x'"),
     ],
@@ -409,9 +412,9 @@ def test_casts_check_what_they_begin_from(primitive: Any, make: Any, words: str)
     [
         (_V, "x", "varying over 'x'"),
         (_I, "x", "not unreduced over 'x'"),
-        (R, "x", "not unreduced over 'x'"),
-        (U, "y", "not unreduced over 'y'"),
-        (U, 0, "must be names of mesh axes"),
+        (reduced, "x", "not unreduced over 'x'"),
+        (unreduced, "y", "not unreduced over 'y'"),
+        (unreduced, 0, "must be names of mesh axes"),
     ],
 )
 def test_sums_of_summands_need_summands(call: Any, make: Any, axis: Any, words: str) -> None:
@@ -427,7 +430,7 @@ def test_sums_of_summands_need_summands(call: Any, make: Any, axis: Any, words: 
     [
         (_I, "x", "not varying over 'x'"),
         (_V, "y", "not varying over 'y'"),
-        (R, "x", "reduced already over 'x'"),
+        (reduced, "x", "reduced already over 'x'"),
     ],
 )
 def test_gathers_to_reduced_need_varying_operands(make: Any, axis: str, words: str) -> None:
@@ -513,11 +516,11 @@ def test_primitives_that_keep_variance_need_it(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("lax.psum", lambda v: lax.psum(R(v), "x")),
-        ("lax.psum_scatter", lambda v: lax.psum_scatter(R(v), "x")),
-        ("lax.pmax", lambda v: lax.pmax(R(v), "x")),
-        ("lax.all_gather", lambda v: lax.all_gather(R(v), "x")),
-        ("lax.ppermute", lambda v: lax.ppermute(R(v), "x", PERM)),
+        ("lax.psum", lambda v: lax.psum(reduced(v), "x")),
+        ("lax.psum_scatter", lambda v: lax.psum_scatter(reduced(v), "x")),
+        ("lax.pmax", lambda v: lax.pmax(reduced(v), "x")),
+        ("lax.all_gather", lambda v: lax.all_gather(reduced(v), "x")),
+        ("lax.ppermute", lambda v: lax.ppermute(reduced(v), "x", PERM)),
     ],
 )
 def test_reduced_operands_are_refused(name: str, call: Any) -> None:
@@ -528,13 +531,13 @@ def test_reduced_operands_are_refused(name: str, call: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("lax.pmax", lambda v: lax.pmax(U(v), "x")),
-        ("lax.pmin", lambda v: lax.pmin(U(v), "x")),
-        ("lax.all_gather", lambda v: lax.all_gather(U(v), "x")),
-        ("lax.all_to_all", lambda v: lax.all_to_all(U(v), "x", 0, 0)),
-        ("lax.ppermute", lambda v: lax.ppermute(U(v), "x", PERM)),
-        ("lax.pbroadcast", lambda v: lax.pbroadcast(U(v), "x", 0)),
-        ("lax.psend", lambda v: lax.psend(U(v), "x", PERM)),
+        ("lax.pmax", lambda v: lax.pmax(unreduced(v), "x")),
+        ("lax.pmin", lambda v: lax.pmin(unreduced(v), "x")),
+        ("lax.all_gather", lambda v: lax.all_gather(unreduced(v), "x")),
+        ("lax.all_to_all", lambda v: lax.all_to_all(unreduced(v), "x", 0, 0)),
+        ("lax.ppermute", lambda v: lax.ppermute(unreduced(v), "x", PERM)),
+        ("lax.pbroadcast", lambda v: lax.pbroadcast(unreduced(v), "x", 0)),
+        ("lax.psend", lambda v: lax.psend(unreduced(v), "x", PERM)),
     ],
 )
 def test_unreduced_operands_are_refused(name: str, call: Any) -> None:
@@ -594,7 +597,7 @@ def test_primitives_have_no_meaning_outside_of_maps(
 @pytest.mark.parametrize("runner", ["checked", "unchecked", "vmap"])
 def test_booleans_cannot_be_scattered(runner: str) -> None:
     f = stacked.RUNNERS[runner](lambda v: lax.psum_scatter(v, "x", tiled=True), {"x": 4})
-    with pytest.raises(TypeError, match="lax.psum_scatter: cannot add arrays of bool"):
+    with pytest.raises(TypeError, match=r"lax.psum_scatter: cannot combine arrays of bool"):
         f(np.zeros((4, 4), np.bool_))
 
 
@@ -628,7 +631,7 @@ def test_ragged_exchanges_along_an_axis_of_vmap_are_not_implemented() -> None:
     def f(v: Any) -> Any:
         return lax.ragged_all_to_all(v, v, *[NUMBERS] * 4, axis_name="i")
 
-    with pytest.raises(NotImplementedError, match="lax.ragged_all_to_all: is not implemented"):
+    with pytest.raises(NotImplementedError, match=r"lax.ragged_all_to_all: is not implemented"):
         minijax.vmap(f, axis_name="i")(jnp.ones((4, 3)))
 
 
@@ -690,4 +693,4 @@ def test_ragged_exchanges_need_numbers_of_one_length() -> None:
 
 
 def test_sharding_type_errors_are_those_of_the_public_module() -> None:
-    refused(ShardingTypeError, ["mul", "reduced"], lambda v: U(v) * jnp.ones(v.shape))
+    refused(ShardingTypeError, ["mul", "reduced"], lambda v: unreduced(v) * jnp.ones(v.shape))

@@ -18,6 +18,7 @@ from minijax.sharding import PartitionSpec as P
 from tests.lax.collectives import stacked
 
 SIZES = {"x": 4, "y": 2}
+OVER_X = P("x")
 STATES: dict[str, Callable[[Any], Any]] = {
     "V": lambda v: v,
     "I": lambda v: jnp.full(v.shape, 2.0, v.dtype),
@@ -26,7 +27,7 @@ STATES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def type_of(f: Callable[[Any], Any], spec: Any = P("x"), *, check_vma: bool = True) -> str:
+def type_of(f: Callable[[Any], Any], spec: Any = OVER_X, *, check_vma: bool = True) -> str:
     """The type of `f` of a block f32[4,2] that varies over x, on a mesh of 4 x 2 devices."""
     found = []
 
@@ -34,7 +35,7 @@ def type_of(f: Callable[[Any], Any], spec: Any = P("x"), *, check_vma: bool = Tr
         found.append(str(minijax.typeof(f(v))))
         return v
 
-    count = 4 if spec == P("x") else 8 if spec == P(("x", "y")) else 1
+    count = 4 if spec == OVER_X else 8 if spec == P(("x", "y")) else 1
     mapped = minijax.shard_map(
         body,
         mesh=stacked.mesh_of(SIZES),
@@ -137,7 +138,7 @@ def test_invarying_operands_are_cast_first(f: Any) -> None:
     )
     closed = minijax.make_jaxpr(mapped)(jnp.zeros((4, 2)))
     inner = closed.jaxpr.eqns[0].params["jaxpr"]
-    assert [eqn.primitive.name for eqn in inner.jaxpr.eqns][0] == "pvary"
+    assert inner.jaxpr.eqns[0].primitive.name == "pvary"
 
 
 @pytest.mark.feature("CO-03", "VT-09")
