@@ -48,7 +48,7 @@ def vmap_stacks_results(program: DeviceProgram, engine: str = "oracle") -> None:
     """vmap over an axis that has nothing to do with the devices stacks results, wherever arguments
     and results have it, be some of them without it.
     """
-    count = 3
+    count = 2
     for at in (0, -1):
         batches = [_batch(x, count, at) for x in program.inputs]
         in_specs = [

@@ -46,13 +46,15 @@ def of_one_kind(scope: Scope, x: Variable, axes: Sequence[str]) -> Variable:
     return x if typed <= x.varying or not typed & x.varying else scope.cast(x, typed)
 
 
-def draw_groups(draw: Draw, scope: Scope, axes: Sequence[str]) -> tuple[str, int]:
+def draw_groups(
+    draw: Draw, scope: Scope, axes: Sequence[str], *, equal: bool = True
+) -> tuple[str, int]:
     """The text of an argument `axis_index_groups`, maybe empty, and the size of a group."""
     size = count_of(scope, axes)
     grouped = "checked" not in scope.modes and set(axes) <= set(scope.mesh_axes)
     if not grouped or not draw(st.booleans()):
         return "", size
-    groups = draw(communication.axis_index_groups(size))
+    groups = draw(communication.axis_index_groups(size, equal=equal or draw(st.booleans())))
     return f", axis_index_groups={groups}", len(groups[0])
 
 
@@ -88,10 +90,15 @@ def _all_reduce(draw: Draw, scope: Scope, names: Sequence[str]) -> bool:
     name = draw(st.sampled_from(list(names)))
     if name == "psum":
         x = of_one_kind(scope, x, axes)
-    groups, _ = draw_groups(draw, scope, axes)
+    groups, _ = draw_groups(draw, scope, axes, equal=False)
+    shape, text = x.shape, axes_text(axes)
+    if not groups and x.ndim and "checked" not in scope.modes and draw(st.booleans()):
+        # Where types do not tell what varies, dimensions may be among the axes.
+        dim = draw(st.integers(0, x.ndim - 1))
+        shape, text = replaced(x.shape, dim), repr((*axes, dim))
     dtype = "int32" if (name, x.dtype) == ("psum", "bool") else x.dtype
     varying = x.varying | set(axes) if groups else x.varying - set(axes)
-    scope.let(f"lax.{name}({x.name}, {axes_text(axes)}{groups})", [x], x.shape, dtype, varying)
+    scope.let(f"lax.{name}({x.name}, {text}{groups})", [x], shape, dtype, varying)
     return True
 
 

@@ -114,13 +114,16 @@ class _Chooser:
         if self.control and scope.depth < 2:
             kinds.append("control")
         for _ in range(draw(st.integers(0 if scope.depth else 1, most))):
-            kind = draw(st.sampled_from(kinds))
-            if kind == "local":
-                draw(st.sampled_from(local_steps.STEPS))(draw, scope)
-            elif kind == "collective":
-                draw(st.sampled_from(self.collectives))(draw, scope)
-            else:
-                draw(st.sampled_from(self.control))(draw, scope, self.fill)
+            # What is drawn may not fit: often there is nothing of the shape that it needs.
+            if not self._step(draw, scope, kinds):
+                self._step(draw, scope, kinds)
+
+    def _step(self, draw: Draw, scope: Scope, kinds: Sequence[str]) -> bool:
+        kind = draw(st.sampled_from(kinds))
+        if kind == "control":
+            return bool(draw(st.sampled_from(self.control))(draw, scope, self.fill))
+        steps = local_steps.STEPS if kind == "local" else self.collectives
+        return bool(draw(st.sampled_from(steps))(draw, scope))
 
 
 def _argument(

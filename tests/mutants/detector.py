@@ -1,0 +1,215 @@
+"""What is to notice a planted fault: generated programs and the laws, with a small budget.
+
+Input: nothing; the fault is in the library.  Output: a `Finding`: which check noticed it, and the
+smallest program that shows it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+from minijax.testing import engines, laws, oracle
+from minijax.testing.agreement import check_agree
+from minijax.testing.programs import DeviceProgram
+from minijax.testing.strategies import device_programs
+
+NOT_DIFFERENTIABLE = ("pmax", "pmin", "while_loop")
+# A counterexample of this size is small enough: what shrinks it further is time.
+SMALL = 3
+
+
+class Finding(NamedTuple):
+    """How a fault was noticed.
+
+    Attributes:
+        check: the check that did; empty where none did.
+        size: the operations of the smallest program found; 0 for a law of collectives.
+        source: the program.
+        error: what the check said.
+        seconds: how long it took.
+    """
+
+    check: str
+    size: int
+    source: str
+    error: str
+    seconds: float
+
+
+class _Enough(KeyboardInterrupt):
+    """Ends a search: Hypothesis lets it pass."""
+
+
+def _xla(program: DeviceProgram) -> None:
+    way = "checked" if "checked" in program.modes else "unchecked"
+    sides = {way: engines.run(program, way), "oracle": engines.simulated(program)}
+    check_agree("XLA", sides, program)
+
+
+def _batch_of_devices(program: DeviceProgram) -> None:
+    """vmap in place of devices, computed by the oracle, so that nothing is compiled."""
+    if "unchecked" not in program.modes:
+        return
+    try:
+        found = oracle.simulate_program(engines.unsharded(program))(*program.inputs)
+    except NotImplementedError:
+        return
+    leaves = list(found) if isinstance(found, (tuple, list)) else [found]
+    check_agree("vmap", {"vmap": leaves, "oracle": engines.simulated(program)}, program)
+
+
+def _adjoint(program: DeviceProgram) -> None:
+    if not any(word in program.source for word in NOT_DIFFERENTIABLE):
+        laws.derivatives_are_adjoint(program)
+
+
+CHECKS: dict[str, Callable[[DeviceProgram], None]] = {
+    "types": laws.types_are_sound,
+    "check_vma": laws.checked_is_unchecked,
+    "vmap inside": laws.vmap_stacks_results,
+    "derivative": _adjoint,
+    "vmap of devices": _batch_of_devices,
+    "XLA": _xla,
+}
+
+
+def programs() -> st.SearchStrategy[DeviceProgram]:
+    """Small programs of every kind."""
+    both = frozenset({"checked", "unchecked"})
+    floats = {"differentiable": True, "dtypes": ("float32", "int32")}
+    # Three axes, for what depends on their order.
+    cube = {"sizes": {"x": 2, "y": 2, "z": 2}}
+    kinds = [
+        device_programs(max_steps=4, modes=modes, control_flow=control_flow, **options, **mesh)
+        for modes in (both, frozenset({"unchecked"}), frozenset({"checked"}))
+        for mesh in ({}, cube)
+        for options in ({}, floats)
+        for control_flow in (False, True)
+    ]
+    return st.one_of(*kinds)
+
+
+def failing_check(program: DeviceProgram) -> tuple[str, str]:
+    """The first check that a program does not pass, and what it says; empty if it passes all."""
+    for name, check in CHECKS.items():
+        error = _error_of(check, program)
+        if error:
+            return name, error
+    return "", ""
+
+
+def _error_of(check: Callable[..., None], program: object) -> str:
+    try:
+        check(program)
+    # Whatever a fault raises betrays it: errors of the library as well as those of the checks.
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+class Search:
+    """Looks for a program that shows a fault, then for a small one.
+
+    Attributes:
+        check: the check that noticed the fault.
+        best: the smallest program so far.
+        error: what the check said of it.
+    """
+
+    def __init__(self, seconds: float, shrinking: float, note: Callable[[str], None]) -> None:
+        self.deadline = time.monotonic() + seconds
+        self.shrinking = shrinking
+        self.note = note
+        self.check = ""
+        self.best: DeviceProgram | None = None
+        self.error = ""
+
+    def fails(self, program: DeviceProgram) -> bool:
+        """Whether a program shows the fault; the way it was shown first decides."""
+        if time.monotonic() > self.deadline:
+            raise _Enough
+        self.note(program.source)
+        if self.best is None:
+            self.check, error = failing_check(program)
+        else:
+            error = _error_of(CHECKS[self.check], program)
+        if not error:
+            return False
+        if self.best is None:
+            self.deadline = time.monotonic() + self.shrinking
+        if self.best is None or _weight(program) < _weight(self.best):
+            self.best, self.error = program, error
+        if self.best.size <= SMALL:
+            raise _Enough
+        return True
+
+    def run(self, examples: int, seed: int) -> None:
+        """Tries that many programs at most."""
+        options = settings(
+            max_examples=examples,
+            database=None,
+            deadline=None,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+            verbosity=hypothesis.Verbosity.quiet,
+        )
+
+        @hypothesis.seed(seed)
+        @options
+        @hypothesis.given(programs())
+        def look(program: DeviceProgram) -> None:
+            assert not self.fails(program)
+
+        # What was found is kept here, however the search ends.
+        with contextlib.suppress(_Enough, Exception, BaseExceptionGroup):
+            look()
+
+
+def _weight(program: DeviceProgram) -> tuple[int, int]:
+    return program.size, len(program.source)
+
+
+def detect(
+    seconds: float = 60,
+    shrinking: float = 20,
+    examples: int = 300,
+    seed: int = 0,
+    note: Callable[[str], None] = lambda _: None,
+) -> Finding:
+    """Looks for the fault: by programs first, which shrink, then by the laws of collectives.
+
+    Args:
+        seconds: how long to look.
+        shrinking: how long to look for a smaller program then.
+        examples: how many programs to try at most.
+        seed: for Hypothesis.
+        note: gets the code of each program before it runs, in case it ends the process.
+    """
+    start = time.monotonic()
+    search = Search(seconds, shrinking, note)
+    search.run(examples, seed)
+    if search.best is not None:
+        took = time.monotonic() - start
+        return Finding(search.check, search.best.size, search.best.source, search.error, took)
+    for mesh in ({"x": 4}, {"x": 2, "y": 3}):
+        for law in laws.LAWS:
+            if law.subject == "collectives":
+                error = _law_error(mesh, law)
+                if error:
+                    took = time.monotonic() - start
+                    return Finding(f"law {law.number}", 0, law.statement, error, took)
+    return Finding("", 0, "", "", time.monotonic() - start)
+
+
+def _law_error(mesh: dict[str, int], law: laws.Law) -> str:
+    def check(_: object) -> None:
+        laws.check_collectives(mesh, laws=[law.number])
+
+    return _error_of(check, None)
