@@ -23,8 +23,7 @@ _COLLECTIVES = (
     *("all_gather", "all_gather_invariant", "all_gather_reduced", "reduce_scatter"),
     *("unreduced_reduce_scatter", "all_to_all", "ragged_all_to_all", "axis_index"),
 )
-# Names that differ, and parameters that follow from others.
-_PLAIN = {"psum_scatter": "reduce_scatter"}
+# Parameters that follow from others.
 _IMPLIED = frozenset({"axis_size", "tiled"})
 
 _COMMUNICATION = frozenset(
@@ -62,7 +61,7 @@ def _observe_one(jax: Any, program: parity_device_programs.PerDevice) -> dict[st
         "values": [observe.values(jax, each) for each in results],
         "equations": _counted(_communicating(jaxpr.jaxpr)) if jaxpr else [],
         "communication": _counted(_communication(module)),
-        "borders": _counted(_borders(module)),
+        "borders": _counted(_borders(module)) if program.shows_borders else [],
         "collectives": observe_sharded.collectives(compiled.as_text()),
     }
 
@@ -75,7 +74,7 @@ def _communicating(jaxpr: Any, constants: frozenset[Any] = frozenset()) -> Itera
     """The collectives and casts of a jaxpr and of those inside it."""
     known = set(constants)
     for eqn in jaxpr.eqns:
-        name = _PLAIN.get(eqn.primitive.name, eqn.primitive.name)
+        name = eqn.primitive.name.removesuffix("_p")
         nested = [each for value in eqn.params.values() for each in _jaxprs(value)]
         is_constant = all(hasattr(x, "val") or x in known for x in eqn.invars)
         if is_constant and not eqn.effects and not nested:

@@ -23,11 +23,14 @@ class PerDevice(NamedTuple):
         function: what is run.
         args: its arguments.
         is_compiled: whether it has `lower` itself, as what `pmap` returns; else it is jitted.
+        shows_borders: whether it says what passes its borders; else that is left to the library, as
+            what is kept for derivatives.
     """
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     is_compiled: bool = False
+    shows_borders: bool = True
 
 
 class Body(NamedTuple):
@@ -94,7 +97,7 @@ def _mapped(jax: Any, place: Place, name: str, body: Body) -> Programs:
         mode = name if check else f"{name}-unchecked"
         programs[mode] = PerDevice(mapped, (x,))
         if body.is_differentiated:
-            programs[f"{mode}-grad"] = PerDevice(_gradient(jax, mapped), (x,))
+            programs[f"{mode}-grad"] = PerDevice(_gradient(jax, mapped), (x,), shows_borders=False)
     return programs
 
 
@@ -384,15 +387,23 @@ def _around(jax: Any, place: Place) -> Programs:
             lambda x: lax.scan(lambda c, _: (mapped(c), c.sum()), x, None, 3), (x,)
         ),
         "around-vmap": PerDevice(jax.vmap(mapped), (batch,)),
-        "around-vmap-grad": PerDevice(jax.grad(lambda b: jax.vmap(mapped)(b).sum()), (batch,)),
+        "around-vmap-grad": PerDevice(
+            jax.grad(lambda b: jax.vmap(mapped)(b).sum()), (batch,), shows_borders=False
+        ),
         "around-vmap-axis": PerDevice(jax.vmap(by_batch, spmd_axis_name="y"), (batch,)),
         "around-checkpoint": PerDevice(
-            jax.grad(lambda x: jax.checkpoint(mapped)(jax.numpy.sin(x)).sum()), (x,)
+            jax.grad(lambda x: jax.checkpoint(mapped)(jax.numpy.sin(x)).sum()),
+            (x,),
+            shows_borders=False,
         ),
         "around-hessian": PerDevice(
-            jax.jacfwd(jax.grad(lambda a: mapped(a * x).sum())), (np.float32(0.5),)
+            jax.jacfwd(jax.grad(lambda a: mapped(a * x).sum())),
+            (np.float32(0.5),),
+            shows_borders=False,
         ),
-        "around-linearize": PerDevice(lambda x: jax.linearize(mapped, x)[1](x), (x,)),
+        "around-linearize": PerDevice(
+            lambda x: jax.linearize(mapped, x)[1](x), (x,), shows_borders=False
+        ),
         "nested": PerDevice(nested, (x,)),
         "unequal-blocks": PerDevice(mapped, (x[:15],)),
         "closed-over": PerDevice(
@@ -409,7 +420,7 @@ def _pmapped(jax: Any) -> Programs:
     pairs = [[0, 1, 2, 3], [7, 6, 5, 4]]
 
     def program(function: Any, *args: Any, **options: Any) -> PerDevice:
-        return PerDevice(jax.pmap(function, axis_name="i", **options), args or (x,), True)
+        return PerDevice(jax.pmap(function, axis_name="i", **options), args or (x,), True, False)
 
     @jax.custom_jvp
     def shared(v: Any) -> Any:
@@ -440,7 +451,7 @@ def _pmapped(jax: Any) -> Programs:
     gradient = jax.grad(
         lambda x: (jax.pmap(lambda v: v / lax.psum(v**2 + 1, "i"), "i")(x) ** 2).sum()
     )
-    return {**programs, "pmap-grad-around": PerDevice(gradient, (x,))}
+    return {**programs, "pmap-grad-around": PerDevice(gradient, (x,), shows_borders=False)}
 
 
 def _batched(jax: Any) -> Programs:

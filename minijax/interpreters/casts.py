@@ -256,7 +256,7 @@ class PSumInvariant(TypedSum):
         return manual_type(given.varying - named, given.unreduced, given.reduced)
 
     def transpose(self, ct: Any, x: Any, *, axes: Axes) -> tuple[Any]:
-        out = pvary_p.bind(ct, axes=axes)
+        out = pvary_p.bind(ct, axes=ordered(axes))
         rest = tuple(a for a in axes if a not in x.aval.vma)
         # What was the same on n devices was counted n times.
         return (self.bind(out, axes=rest) if rest else out,)
@@ -273,7 +273,7 @@ class UnreducedPSum(TypedSum):
         return manual_type(given.varying, given.unreduced - named, given.reduced)
 
     def transpose(self, ct: Any, x: Any, *, axes: Axes) -> tuple[Any]:
-        return (preduced_p.bind(ct, axes=axes),)
+        return (preduced_p.bind(ct, axes=ordered(axes)),)
 
 
 pvary_p = PVary()
