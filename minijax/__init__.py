@@ -27,8 +27,9 @@ from minijax.core.specs import PartitionSpec as P
 from minijax.core.statistics import cache_stats
 from minijax.interpreters.evaluation import eval_jaxpr
 from minijax.lax.references import Ref, empty_ref, free_ref, freeze, new_ref
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, Shard
 from minijax.runtime.client import (
+    Device,
     cpu_devices,
     default_backend,
     device_count,
@@ -37,6 +38,7 @@ from minijax.runtime.client import (
     local_devices,
     process_count,
     process_index,
+    process_indices,
 )
 from minijax.runtime.mesh_layout import make_mesh
 from minijax.runtime.tokens import effects_barrier
@@ -98,21 +100,25 @@ if TYPE_CHECKING:
     from minijax.transforms.checkpoint import checkpoint, remat
     from minijax.transforms.custom_jvp import custom_jvp
     from minijax.transforms.custom_vjp import custom_gradient, custom_vjp
+    from minijax.transforms.explicit import reshard
     from minijax.transforms.global_arrays import (
         make_array_from_callback,
         make_array_from_process_local_data,
         make_array_from_single_device_arrays,
     )
     from minijax.transforms.pmap import pmap
+    from minijax.transforms.smap import smap
 
 __all__ = [
     "Array",
     "ClosedJaxpr",
+    "Device",
     "Jaxpr",
     "NamedSharding",
     "P",
     "Ref",
     "ShapeDtypeStruct",
+    "Shard",
     "ad_checkpoint",
     "block_until_ready",
     "cache_stats",
@@ -188,14 +194,17 @@ __all__ = [
     "pmap",
     "process_count",
     "process_index",
+    "process_indices",
     "profiler",
     "pure_callback",
     "random",
     "ref",
     "remat",
+    "reshard",
     "set_mesh",
     "shard_map",
     "sharding",
+    "smap",
     "stages",
     "testing",
     "tree",
@@ -239,6 +248,8 @@ def __getattr__(name: str) -> Any:
         "pmap": "transforms.pmap",
         "pure_callback": "lax.host_callbacks",
         "remat": "transforms.checkpoint",
+        "reshard": "transforms.explicit",
+        "smap": "transforms.smap",
     }
     if name in rooms:
         return importlib.import_module(f"minijax.{name}")

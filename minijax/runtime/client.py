@@ -22,6 +22,7 @@ from minijax.core import config
 from minijax.core.errors import message
 from minijax.runtime import window
 
+Device = _jax.Device
 _lock = threading.Lock()
 
 
@@ -298,6 +299,11 @@ def process_index(backend: Any = None) -> int:
 def process_count(backend: Any = None) -> int:
     """How many processes there are.  Mirrors jax.process_count."""
     return 1 + max(int(d.process_index) for d in get_backend(backend).devices())
+
+
+def process_indices(backend: Any = None) -> list[int]:
+    """The numbers of all processes.  Mirrors jax.process_indices."""
+    return list(range(process_count(backend)))
 
 
 def default_backend() -> str:
