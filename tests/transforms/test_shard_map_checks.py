@@ -83,21 +83,21 @@ SPEC_CASES: dict[str, Case] = {
         (X,),
         {"in_specs": P("z")},
         ValueError,
-        ["in_specs refers to 'z'", "axes among 'x', 'y'"],
+        ["in_specs names 'z', which the mesh does not have", "axes among 'x', 'y'"],
     ),
     "axis_left_to_the_compiler": (
         same,
         (X,),
         {"in_specs": P("y"), "axis_names": {"x"}},
         ValueError,
-        ["in_specs refers to 'y'", "axes among 'x'", "axis_names"],
+        ["in_specs names 'y', which the function is not written", "axes among 'x'", "axis_names"],
     ),
     "out_axis_left_to_the_compiler": (
         same,
         (X,),
         {"in_specs": P("x"), "out_specs": P("y"), "axis_names": {"x"}},
         ValueError,
-        ["out_specs refers to 'y'"],
+        ["out_specs names 'y'"],
     ),
     "axis_names": (
         same,
@@ -133,13 +133,6 @@ SPEC_CASES: dict[str, Case] = {
         {"in_specs": P(("x", "y"))},
         ValueError,
         ["has size 4, which 8 devices cannot share", "'x' of size 4, 'y' of size 2"],
-    ),
-    "no_in_specs": (
-        same,
-        (X,),
-        {"in_specs": None},
-        TypeError,
-        ["in_specs is missing", "'x', 'y', of type Auto"],
     ),
     "may_differ": (
         same,
@@ -430,3 +423,9 @@ def test_writes_by_some_devices_only_are_refused(mesh: Mesh) -> None:
 
     with pytest.raises(ValueError, match=r"writes to a reference that does not vary over 'x'"):
         of_blocks(mesh, f)
+
+
+@pytest.mark.feature("SM-04")
+def test_in_specs_may_not_be_left_away_on_auto_axes(mesh: Mesh) -> None:
+    with pytest.raises(TypeError, match=r"in_specs is missing.*'x', 'y', of type Auto"):
+        minijax.shard_map(same, mesh=mesh, out_specs=P("x", "y"))(X)
