@@ -42,7 +42,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]
             continue
         for atom, ct in zip(eqn.invars, _transpose_eqn(eqn, values, cts), strict=True):
             accumulate(atom, ct)
-    return [totals[v] if v in totals else Zero(v.aval.tangent_aval()) for v in jaxpr.invars]
+    return [totals[v] if v in totals else Zero(v.aval.cotangent_aval()) for v in jaxpr.invars]
 
 
 def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence[Any]:
@@ -133,7 +133,8 @@ def _transpose_jaxpr(
 
     def function(*args: Any) -> list[Any]:
         known, given = args[: len(known_vars)], args[len(known_vars) :]
-        cts = with_zeros(ct_nonzero, given, closed.out_avals)
+        kinds = [aval.cotangent_aval() for aval in closed.out_avals]
+        cts = with_zeros(ct_nonzero, given, kinds)
         outs = backward_pass(open_jaxpr, [*closed.consts, *known], cts)
         forced = force or [False] * len(outs)
         nonzero[:] = [type(ct) is not Zero or f for ct, f in zip(outs, forced, strict=True)]

@@ -162,7 +162,7 @@ class Gather(Primitive):
     ) -> tuple[Any, None]:
         # Elements that were read more than once add their cotangents up.
         out = scatter_add(
-            zeros(x.aval.tangent_aval()),
+            zeros(x.aval.cotangent_aval()),
             indices,
             ct,
             ScatterDimensionNumbers(*dimension_numbers),

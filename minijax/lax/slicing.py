@@ -220,7 +220,7 @@ class DynamicSlice(Primitive):
         return out, self.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)
 
     def transpose(self, ct: Any, x: Any, *starts: Any, slice_sizes: Shape) -> tuple[Any, ...]:
-        whole = dynamic_update_slice_p.bind(zeros(x.aval.tangent_aval()), ct, *starts)
+        whole = dynamic_update_slice_p.bind(zeros(x.aval.cotangent_aval()), ct, *starts)
         return (whole, *(None for _ in starts))
 
     def batch(

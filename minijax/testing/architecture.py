@@ -61,6 +61,7 @@ FACADE = Room(10, _NUMPY)
 OUTSIDE_OF_MODULE = {
     "minijax.runtime.profiling": ("jaxlib._profiler", "jaxlib._profile_data"),
     "minijax.sharding.hlo": ("jaxlib.xla_client",),
+    "minijax.testing.interpreter": ("jaxlib.mlir",),
 }
 """What a single module may import beyond its room."""
 

@@ -8,18 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import tree, variance
+from minijax.core import dtypes, tree, variance
 from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import casts, hlo_build
+from minijax.interpreters import casts, hlo_build, lowering
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.binary import eq
 from minijax.lax.choice import select
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Application, Axes, Groups
+from minijax.lax.collectives.gathers import all_gather
 from minijax.lax.collectives.indices import axis_index
 from minijax.lax.convert import convert_element_type
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
@@ -83,6 +84,17 @@ class AllReduce(Primitive):
         return rules.dropped(rules.spec_of(avals[0]), _dims(axes))
 
     def lower(self, ctx: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> Any:
+        is_complex = dtypes.issubdtype(ctx.avals_in[0].dtype, np.complexfloating)
+        if is_complex and self.combiner != "stablehlo.add":
+            # XLA does not order complex numbers.
+            def gathered(v: Any) -> list[Any]:
+                own = self.reduce(v, _dims(axes))
+                names = arguments.named(axes)
+                return [
+                    self.reduce(all_gather(own, names, axis_index_groups=axis_index_groups), (0,))
+                ]
+
+            return lowering.lower_function(ctx, gathered, x)[0]
         x = self.reduced(ctx, x, axes=axes)
         return self.exchange(ctx, x, axes=axes, axis_index_groups=axis_index_groups)
 
