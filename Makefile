@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=workstea
 FEATURES := .features.json
 SOURCES := $(shell find minijax tests examples -name '*.py' 2>/dev/null) docs/features.md
 
-.PHONY: help demo test bench check features parity clean
+.PHONY: help demo test bench check features parity mutants clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX
 
 parity: $(INSTALLED) $(INSTALLED_JAX) ## compare results, types and jaxprs with JAX
 	$(BIN)/python benchmarks/parity.py --jax-python $(JAX_VENV)/bin/python
+
+mutants: $(INSTALLED) ## plant faults in the rules of collectives, and count those that tests notice
+	$(BIN)/python -m tests.mutants.run
 
 clean: ## remove the environments and everything generated
 	rm -rf $(VENV) $(JAX_VENV) $(FEATURES) build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis

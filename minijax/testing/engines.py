@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from minijax.core import config, tree
-
 from minijax.core.specs import PartitionSpec
 from minijax.runtime import client
 from minijax.sharding.mesh import Mesh

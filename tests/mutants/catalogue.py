@@ -232,7 +232,6 @@ PERMUTATIONS: dict[str, Changes] = {
     f"{_PERMUTATIONS}:PPermute.batch_axis": (
         ("{d: s for", "{s: d for"),
         ("b is None and len(perm) == size", "b is None"),
-        ("full_like(index_in_dim(x, 0), 0)", "index_in_dim(x, 0)"),
     ),
     f"{_PERMUTATIONS}:PPermute._among_all": (
         ("sources[d] = s", "sources[s] = d"),

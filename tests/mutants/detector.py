@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import hypothesis
@@ -16,13 +16,15 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from minijax.testing import engines, laws, oracle
-from minijax.testing.agreement import check_agree
+from minijax.testing.agreement import check_agree, disagreement
 from minijax.testing.programs import DeviceProgram
 from minijax.testing.strategies import device_programs
 
 NOT_DIFFERENTIABLE = ("pmax", "pmin", "while_loop")
 # A counterexample of this size is small enough: what shrinks it further is time.
 SMALL = 3
+# XLA takes most of the time for each program that it gets, so it gets several at once.
+AT_ONCE = 12
 
 
 class Finding(NamedTuple):
@@ -47,8 +49,12 @@ class _Enough(KeyboardInterrupt):
     """Ends a search: Hypothesis lets it pass."""
 
 
+def _way(program: DeviceProgram) -> str:
+    return "checked" if "checked" in program.modes else "unchecked"
+
+
 def _xla(program: DeviceProgram) -> None:
-    way = "checked" if "checked" in program.modes else "unchecked"
+    way = _way(program)
     sides = {way: engines.run(program, way), "oracle": engines.simulated(program)}
     check_agree("XLA", sides, program)
 
@@ -78,6 +84,7 @@ CHECKS: dict[str, Callable[[DeviceProgram], None]] = {
     "vmap of devices": _batch_of_devices,
     "XLA": _xla,
 }
+COMPILED = "XLA"
 
 
 def programs() -> st.SearchStrategy[DeviceProgram]:
@@ -96,20 +103,11 @@ def programs() -> st.SearchStrategy[DeviceProgram]:
     return st.one_of(*kinds)
 
 
-def failing_check(program: DeviceProgram) -> tuple[str, str]:
-    """The first check that a program does not pass, and what it says; empty if it passes all."""
-    for name, check in CHECKS.items():
-        error = _error_of(check, program)
-        if error:
-            return name, error
-    return "", ""
-
-
-def _error_of(check: Callable[..., None], program: object) -> str:
+def _error_of(check: Callable[[DeviceProgram], None], program: DeviceProgram) -> str:
     try:
         check(program)
     # Whatever a fault raises betrays it: errors of the library as well as those of the checks.
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""
 
@@ -123,53 +121,98 @@ class Search:
         error: what the check said of it.
     """
 
-    def __init__(self, seconds: float, shrinking: float, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, seconds: float, shrinking: float, note: Callable[[str], None], at_once: int = AT_ONCE
+    ) -> None:
         self.deadline = time.monotonic() + seconds
         self.shrinking = shrinking
         self.note = note
+        self.at_once = at_once
         self.check = ""
         self.best: DeviceProgram | None = None
         self.error = ""
-
-    def fails(self, program: DeviceProgram) -> bool:
-        """Whether a program shows the fault; the way it was shown first decides."""
-        if time.monotonic() > self.deadline:
-            raise _Enough
-        self.note(program.source)
-        if self.best is None:
-            self.check, error = failing_check(program)
-        else:
-            error = _error_of(CHECKS[self.check], program)
-        if not error:
-            return False
-        if self.best is None:
-            self.deadline = time.monotonic() + self.shrinking
-        if self.best is None or _weight(program) < _weight(self.best):
-            self.best, self.error = program, error
-        if self.best.size <= SMALL:
-            raise _Enough
-        return True
+        self._waiting: dict[tuple[int, str], list[DeviceProgram]] = {}
 
     def run(self, examples: int, seed: int) -> None:
         """Tries that many programs at most."""
-        options = settings(
-            max_examples=examples,
-            database=None,
-            deadline=None,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(HealthCheck),
-            verbosity=hypothesis.Verbosity.quiet,
-        )
+        _each(self._try, examples, seed, (Phase.generate,))
+        for group in list(self._waiting.values()):
+            if self.best is None:
+                # A search ends where it found something, however it was found.
+                with contextlib.suppress(_Enough):
+                    self._compile(group)
+        if self.best is None or self.best.size <= SMALL:
+            return
+        self.deadline = time.monotonic() + self.shrinking
+        first = self.best.source
 
-        @hypothesis.seed(seed)
-        @options
-        @hypothesis.given(programs())
-        def look(program: DeviceProgram) -> None:
-            assert not self.fails(program)
+        def shrink(program: DeviceProgram) -> None:
+            is_one = program.source == first or self._still_fails(program)
+            assert not is_one
 
-        # What was found is kept here, however the search ends.
-        with contextlib.suppress(_Enough, Exception, BaseExceptionGroup):
-            look()
+        _each(shrink, examples, seed, (Phase.generate, Phase.shrink))
+
+    def _try(self, program: DeviceProgram) -> None:
+        if time.monotonic() > self.deadline:
+            raise _Enough
+        self.note(program.source)
+        for name, check in CHECKS.items():
+            if name != COMPILED:
+                error = _error_of(check, program)
+                if error:
+                    self._found(name, program, error)
+        if COMPILED in CHECKS:
+            group = self._waiting.setdefault((program.num_devices, _way(program)), [])
+            group.append(program)
+            if len(group) >= self.at_once:
+                self._compile(group)
+                group.clear()
+
+    def _compile(self, group: Sequence[DeviceProgram]) -> None:
+        """Checks some programs together; one by one where something is wrong."""
+        with contextlib.suppress(Exception):
+            outs = engines.run_together(group, check_vma=_way(group[0]) == "checked")
+            sides = zip(group, outs, strict=True)
+            if not any(disagreement(out, engines.simulated(p)) for p, out in sides):
+                return
+        for program in sorted(group, key=_weight):
+            self.note(program.source)
+            error = _error_of(CHECKS[COMPILED], program)
+            if error:
+                self._found(COMPILED, program, error)
+
+    def _found(self, check: str, program: DeviceProgram, error: str) -> None:
+        self.check, self.best, self.error = check, program, error
+        raise _Enough
+
+    def _still_fails(self, program: DeviceProgram) -> bool:
+        """Whether a program shows the fault in the way in which it was found."""
+        assert self.best is not None
+        if self.best.size <= SMALL or time.monotonic() > self.deadline:
+            raise _Enough
+        self.note(program.source)
+        error = _error_of(CHECKS[self.check], program)
+        if error and _weight(program) < _weight(self.best):
+            self.best, self.error = program, error
+        return bool(error)
+
+
+def _each(
+    function: Callable[[DeviceProgram], None], examples: int, seed: int, phases: Sequence[Phase]
+) -> None:
+    """Calls a function with generated programs, until it raises; the same ones each time."""
+    options = settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=phases,
+        suppress_health_check=list(HealthCheck),
+        verbosity=hypothesis.Verbosity.quiet,
+    )
+    look = hypothesis.seed(seed)(options(hypothesis.given(programs())(function)))
+    # What was found is kept by the function, however the search ends.
+    with contextlib.suppress(_Enough, Exception, BaseExceptionGroup):
+        look()
 
 
 def _weight(program: DeviceProgram) -> tuple[int, int]:
@@ -179,8 +222,9 @@ def _weight(program: DeviceProgram) -> tuple[int, int]:
 def detect(
     seconds: float = 60,
     shrinking: float = 20,
-    examples: int = 300,
+    examples: int = 400,
     seed: int = 0,
+    at_once: int = AT_ONCE,
     note: Callable[[str], None] = lambda _: None,
 ) -> Finding:
     """Looks for the fault: by programs first, which shrink, then by the laws of collectives.
@@ -190,26 +234,27 @@ def detect(
         shrinking: how long to look for a smaller program then.
         examples: how many programs to try at most.
         seed: for Hypothesis.
+        at_once: how many programs are compiled together.
         note: gets the code of each program before it runs, in case it ends the process.
     """
     start = time.monotonic()
-    search = Search(seconds, shrinking, note)
+    search = Search(seconds, shrinking, note, at_once)
     search.run(examples, seed)
     if search.best is not None:
         took = time.monotonic() - start
         return Finding(search.check, search.best.size, search.best.source, search.error, took)
     for mesh in ({"x": 4}, {"x": 2, "y": 3}):
         for law in laws.LAWS:
-            if law.subject == "collectives":
-                error = _law_error(mesh, law)
-                if error:
-                    took = time.monotonic() - start
-                    return Finding(f"law {law.number}", 0, law.statement, error, took)
+            error = _law_error(mesh, law) if law.subject == "collectives" else ""
+            if error:
+                took = time.monotonic() - start
+                return Finding(f"law {law.number}", 0, law.statement, error, took)
     return Finding("", 0, "", "", time.monotonic() - start)
 
 
 def _law_error(mesh: dict[str, int], law: laws.Law) -> str:
-    def check(_: object) -> None:
+    try:
         laws.check_collectives(mesh, laws=[law.number])
-
-    return _error_of(check, None)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""

@@ -32,20 +32,21 @@ DEVICES = 8
 Result = dict[str, Any]
 
 
-def measure(mutation: Mutation, seed: int, noted: Path) -> Result:
+def measure(mutation: Mutation, seed: int, at_once: int, noted: Path) -> Result:
     """Whether a fault is noticed, in this process."""
     with jax.cpu_devices(DEVICES), mutation.applied():
-        found = detector.detect(seed=seed, note=noted.write_text)
+        found = detector.detect(seed=seed, at_once=at_once, note=noted.write_text)
     return found._asdict()
 
 
-def measure_apart(index: int, mutation: Mutation, seed: int) -> Result:
+def measure_apart(index: int, seed: int, at_once: int = detector.AT_ONCE) -> Result:
     """The same in a process of its own, the end of which betrays the fault too."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         noted, result = Path(folder, "program.py"), Path(folder, "result.json")
         command = [sys.executable, "-m", "tests.mutants.run", "--one", str(index)]
         command += ["--seed", str(seed), "--noted", str(noted), "--result", str(result)]
+        command += ["--at-once", str(at_once)]
         try:
             ended = subprocess.run(
                 command, cwd=ROOT, timeout=TIMEOUT, capture_output=True, text=True, check=False
@@ -55,6 +56,9 @@ def measure_apart(index: int, mutation: Mutation, seed: int) -> Result:
             error = "the program did not end"
         if result.exists():
             return dict(json.loads(result.read_text()))
+        if at_once > 1:
+            # Which of several it was is known where they run one by one.
+            return measure_apart(index, seed, at_once=1)
         source = noted.read_text() if noted.exists() else ""
         operations = sum(" = lax." in line or " = v" in line for line in source.splitlines())
         took = time.monotonic() - start
@@ -68,7 +72,7 @@ def run(chosen: Sequence[tuple[int, Mutation]], seed: int, processes: int) -> di
     RESULTS.parent.mkdir(exist_ok=True)
     waiting = [(i, m) for i, m in chosen if m.name not in known]
     with concurrent.futures.ThreadPoolExecutor(processes) as pool:
-        futures = {pool.submit(measure_apart, i, m, seed): m for i, m in waiting}
+        futures = {pool.submit(measure_apart, i, seed): m for i, m in waiting}
         for future in concurrent.futures.as_completed(futures):
             mutation, result = futures[future], future.result()
             known[mutation.name] = result
@@ -97,7 +101,8 @@ def table(chosen: Sequence[tuple[int, Mutation]], results: dict[str, Result]) ->
     lines = [
         "# Planted faults",
         "",
-        "Made by `make mutants`. Each row is a change of one place in a rule of a collective; generated programs and the laws of",
+        "Made by `make mutants`. Each row is a change of one place in a rule of a collective; "
+        "generated programs and the laws of",
         "collectives (`minijax.testing`) look for it, and shrink what shows it.",
         "",
         f"Of {counts['planted']} faults {counts['noticed']} are noticed, "
@@ -128,12 +133,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fresh", action="store_true", help="forget what is known")
+    parser.add_argument("--at-once", type=int, default=detector.AT_ONCE)
     parser.add_argument("--noted", type=Path)
     parser.add_argument("--result", type=Path)
     options = parser.parse_args(arguments)
     numbered = list(enumerate(mutations()))
     if options.one is not None:
-        found = measure(numbered[options.one][1], options.seed, options.noted)
+        mutation = numbered[options.one][1]
+        found = measure(mutation, options.seed, options.at_once, options.noted)
         options.result.write_text(json.dumps(found))
         return 0
     if options.fresh:

@@ -10,7 +10,6 @@ from minijax.testing.laws.cases import Case, Collectives, statement_of
 from minijax.testing.laws.operations import operations
 from minijax.testing.programs import DeviceProgram, stacked
 
-
 LACKING = {
     # Where types tell what varies, there are no groups.
     "groups": ("vmap", "gspmd", "eager"),

@@ -91,21 +91,24 @@ def _with_dim(spec: PartitionSpec, ndim: int, at: int) -> PartitionSpec:
 
 def _out_specs(program: DeviceProgram, at: int) -> tuple[Any, int]:
     """The out_specs of a batch, and where results have it: last only where ranks are known."""
-    is_spec = lambda x: isinstance(x, PartitionSpec)  # noqa: E731
     if at == -1 and program.kinds:
-        specs = tree.leaves(program.out_specs, is_leaf=is_spec)
+        specs = tree.leaves(program.out_specs, is_leaf=_is_spec)
         found = [
             _with_dim(spec, len(kind.shape), -1)
             for spec, kind in zip(specs, program.kinds, strict=True)
         ]
-        return (found[0] if is_spec(program.out_specs) else tuple(found)), -1
-    led = tree.map(lambda spec: _with_dim(spec, 0, 0), program.out_specs, is_leaf=is_spec)
+        return (found[0] if _is_spec(program.out_specs) else tuple(found)), -1
+    led = tree.map(lambda spec: _with_dim(spec, 0, 0), program.out_specs, is_leaf=_is_spec)
     return led, 0
 
 
+def _is_spec(x: Any) -> bool:
+    return isinstance(x, PartitionSpec)
+
+
 def checked_is_unchecked(program: DeviceProgram, engine: str = "oracle") -> None:
-    """check_vma on and off give equal values, wherever the types are accepted; and what types say to
-    be the same on several devices is the same there.
+    """check_vma on and off give equal values, wherever the types are accepted; and what types say
+    to be the same on several devices is the same there.
     """
     if "checked" not in program.modes or "unchecked" not in program.modes:
         return
@@ -122,7 +125,7 @@ def lowerings_agree(program: DeviceProgram) -> None:
     first, *others = ways
     expected = engines.run(program, first)
     for way in others:
-        sides = {way: engines.run(program, way), first: expected}
+        sides: dict[str, Any] = {way: engines.run(program, way), first: expected}
         check_agree("laws.lowerings_agree", sides, program, statement_of(lowerings_agree))
 
 

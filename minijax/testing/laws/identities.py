@@ -227,7 +227,7 @@ def shuffles_compose(case: Case) -> None:
 
 
 def ragged_generalizes_exchange(case: Case) -> None:
-    """ragged_all_to_all with blocks of one size is the tiled all_to_all of the leading dimension."""
+    """ragged_all_to_all with blocks of one size is the tiled all_to_all of dimension 0."""
     axis = case.axes[0]
     n = case.sizes[axis]
     length = 2

@@ -63,14 +63,14 @@ def operations(case: Case, members: int | None = None) -> dict[str, Operation]:
         return lax.pbroadcast(x, axes, source)
 
     found = [
-        Operation("psum", lambda x, axes, **o: lax.psum(x, axes, **o), (2, 3)),
+        Operation("psum", lax.psum, (2, 3)),
         Operation("all_gather", gather, (2, 3)),
         Operation("psum_scatter", scatter, scattered),
         Operation("all_to_all", exchange, split),
         Operation("ppermute", permute, (2, 3), takes_groups=False, is_ordered=False),
         Operation("pbroadcast", broadcast, (2, 3), takes_groups=False),
-        Operation("pmax", lambda x, axes, **o: lax.pmax(x, axes, **o), (2, 3), is_linear=False),
-        Operation("pmin", lambda x, axes, **o: lax.pmin(x, axes, **o), (2, 3), is_linear=False),
+        Operation("pmax", lax.pmax, (2, 3), is_linear=False),
+        Operation("pmin", lax.pmin, (2, 3), is_linear=False),
     ]
     return {operation.name: operation for operation in found}
 

@@ -32,7 +32,8 @@ def draw_axes(draw: Draw, scope: Scope) -> tuple[str, ...]:
     """Axes to communicate along; empty if there are none."""
     if not scope.sizes:
         return ()
-    return draw(communication.axis_subsets(list(scope.sizes)))
+    found: tuple[str, ...] = draw(communication.axis_subsets(list(scope.sizes)))
+    return found
 
 
 def count_of(scope: Scope, axes: Sequence[str]) -> int:

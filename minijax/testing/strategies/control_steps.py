@@ -22,12 +22,14 @@ MOST_STEPS = 3
 def fitting_result(draw: Draw, scope: Scope, like: Variable) -> Variable:
     """A result of the shape and dtype of `like`, the latest being the simplest."""
     found = [v for v in scope.own() if (v.shape, v.dtype) == (like.shape, like.dtype)]
-    return draw(st.sampled_from([*found[::-1], like]))
+    result: Variable = draw(st.sampled_from([*found[::-1], like]))
+    return result
 
 
 def any_result(draw: Draw, scope: Scope, parameter: Variable) -> Variable:
     """Any variable of a function, the latest being the simplest."""
-    return draw(st.sampled_from([*scope.own()[::-1], parameter]))
+    result: Variable = draw(st.sampled_from([*scope.own()[::-1], parameter]))
+    return result
 
 
 def everything(scope: Scope, x: Variable) -> frozenset[str]:

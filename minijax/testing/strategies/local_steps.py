@@ -32,7 +32,8 @@ def pick(draw: Draw, scope: Scope, *dtypes: str, min_rank: int = 0) -> Variable 
 def partner(draw: Draw, scope: Scope, x: Variable) -> Variable:
     """A variable of the shape and dtype of `x`, maybe itself."""
     fitting = [v for v in scope.variables if (v.shape, v.dtype) == (x.shape, x.dtype)]
-    return draw(st.sampled_from(fitting[::-1]))
+    found: Variable = draw(st.sampled_from(fitting[::-1]))
+    return found
 
 
 def unary(draw: Draw, scope: Scope) -> bool:
@@ -116,7 +117,7 @@ def reshape(draw: Draw, scope: Scope) -> bool:
     if x is None:
         return False
     n = elements(x.shape)
-    shapes = [(n,)] if n != 1 else [(1,), ()]
+    shapes: list[tuple[int, ...]] = [(n,)] if n != 1 else [(1,), ()]
     shapes += [(d, n // d) for d in (2, 4, 8, 3) if n % d == 0 and n > d]
     shape = draw(st.sampled_from(shapes))
     scope.let(f"lax.reshape({x.name}, {shape})", [x], shape, x.dtype, x.varying)
