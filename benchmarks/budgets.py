@@ -21,6 +21,7 @@ class Row(NamedTuple):
         floors: the most it may cost, as a multiple of the raw floor.
         unit: `s`, `s/eqn` (seconds per equation of JAX's jaxpr), `step` (seconds per step, shown
             as steps per second), `B` or `x` (a ratio).
+        is_alone: whether JAX has nothing to compare with.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Row(NamedTuple):
     limit: float | None = None
     floors: float | None = None
     unit: str = "s"
+    is_alone: bool = False
 
 
 IMPORT_OVERHEAD = 0.050
@@ -165,6 +167,7 @@ PER_DEVICE = (
     Row("example_summa", "example: SUMMA", 1.00, unit="step"),
     Row("example_pmap_training", "example: training by pmap", 1.00, unit="step"),
     Row("example_transpose_fft", "example: Fourier transform", 1.00, unit="step"),
+    Row("simulate", "simulate a generated program on 8 devices", None, 0.3, is_alone=True),
 )
 
 DISTRIBUTED = MESHES + PER_DEVICE

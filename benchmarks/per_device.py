@@ -10,6 +10,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -202,6 +203,32 @@ def _train_example(jax: Any, name: str, carried: int) -> Program:
     return steps(advanced, args[:carried], args[carried:])
 
 
+_GENERATED = 60
+
+
+def _simulate(jax: Any) -> Program:
+    """Simulation of programs that Hypothesis generates, the same ones every time."""
+    hypothesis = importlib.import_module("hypothesis")
+    strategies = importlib.import_module(f"{jax.__name__}.testing.strategies")
+    engines = importlib.import_module(f"{jax.__name__}.testing.engines")
+    programs: list[Any] = []
+
+    @hypothesis.settings(max_examples=_GENERATED, derandomize=True, database=None, deadline=None)
+    @hypothesis.given(strategies.device_programs(num_devices=DEVICES))
+    def generate(program: Any) -> None:
+        programs.append(program)
+
+    generate()
+
+    def figure() -> float:
+        start = time.perf_counter()
+        for program in programs:
+            engines.simulated(program)
+        return (time.perf_counter() - start) / len(programs)
+
+    return Program(result=list, figure=figure)
+
+
 BUILDERS: dict[str, Builder] = {
     "shmap_stage": _stage,
     "shmap_stage_unchecked": functools.partial(_stage, check=False),
@@ -217,6 +244,7 @@ BUILDERS: dict[str, Builder] = {
     "shmap_eager": _eager,
     "shmap_fsdp_stage": _stage_sharded,
     "shmap_fsdp_run": _run_sharded,
+    "simulate": _simulate,
     "vmap_collectives_stage": _stage_vmap,
     "vmap_collectives_eager": _eager_vmap,
     **{

@@ -170,9 +170,9 @@ def _measure_live(
 
 
 def _measure_row(row: Row, workers: dict[str, RemoteWorker], effort: Effort) -> Figures:
-    first = {side: workers[side].ask("prepare", row=row.name) for side in (JAX, MINIJAX)}
-    sides = [MINIJAX, JAX]
-    stablehlo = workers[JAX].ask("stablehlo", row=row.name)["stablehlo"]
+    sides = [MINIJAX] if row.is_alone else [MINIJAX, JAX]
+    first = {side: workers[side].ask("prepare", row=row.name) for side in reversed(sides)}
+    stablehlo = workers[sides[-1]].ask("stablehlo", row=row.name)["stablehlo"]
     if stablehlo:
         workers[RAW].ask("prepare", row=row.name, stablehlo=stablehlo)
         sides.append(RAW)
@@ -183,8 +183,9 @@ def _measure_row(row: Row, workers: dict[str, RemoteWorker], effort: Effort) -> 
             samples[side].append(answer["samples"])
     for side in sides:
         workers[side].ask("forget", row=row.name)
-    same = _agree(first[MINIJAX]["checksum"], first[JAX]["checksum"])
-    return _figures(row, samples, first[JAX].get("equations", 1), same)
+    theirs = first[sides[-1]]
+    same = _agree(first[MINIJAX]["checksum"], theirs["checksum"])
+    return _figures(row, samples, theirs.get("equations", 1), same)
 
 
 def _figures(row: Row, samples: dict[str, list[list[float]]], units: int, same: bool) -> Figures:
@@ -195,7 +196,7 @@ def _figures(row: Row, samples: dict[str, list[list[float]]], units: int, same: 
         for side, turns in samples.items()
     }
     # Pairs of neighbouring turns met the same moment of the machine.
-    pairs = zip(samples[MINIJAX], samples[JAX], strict=True)
+    pairs = zip(samples[MINIJAX], samples.get(JAX, samples[MINIJAX]), strict=True)
     paired = statistics.median(min(ours) / min(theirs) for ours, theirs in pairs)
     return Figures(row, best, medians, paired, units, same)
 

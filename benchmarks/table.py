@@ -110,10 +110,10 @@ def _cells(figures: Figures) -> tuple[str, ...]:
     return (
         row.title,
         _quantity(figures.best["minijax"], row.unit),
-        _quantity(figures.best["jax"], row.unit),
+        "" if row.is_alone else _quantity(figures.best["jax"], row.unit),
         _quantity(figures.best["raw"], row.unit) if "raw" in figures.best else "",
-        f"{figures.ratio:.2f}",
-        f"{figures.paired:.2f}",
+        "" if row.is_alone else f"{figures.ratio:.2f}",
+        "" if row.is_alone else f"{figures.paired:.2f}",
         budget,
         _limit(figures),
         figures.verdict,

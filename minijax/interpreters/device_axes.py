@@ -7,6 +7,7 @@ in replica mode (`pmap`) they are replicas of it.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -65,7 +66,17 @@ class DeviceAxes:
 
     def groups(self, names: Sequence[Any], axis_index_groups: Groups | None = None) -> Groups:
         """The groups of devices among which a collective over `names` communicates."""
-        return within(axis_groups(self.names, self.sizes, names), axis_index_groups)
+        key = tuple(names), axis_index_groups
+        found = self._known_groups.get(key)
+        if found is None:
+            found = within(axis_groups(self.names, self.sizes, names), axis_index_groups)
+            self._known_groups[key] = found
+        return found
+
+    @functools.cached_property
+    def _known_groups(self) -> dict[Any, Groups]:
+        """The groups that were asked for: most collectives of a program speak over the same."""
+        return {}
 
     def replica_groups(
         self, names: Sequence[Any], axis_index_groups: Groups | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Collection
 from typing import Any
@@ -50,7 +51,7 @@ def sharding_text(
     Where it `is_open`, the partitioner may split every dimension over further axes, but not over
     those that are `replicated`.
     """
-    dims = ", ".join(_dim_text(entry, is_open) for entry in spec.padded(ndim))
+    dims = _dims_text(spec, ndim, is_open)
     closed = ""
     if replicated:
         closed = f", replicated={{{', '.join(sorted(map(axis_text, replicated)))}}}"
@@ -77,6 +78,11 @@ def of_tiling(tiling: Tiling) -> tuple[str, PartitionSpec]:
     ids = order.ravel().tolist()
     listed = "" if ids == sorted(ids) else f", device_ids={ids}"
     return f"#sdy.mesh<[{text}]{listed}>", spec
+
+
+@functools.lru_cache(maxsize=1024)
+def _dims_text(spec: PartitionSpec, ndim: int, is_open: bool) -> str:
+    return ", ".join(_dim_text(entry, is_open) for entry in spec.padded(ndim))
 
 
 def _dim_text(entry: Any, is_open: bool) -> str:
