@@ -134,7 +134,8 @@ class Sharding:
         try:
             self.shard_shape(shape)
         except ValueError as error:
-            raise type(error)(f"{what()}: {error}") from None
+            text = str(error).removeprefix("sharding: ")
+            raise type(error)(f"{what()}: {text}") from None
 
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
         """Which part of the array each device holds, as slices of each dimension."""

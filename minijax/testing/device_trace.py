@@ -171,11 +171,13 @@ class DeviceTrace(Trace):
             return [self._axis_index(params["axis_name"])]
         if name in numpy_collectives.ENDS:
             return [values[0]]
+        # What no device can do is refused in the words of the primitive, before any waits.
+        out = primitive.abstract_eval(*avals, **params)
         if name not in numpy_collectives.STARTS:
             return self._exchange(primitive, name, values, avals, params)
         base = numpy_collectives.STARTS[name]
         (arriving,) = self._exchange(primitive, base, values, avals, params)
-        return [self.tracer(arriving, primitive.abstract_eval(*avals, **params))]
+        return [self.tracer(arriving, out)]
 
     def _exchange(
         self,

@@ -305,3 +305,9 @@ def test_values_of_other_devices_are_refused():
     with pytest.raises(jax.errors.UnexpectedTracerError) as info:
         simulate(f, FOUR, P("x"), P("x"))(V)
     assert "leaked" in str(info.value) or "somebody else" in str(info.value)
+
+
+def test_shapes_that_do_not_fit_are_refused_in_the_words_of_the_collective() -> None:
+    run = simulate(lambda b: lax.psum_scatter(b, "x"), {"x": 4}, P("x"), P("x"))
+    with pytest.raises(ValueError, match=r"psum_scatter: scatter_dimension 0 has size 2"):
+        run(np.arange(8.0))
