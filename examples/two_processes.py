@@ -1,8 +1,8 @@
 """Training over two processes: each reads its half of every batch, and all learn one network.
 
-The processes could be on two machines. Each runs this very program, has devices of its own, and sees
-those of all. The training step knows nothing of it: the compiler adds up the gradients over all
-devices of the mesh, wherever they are. Started without arguments, the program starts itself twice.
+The processes could be on two machines. Each runs this very program, has devices of its own, and
+sees those of all. The training step knows nothing of it: the compiler adds up the gradients over
+all devices of the mesh, wherever they are. Without arguments, the program starts itself twice.
 """
 
 from __future__ import annotations
