@@ -401,6 +401,8 @@ class ExtendedArray(Array):
         )
 
     def __repr__(self) -> str:
+        if self.is_deleted() or not placement.is_readable(self.sharding):
+            return super().__repr__()
         return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{to_numpy(self.buffer)}"
 
     __str__ = __repr__

@@ -7,6 +7,7 @@ service, which lives in process 0, tells who is there; devices of the host excha
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import operator
 import os
@@ -253,10 +254,20 @@ def shutdown() -> None:
             tokens.effects_barrier()
             window.wait_for_all()
     finally:
-        _leave(membership, _SECONDS_AFTER_FAILURE if has_failed else membership.shutdown_seconds)
+        if has_failed:
+            # The error that it has ended with is what the user shall read.
+            with contextlib.suppress(RuntimeError):
+                _leave(membership, _SECONDS_AFTER_FAILURE)
+        else:
+            _leave(membership, membership.shutdown_seconds)
 
 
 def _leave(membership: _Membership, seconds: int) -> None:
+    """Leaves together with the others.
+
+    Raises:
+        RuntimeError: they did not come in time.
+    """
     try:
         membership.connection.wait_at_barrier(_LAST_BARRIER, seconds * 1000)
     except xla_client.XlaRuntimeError as error:

@@ -74,22 +74,24 @@ def meet(coordinator: Address, bind: Address, process: int, processes: int, time
 
 
 def _wait_for_all(bind: Address, processes: int, timeout: float, deadline: float) -> None:
-    present: dict[int, socket.socket] = {}
+    present: set[int] = set()
+    peers: list[socket.socket] = []
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(_listener(bind))
         problem = None
         while problem is None and len(present) < processes - 1:
             peer = _next_peer(listener, deadline)
             if peer is None:
-                missing = sorted(set(range(1, processes)) - set(present))
+                missing = sorted(set(range(1, processes)) - present)
                 problem = _missing(missing, processes, timeout)
                 break
             stack.enter_context(peer)
             greeting = _greeting_of(peer)
             if greeting is not None:
                 problem = _objection(greeting, present, processes)
-                present[greeting["process"]] = peer
-        for peer in present.values():
+                present.add(greeting["process"])
+                peers.append(peer)
+        for peer in peers:
             with contextlib.suppress(OSError):
                 peer.sendall(json.dumps({"problem": problem}).encode() + b"\n")
     if problem is not None:
@@ -158,7 +160,7 @@ def _missing(missing: list[int], processes: int, timeout: float) -> str:
     )
 
 
-def _objection(greeting: Any, present: dict[int, socket.socket], processes: int) -> str | None:
+def _objection(greeting: Any, present: set[int], processes: int) -> str | None:
     """Why the processes cannot go on together, if they cannot."""
     process, count = greeting["process"], greeting["processes"]
     if count != processes:

@@ -1,0 +1,89 @@
+"""Runs a module of this folder in several processes at once, and gathers what they find."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+
+
+class Ended(NamedTuple):
+    """How a process has ended: its exit status, what it printed, and the facts it reported."""
+
+    status: int
+    text: str
+    facts: dict[str, Any]
+
+
+def free_address() -> str:
+    """An address on this machine where nobody listens."""
+    with socket.create_server(("localhost", 0)) as listener:
+        return f"localhost:{listener.getsockname()[1]}"
+
+
+def run(module: str, *, processes: int = 2, seconds: float = 60) -> list[Ended]:
+    """Runs tests/processes/<module>.py in several processes, none of which outlives this call."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        address = free_address()
+        running = [_start(module, folder, address, i, processes) for i in range(processes)]
+        deadline = time.monotonic() + seconds
+        try:
+            statuses = [each.wait(max(deadline - time.monotonic(), 0)) for each in running]
+        except subprocess.TimeoutExpired:
+            texts = [_read(folder / f"{i}.txt") for i in range(processes)]
+            raise AssertionError(
+                f"after {seconds} s {module} still runs:\n" + "\n".join(texts)
+            ) from None
+        finally:
+            for each in running:
+                if each.poll() is None:
+                    os.killpg(each.pid, signal.SIGKILL)
+                each.wait()
+        return [
+            Ended(
+                status, _read(folder / f"{i}.txt"), json.loads(_read(folder / f"{i}.json") or "{}")
+            )
+            for i, status in enumerate(statuses)
+        ]
+
+
+def _start(
+    module: str, folder: Path, address: str, process: int, processes: int
+) -> subprocess.Popen[bytes]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "MINIJAX_COORDINATOR_ADDRESS": address,
+        "MINIJAX_NUM_PROCESSES": str(processes),
+        "MINIJAX_PROCESS_ID": str(process),
+    }
+    command = [sys.executable, "-m", f"tests.processes.{module}", str(folder / f"{process}.json")]
+    with (folder / f"{process}.txt").open("wb") as output:
+        return subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def facts_of(module: str) -> list[dict[str, Any]]:
+    """The facts that each process reports, none of which has failed."""
+    ended = run(module)
+    for process, each in enumerate(ended):
+        assert each.status == 0, f"process {process}:\n{each.text}"
+    return [each.facts for each in ended]
