@@ -558,8 +558,8 @@ def _check_same_everywhere(
         raise ValueError(
             message(
                 "shard_map",
-                f"{path} of {name} is reduced over {meshes.names_text(whole)}, which out_specs does "
-                "not say.",
+                f"{path} of {name} is reduced over {meshes.names_text(whole)}, which out_specs "
+                "does not say.",
                 got=f"{aval}, out_specs {spec!r}",
                 fix="return the value from before the cast, or P(..., reduced={...}) in out_specs",
             )

@@ -94,6 +94,27 @@ def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
     return ClosedJaxpr(*staging.stage(function, closed.in_avals, closed.jaxpr.debug_info))
 
 
+def _discharge(
+    primitive: Any,
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    in_specs: Specs,
+    out_specs: Specs,
+    **params: Any,
+) -> Sequence[Any]:
+    """The rule `discharge`: references are cut by their specs, and put together by them."""
+    with region_of(params).entered():
+        pure, finals = discharge.discharge_jaxpr(jaxpr)
+    outs = primitive.bind_all(
+        *map(discharge.value_of, args),
+        jaxpr=pure,
+        in_specs=in_specs,
+        out_specs=(*out_specs, *(in_specs[i] for i in finals)),
+        **params,
+    )
+    return discharge.write_finals(outs, [args[i] for i in finals])
+
+
 class ShardMap(Primitive):
     """Runs `jaxpr` on each device, on the blocks that `in_specs` cut the operands into.
 
@@ -114,6 +135,7 @@ class ShardMap(Primitive):
     partial_eval = shard_map_split.partial_eval_rule
     walk = _walk
     check_inside = _check_inside
+    discharge = _discharge
     divide = shard_map_split.divide_rule
     with_references = references.with_references
 
@@ -271,20 +293,6 @@ class ShardMap(Primitive):
             **params,
         )
         return list(outs), [0 if b else None for b in out_batched]
-
-    def discharge(
-        self, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **params: Any
-    ) -> Sequence[Any]:
-        with region_of(params).entered():
-            pure, finals = discharge.discharge_jaxpr(jaxpr)
-        outs = self.bind_all(
-            *map(discharge.value_of, args),
-            jaxpr=pure,
-            in_specs=in_specs,
-            out_specs=(*out_specs, *(in_specs[i] for i in finals)),
-            **params,
-        )
-        return discharge.write_finals(outs, [args[i] for i in finals])
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
         with self.inside(**eqn.params):
