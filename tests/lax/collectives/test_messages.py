@@ -52,7 +52,7 @@ def test_replicas_do_not() -> None:
     with minijax.cpu_devices(8):
         devices = minijax.devices()[:4]
     mapped = minijax.pmap(passed, axis_name="x", devices=devices)
-    with pytest.raises(NotImplementedError, match="GPUs only|inside of shard_map only"):
+    with pytest.raises(NotImplementedError, match=r"GPUs only|inside of shard_map only"):
         mapped.lower(np.zeros((4, 4, 2), np.float32))
 
 
