@@ -94,7 +94,7 @@ def programs() -> st.SearchStrategy[DeviceProgram]:
     # Three axes, for what depends on their order.
     cube = {"sizes": {"x": 2, "y": 2, "z": 2}}
     kinds = [
-        device_programs(max_steps=4, modes=modes, control_flow=control_flow, **options, **mesh)
+        device_programs(max_steps=6, modes=modes, control_flow=control_flow, **options, **mesh)
         for modes in (both, frozenset({"unchecked"}), frozenset({"checked"}))
         for mesh in ({}, cube)
         for options in ({}, floats)
@@ -222,7 +222,7 @@ def _weight(program: DeviceProgram) -> tuple[int, int]:
 def detect(
     seconds: float = 60,
     shrinking: float = 20,
-    examples: int = 400,
+    examples: int = 600,
     seed: int = 0,
     at_once: int = AT_ONCE,
     note: Callable[[str], None] = lambda _: None,

@@ -110,10 +110,10 @@ class _Chooser:
 
     def fill(self, draw: Draw, scope: Scope, most: int) -> None:
         """Adds up to `most` steps to a function."""
-        kinds = ["collective", "local", "collective", "local"]
+        kinds = ["collective", "collective", "collective", "local", "local"]
         if self.control and scope.depth < 2:
-            kinds.append("control")
-        for _ in range(draw(st.integers(0 if scope.depth else 1, most))):
+            kinds += ["control", "control"]
+        for _ in range(draw(st.integers(1, most))):
             # What is drawn may not fit: often there is nothing of the shape that it needs.
             if not self._step(draw, scope, kinds):
                 self._step(draw, scope, kinds)
