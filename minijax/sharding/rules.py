@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import caches, hooks, meshes
+from minijax.core import caches, hooks, meshes, variance
 from minijax.core.aval import Shape
 from minijax.core.errors import ShardingTypeError, message
 from minijax.core.meshes import AbstractMesh
@@ -123,7 +123,8 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
     outs = out if primitive.multiple_results else (out,)
     found = primitive.shard(avals, outs, **params)
     specs = found if primitive.multiple_results else (found,)
-    if not primitive.knows_sums:
+    # What jaxprs tell about results, they tell about sums too.
+    if not (primitive.knows_sums or type(primitive).vary is variance.from_types):
         sums = _sums(primitive, avals)
         if sums is not None:
             specs = [s.update(unreduced=sums.unreduced, reduced=sums.reduced) for s in specs]

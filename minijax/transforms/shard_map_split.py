@@ -10,9 +10,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from minijax.core import meshes
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.meshes import AxisType
 from minijax.core.sequences import merge_lists, partition_list
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import evaluation, partial_eval, rematerialization, staging
@@ -187,22 +189,29 @@ def passing(
 
 
 def _spec_of_residual(region: Region, aval: Any, names: tuple[Any, ...]) -> PartitionSpec:
-    reduced = aval.manual_axis_type.reduced & region.axes
-    return PartitionSpec(names, reduced=reduced) if names else PartitionSpec(reduced=reduced)
+    """How a value is kept between the programs; summands stay summands where types can say so."""
+    _, unreduced, reduced = aval.manual_axis_type
+    sums = region.ordered((unreduced | reduced) & region.axes)
+    untold = [n for n in sums if region.outer.axis_type(n) is not AxisType.Explicit]
+    if untold:
+        raise ValueError(
+            message(
+                "shard_map",
+                "a value that is unreduced or reduced is kept for the derivative, which types "
+                f"outside can say of Explicit axes only, not of {meshes.names_text(untold)}.",
+                got=f"{aval} on {region.outer}",
+                fix="a mesh with Explicit axes, or lax.psum, or lax.pcast(x, axis, to='varying'), "
+                "before the value is used nonlinearly",
+            )
+        )
+    return PartitionSpec(
+        *([names] if names else []),
+        unreduced=unreduced & region.axes,
+        reduced=reduced & region.axes,
+    )
 
 
 def _axes_of_residual(region: Region, aval: Any) -> tuple[Any, ...]:
     if not isinstance(aval, ShapedArray):
         return ()
-    if not region.check_vma:
-        return region.ordered(region.axes)
-    if aval.manual_axis_type.unreduced & region.axes:
-        raise NotImplementedError(
-            message(
-                "shard_map",
-                "a value that is unreduced cannot be kept for the derivative.",
-                got=str(aval),
-                fix="lax.psum(x, axis) before it is used nonlinearly",
-            )
-        )
-    return region.ordered(aval.vma & region.axes)
+    return region.ordered(aval.vma & region.axes if region.check_vma else region.axes)

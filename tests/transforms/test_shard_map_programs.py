@@ -133,3 +133,61 @@ def test_results_that_are_reduced_are_refused_where_specs_do_not_say_so(mesh: Me
     )
     with pytest.raises(ValueError, match="is reduced over 'x', which out_specs does not say"):
         f(A)
+
+
+Casts = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+# How a program makes summands of what varies, and how it uses what is the same everywhere.
+CASTS: dict[str, Casts] = {
+    "sums": (
+        lambda v: lax.pcast(v, "x", to="unreduced"),
+        lambda v: lax.pcast(v, "x", to="reduced"),
+    ),
+    "varying": (lambda v: v, lambda v: lax.pcast(v, "x", to="varying")),
+}
+
+
+def derivatives(program: Callable[..., Any], casts: Casts) -> Callable[..., Any]:
+    """First and second derivatives of the sum over devices of what a program computes."""
+    f = minijax.shard_map(
+        lambda a, w: lax.psum(program(*casts, a, w), "x"), in_specs=(P("x"), P()), out_specs=P()
+    )
+    first = minijax.grad(lambda *xs: (f(*xs) ** 2).sum(), (0, 1))
+    second = minijax.grad(lambda *xs: sum((v**2).sum() for v in first(*xs)), (0, 1))
+    return minijax.jit(lambda *xs: (*first(*xs), *second(*xs)))
+
+
+NONLINEAR: dict[str, Callable[..., Any]] = {
+    "product": lambda u, r, a, w: u(a) * r(w),
+    "square": lambda u, r, a, w: r(w) * r(w) * a,
+    "jit": lambda u, r, a, w: minijax.jit(lambda v: jnp.sin(v) * v)(r(w)) * a,
+    "checkpoint": lambda u, r, a, w: minijax.checkpoint(jnp.sin)(r(w)) * a,
+    "cond": lambda u, r, a, w: a * lax.cond(w[0] > 0, lambda v: v * v, lambda v: v, r(w)),
+    "scan": lambda u, r, a, w: a * lax.fori_loop(0, 3, lambda _, v: v * v, r(w)),
+    "vmap": lambda u, r, a, w: a * minijax.vmap(jnp.sin)(r(w)),
+    "outer": lambda u, r, a, w: jnp.outer(u(a), r(w)).sum(1),
+    "mean": lambda u, r, a, w: a * r(w).mean() / r(w),
+}
+
+
+@pytest.mark.parametrize("name", NONLINEAR)
+def test_second_derivatives_keep_summands_and_reduced_values(name: str) -> None:
+    a, w = np.arange(1, 9, dtype=np.float32) / 8, np.array([0.3, 0.7], np.float32)
+    with minijax.cpu_devices(4):
+        mesh = minijax.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))
+        with minijax.set_mesh(mesh):
+            whole = minijax.device_put(a, P("x")), minijax.device_put(w, P())
+            found = {kind: derivatives(NONLINEAR[name], CASTS[kind])(*whole) for kind in CASTS}
+    for x, y in zip(found["sums"], found["varying"], strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4)
+
+
+def test_reduced_values_that_derivatives_need_are_refused_on_auto_axes(mesh: Mesh) -> None:
+    f = minijax.shard_map(
+        lambda a, w: lax.psum(a * jnp.sin(lax.pcast(w, "x", to="reduced")).sum(), "x"),
+        mesh=mesh,
+        in_specs=(P("x"), P()),
+        out_specs=P(),
+    )
+    with pytest.raises(ValueError, match="kept for the derivative, which types outside can say of"):
+        minijax.grad(lambda a, w: f(a, w).sum(), (0, 1))(A, B)
