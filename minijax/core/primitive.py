@@ -183,7 +183,11 @@ class Primitive:
 
     def jvp(self, *args: Any, **params: Any) -> Any:
         """Of `primals, tangents`: primal and tangent results; tangents may be `Zero`."""
-        self._missing("forward-mode differentiation (jvp)")
+        self._missing(
+            "forward-mode differentiation (jvp)",
+            "lax.stop_gradient on its operands where no derivative is meant, custom_jvp or "
+            "custom_vjp around the call where one is, or the rule on its class",
+        )
 
     def transpose(self, *args: Any, **params: Any) -> Any:
         """Of `ct, *args`: cotangents of the linear arguments, None for the others."""
@@ -202,12 +206,13 @@ class Primitive:
         """
         self._missing("shardings in types (shard)")
 
-    def _missing(self, rule: str) -> NoReturn:
+    def _missing(self, rule: str, fix: str = "") -> NoReturn:
         raise MissingRule(
             message(
                 self.name,
                 f"the primitive has no rule for {rule}.",
-                fix="define the rule on its class, or wrap the call in custom_jvp or custom_vjp",
+                fix=fix
+                or "define the rule on its class, or wrap the call in custom_jvp or custom_vjp",
             )
         )
 

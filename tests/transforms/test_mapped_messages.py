@@ -122,3 +122,10 @@ def test_in_axes_that_do_not_fit_name_the_place_in_the_arguments(transform: Any)
 def test_in_axes_of_one_tree_ask_for_a_tuple(transform: Any) -> None:
     with pytest.raises(ValueError, match="wrap in_axes in a tuple"):
         transform(same, in_axes={"a": 0})({"a": X})
+
+
+@pytest.mark.feature("CO-03")
+def test_a_derivative_of_pmax_is_refused_with_a_way_out() -> None:
+    f = minijax.vmap(minijax.grad(lambda x: lax.pmax(x, "i")), axis_name="i")
+    with pytest.raises(NotImplementedError, match=r"pmax: (.|\n)*lax\.stop_gradient"):
+        f(X)
