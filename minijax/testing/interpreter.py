@@ -26,7 +26,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
 from minijax.interpreters import flattening, hlo_build, lowering, staging
 from minijax.interpreters.device_axes import DeviceAxes, PartitionAxes, ReplicaAxes
-from minijax.transforms.shard_map_primitive import Region
+from minijax.transforms.shard_map_region import Region
 
 Block = np.ndarray[Any, Any]
 _TIMEOUT = 120

@@ -35,9 +35,9 @@ def test_blocks_print_with_devices_and_coordinates(
     mesh: Mesh, golden: Callable[[str, str], None]
 ) -> None:
     def f(a: Any) -> Any:
-        print(a)
-        print(repr(lax.psum(a, "x")))
-        print(f"the sum of all: {lax.psum(jnp.sum(a), ('x', 'y')):.1f}")
+        print(a)  # noqa: T201
+        print(repr(lax.psum(a, "x")))  # noqa: T201
+        print(f"the sum of all: {lax.psum(jnp.sum(a), ('x', 'y')):.1f}")  # noqa: T201
         return a
 
     printed = io.StringIO()
