@@ -143,10 +143,10 @@ class StagingTrace(Trace):
         self,
         primitive: Any,
         args: Sequence[Any],
-        invars: Sequence[Any],
-        avals: Sequence[Any],
+        invars: list[Any],
+        avals: list[Any],
         params: dict[str, Any],
-    ) -> tuple[Sequence[Any], Sequence[Any], dict[str, Any], Any]:
+    ) -> tuple[list[Any], list[Any], dict[str, Any], Any]:
         """Operands cast to fit together over mesh axes, and the result type, or types."""
         kind = variance.common(primitive, invars, avals)
         if kind is None and self.has_variance:
