@@ -61,6 +61,11 @@ def _walk(
     shard_map_steps.run(primitive, region, inside, primitive.name, args, in_specs, lambda _: ())
 
 
+def _entered(_: Any, **params: Any) -> contextlib.AbstractContextManager[None]:
+    """The rule `inside`: the axes are manual."""
+    return region_of(params).entered()
+
+
 def _check_inside(
     primitive: Any, checker: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
@@ -138,9 +143,7 @@ class ShardMap(Primitive):
     discharge = _discharge
     divide = shard_map_split.divide_rule
     with_references = references.with_references
-
-    def inside(self, **params: Any) -> contextlib.AbstractContextManager[None]:
-        return region_of(params).entered()
+    inside = _entered
 
     def names_placement(self, *, mesh: Any, **_: Any) -> Any:
         return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
@@ -295,8 +298,7 @@ class ShardMap(Primitive):
         return list(outs), [0 if b else None for b in out_batched]
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        with self.inside(**eqn.params):
-            slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
+        slim, kept = _without_dead_code(eqn.params, used)
         if not slim.jaxpr.outvars and not slim.effects:
             return None
         return eqn.replace(
@@ -313,6 +315,13 @@ class ShardMap(Primitive):
 
 
 shard_map_p = ShardMap()
+
+
+def _without_dead_code(
+    params: Mapping[str, Any], used: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    with region_of(params).entered():
+        return passes.without_dead_code(params["jaxpr"], used)
 
 
 def _effects_outside(found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
