@@ -20,7 +20,7 @@ from minijax.core.meshes import AbstractMesh
 from minijax.core.primitive import PRIMITIVES
 from minijax.core.refs import AbstractRef
 from minijax.interpreters import staging
-from minijax.transforms.shard_map_primitive import Region
+from minijax.transforms.shard_map_region import Region
 from tests.lax.records import Record
 from tests.lax.test_laws import RECORDS, by_record, wide_if
 
