@@ -18,7 +18,7 @@ TWO = {"x": 4, "y": 2}
 class Case(NamedTuple):
     """A collective: on one device's value, and on stacked ones."""
 
-    feature: str
+    feature: pytest.MarkDecorator
     name: str
     call: Callable[[Any, Any], Any]
     oracle: Callable[[Any], Any]
@@ -27,43 +27,55 @@ class Case(NamedTuple):
     in_mesh_order: bool = False
 
 
-def _case(feature: str, name: str, call: Any, oracle: Any, *shape: int, **kwargs: Any) -> Case:
+def _case(
+    feature: pytest.MarkDecorator, name: str, call: Any, oracle: Any, *shape: int, **kwargs: Any
+) -> Case:
     return Case(feature, name, call, oracle, shape or (8, 3), **kwargs)
 
 
 ROTATION = [(0, 1), (1, 2), (2, 3), (3, 0)]
 CASES = [
-    _case("CO-01", "psum", lax.psum, stacked.psum),
-    _case("CO-02", "pmean", lax.pmean, lambda y: stacked.psum(y) / np.float32(len(y))),
-    _case("CO-03", "pmax", lax.pmax, stacked.pmax),
-    _case("CO-03", "pmin", lax.pmin, stacked.pmin),
-    _case("CO-15", "all_gather", lax.all_gather, lambda y: stacked.gather(y, 0, False)),
+    _case(pytest.mark.feature("CO-01"), "psum", lax.psum, stacked.psum),
     _case(
-        "CO-15",
+        pytest.mark.feature("CO-02"),
+        "pmean",
+        lax.pmean,
+        lambda y: stacked.psum(y) / np.float32(len(y)),
+    ),
+    _case(pytest.mark.feature("CO-03"), "pmax", lax.pmax, stacked.pmax),
+    _case(pytest.mark.feature("CO-03"), "pmin", lax.pmin, stacked.pmin),
+    _case(
+        pytest.mark.feature("CO-15"),
+        "all_gather",
+        lax.all_gather,
+        lambda y: stacked.gather(y, 0, False),
+    ),
+    _case(
+        pytest.mark.feature("CO-15"),
         "all_gather behind",
         lambda v, a: lax.all_gather(v, a, axis=-1),
         lambda y: stacked.gather(y, y.ndim - 1, False),
     ),
     _case(
-        "CO-15",
+        pytest.mark.feature("CO-15"),
         "all_gather tiled",
         lambda v, a: lax.all_gather(v, a, axis=1, tiled=True),
         lambda y: stacked.gather(y, 1, True),
     ),
     _case(
-        "CO-16",
+        pytest.mark.feature("CO-16"),
         "all_gather_invariant",
         lambda v, a: lax.all_gather_invariant(v, a, axis=1),
         lambda y: stacked.gather(y, 1, False),
     ),
     _case(
-        "CO-18",
+        pytest.mark.feature("CO-18"),
         "psum_scatter tiled",
         lambda v, a: lax.psum_scatter(v, a, scatter_dimension=-2, tiled=True),
         lambda y: stacked.scatter(y, 0, True),
     ),
     _case(
-        "CO-18",
+        pytest.mark.feature("CO-18"),
         "psum_scatter",
         lambda v, a: lax.psum_scatter(v[:, : lax.axis_size(a)], a, scatter_dimension=1),
         lambda y: stacked.scatter(y[:, :, : len(y)], 1, False),
@@ -71,25 +83,25 @@ CASES = [
         8,
     ),
     _case(
-        "CO-13",
+        pytest.mark.feature("CO-13"),
         "all_to_all tiled",
         lambda v, a: lax.all_to_all(v, a, 0, 1, tiled=True),
         lambda y: stacked.exchange(y, 0, 1, True),
     ),
     _case(
-        "CO-13",
+        pytest.mark.feature("CO-13"),
         "all_to_all tiled in place",
         lambda v, a: lax.all_to_all(v, a, -2, 0, tiled=True),
         lambda y: stacked.exchange(y, 0, 0, True),
     ),
     _case(
-        "CO-13",
+        pytest.mark.feature("CO-13"),
         "all_to_all",
         lambda v, a: lax.all_to_all(v[: lax.axis_size(a)], a, 0, 1),
         lambda y: stacked.exchange(y[:, : len(y)], 0, 1, False),
     ),
     _case(
-        "CO-13",
+        pytest.mark.feature("CO-13"),
         "all_to_all backwards",
         lambda v, a: lax.all_to_all(v[:, : lax.axis_size(a)], a, 1, 0),
         lambda y: stacked.exchange(y[:, :, : len(y)], 1, 0, False),
@@ -97,34 +109,34 @@ CASES = [
         8,
     ),
     _case(
-        "CO-12",
+        pytest.mark.feature("CO-12"),
         "pswapaxes",
         lambda v, a: lax.pswapaxes(v[: lax.axis_size(a)], a, 0),
         lambda y: stacked.exchange(y[:, : len(y)], 0, 0, False),
     ),
     _case(
-        "CO-08",
+        pytest.mark.feature("CO-08"),
         "ppermute",
         lambda v, a: lax.ppermute(v, a, ROTATION),
         lambda y: stacked.permute(y, ROTATION),
         in_mesh_order=True,
     ),
     _case(
-        "CO-08",
+        pytest.mark.feature("CO-08"),
         "ppermute in part",
         lambda v, a: lax.ppermute(v, a, [(0, -1), (1, 0)]),
         lambda y: stacked.permute(y, [(0, len(y) - 1), (1, 0)]),
         in_mesh_order=True,
     ),
     _case(
-        "CO-09",
+        pytest.mark.feature("CO-09"),
         "pshuffle",
         lambda v, a: lax.pshuffle(v, a, [2, 0, 3, 1]),
         lambda y: stacked.permute(y, [(2, 0), (0, 1), (3, 2), (1, 3)]),
         in_mesh_order=True,
     ),
     _case(
-        "CO-07",
+        pytest.mark.feature("CO-07"),
         "pbroadcast",
         lambda v, a: lax.pbroadcast(v, a, 2),
         lambda y: stacked.broadcast(y, 2),
@@ -132,7 +144,7 @@ CASES = [
 ]
 by_case = pytest.mark.parametrize(
     "case",
-    [pytest.param(c, id=c.name, marks=pytest.mark.feature(c.feature)) for c in CASES],
+    [pytest.param(c, id=c.name, marks=c.feature) for c in CASES],
 )
 
 
