@@ -103,6 +103,16 @@ STARTS = {**{f"{name}_start": name for name in MODELS}, "psend": "ppermute"}
 ENDS = frozenset({*(f"{name}_done" for name in MODELS), "precv"})
 """Operations that give what a collective, of which they take the promise, has brought."""
 
+PUBLIC = {
+    "psum_invariant": "psum",
+    "unreduced_psum": "psum",
+    "all_gather_invariant": "all_gather",
+    "all_gather_reduced": "all_gather",
+    "reduce_scatter": "psum_scatter",
+    "unreduced_reduce_scatter": "psum_scatter",
+}
+"""The functions of `lax` that apply collectives of other names: what a program says."""
+
 IN_MESH_ORDER = frozenset({"ppermute"})
 """Collectives that count the members of several axes in the order of the mesh, not of the names."""
 

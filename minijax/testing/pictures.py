@@ -185,7 +185,7 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
     groups = first.params.get("axis_index_groups")
     within = f" within {[list(g) for g in groups]}" if groups else ""
     return Picture(
-        f"{first.name} over {axes}{within}",
+        f"{numpy_collectives.PUBLIC.get(first.name, first.name)} over {axes}{within}",
         first.line,
         tuple(rows[place] for place in places),
         _EXTREMES.get(first.name, "+"),

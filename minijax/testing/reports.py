@@ -9,6 +9,7 @@ from typing import Any
 from minijax.core import source
 from minijax.core.aval import shaped_array
 from minijax.core.errors import message
+from minijax.testing import numpy_collectives
 from minijax.testing.exchanges import Coordinates, Difference, Request, difference
 
 Members = Callable[[Any], Sequence[Coordinates]]
@@ -54,7 +55,12 @@ def collective(request: Request) -> str:
         if key in _TELLING and value is not None
     ]
     return " ".join(
-        [request.name, f"over {over}", f"of {operands}" if operands else "", *shown]
+        [
+            numpy_collectives.PUBLIC.get(request.name, request.name),
+            f"over {over}",
+            f"of {operands}" if operands else "",
+            *shown,
+        ]
     ).replace("  ", " ")
 
 
