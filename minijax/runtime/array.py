@@ -497,6 +497,8 @@ def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
                 "keep the function's result instead",
             )
         )
+    if buffer.aval.dtype == dtypes.float0:
+        return np.zeros(buffer.aval.shape, dtypes.float0)
     if len(buffer._sharding.devices) > 1:
         return _gathered(buffer, keep)
     if buffer.aval.dtype.isbuiltin == 1:

@@ -159,6 +159,14 @@ def test_masked_arrays_are_refused():
             use(masked)
 
 
+def test_float0_results_of_jit_are_float0_in_numpy():
+    def of_int(x):
+        return jax.jvp(lambda v: v.astype(np.int32), (x,), (x,))[1]
+
+    found = np.asarray(jax.jit(of_int)(np.ones((2, 3), np.float32)))
+    assert (found.dtype, found.shape) == (dtypes.float0, (2, 3))
+
+
 @pytest.mark.feature("AR-04")
 def test_float0_values_pass_through_jit():
     zero = np.zeros((3,), dtypes.float0)
