@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import config, meshes, tree, variance
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
@@ -279,6 +279,15 @@ class _Mapped(NamedTuple):
         for path, out, spec in zip(paths, outs, specs, strict=True):
             _check_spec("out_specs", spec, region)
             aval = aval_of(out)
+            if isinstance(aval, AbstractTodo):
+                raise TypeError(
+                    message(
+                        "shard_map",
+                        f"{path} of {flat.name} has started only, and cannot be finished outside.",
+                        got=str(aval),
+                        fix="return what .done() gives",
+                    )
+                )
             if isinstance(aval, ShapedArray):
                 _check_fits(flat.name, path, "out_specs", spec, aval)
                 if region.check_vma:

@@ -271,3 +271,15 @@ def test_replicas_start_sums_too() -> None:
     x = stacked.numbers(SIZES, (3,))
     found = stacked.by_pmap(lambda v: lax.psum_start(v, "x").done(), SIZES)(x)
     np.testing.assert_array_equal(found, stacked.psum(x))
+
+
+@pytest.mark.feature("AS-07")
+def test_what_has_started_does_not_leave_the_devices() -> None:
+    mapped = minijax.shard_map(
+        lambda v: lax.psum_start(v, "x"),
+        mesh=stacked.mesh_of(SIZES),
+        in_specs=P("x"),
+        out_specs=P(),
+    )
+    with pytest.raises(TypeError, match=r"has started only(.|\n)*\.done\(\)"):
+        minijax.make_jaxpr(mapped)(jnp.zeros(4))
