@@ -111,7 +111,7 @@ def test_unbound_names_are_named_under_jit(name: str, call: Any) -> None:
 @pytest.mark.feature("CO-31")
 @by_collective
 def test_unbound_names_are_named_inside_shard_map(name: str, call: Any) -> None:
-    refused(NameError, [name, "'q'", "one of ['x', 'y']"], lambda v: call(v, "q"))
+    refused(NameError, [name, "'q'", "one of 'x', 'y'"], lambda v: call(v, "q"))
 
 
 @pytest.mark.feature("CO-31")
