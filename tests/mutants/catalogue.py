@@ -373,12 +373,22 @@ REGIONS: dict[str, Changes] = {
     f"{_REGION}:match": (("casts.varied(current.value, x, frozenset(spec.names()))", "x"),),
 }
 
-TABLES = (GATHERS, REDUCTIONS, CASTS, PERMUTATIONS, EXCHANGES, INDICES, RAGGED, REGIONS)
+# The faults, and the steps of programs that use the rules in question; none for all of them.
+TABLES: tuple[tuple[dict[str, Changes], tuple[str, ...]], ...] = (
+    (GATHERS, ("all_gather", "psum_scatter", "sum_of_summands", "reduced")),
+    (REDUCTIONS, ("all_reduce", "mean", "where_extreme")),
+    (CASTS, ("psum", "all_gather", "psum_scatter", "sum_of_summands", "reduced")),
+    (PERMUTATIONS, ("permute", "broadcast")),
+    (EXCHANGES, ("all_to_all",)),
+    (INDICES, ()),
+    (RAGGED, ("ragged",)),
+    (REGIONS, ()),
+)
 
 
 def mutations() -> Iterator[Mutation]:
     """All planted faults."""
-    for table in TABLES:
+    for table, steps in TABLES:
         for target, changes in table.items():
             for old, new in changes:
-                yield Mutation(target, old, new)
+                yield Mutation(target, old, new, steps)

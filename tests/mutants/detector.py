@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from minijax.testing import engines, laws, oracle
 from minijax.testing.agreement import check_agree, disagreement
 from minijax.testing.programs import DeviceProgram
-from minijax.testing.strategies import device_programs
+from minijax.testing.strategies import collective_steps, device_programs
 
 NOT_DIFFERENTIABLE = ("pmax", "pmin", "while_loop")
 # A counterexample of this size is small enough: what shrinks it further is time.
@@ -87,14 +87,17 @@ CHECKS: dict[str, Callable[[DeviceProgram], None]] = {
 COMPILED = "XLA"
 
 
-def programs() -> st.SearchStrategy[DeviceProgram]:
-    """Small programs of every kind."""
+def programs(steps: Sequence[str] = ()) -> st.SearchStrategy[DeviceProgram]:
+    """Small programs of every kind, with collectives among some."""
+    chosen = {"collectives": [getattr(collective_steps, name) for name in steps] or None}
     both = frozenset({"checked", "unchecked"})
     floats = {"differentiable": True, "dtypes": ("float32", "int32")}
     # Three axes, for what depends on their order.
     cube = {"sizes": {"x": 2, "y": 2, "z": 2}}
     kinds = [
-        device_programs(max_steps=6, modes=modes, control_flow=control_flow, **options, **mesh)
+        device_programs(
+            max_steps=6, modes=modes, control_flow=control_flow, **options, **mesh, **chosen
+        )
         for modes in (both, frozenset({"unchecked"}), frozenset({"checked"}))
         for mesh in ({}, cube)
         for options in ({}, floats)
@@ -122,8 +125,14 @@ class Search:
     """
 
     def __init__(
-        self, seconds: float, shrinking: float, note: Callable[[str], None], at_once: int = AT_ONCE
+        self,
+        steps: Sequence[str],
+        seconds: float,
+        shrinking: float,
+        note: Callable[[str], None],
+        at_once: int = AT_ONCE,
     ) -> None:
+        self.programs = programs(steps)
         self.deadline = time.monotonic() + seconds
         self.shrinking = shrinking
         self.note = note
@@ -135,7 +144,7 @@ class Search:
 
     def run(self, examples: int, seed: int) -> None:
         """Tries that many programs at most."""
-        _each(self._try, examples, seed, (Phase.generate,))
+        _each(self._try, self.programs, examples, seed, (Phase.generate,))
         for group in list(self._waiting.values()):
             if self.best is None:
                 # A search ends where it found something, however it was found.
@@ -150,7 +159,7 @@ class Search:
             is_one = program.source == first or self._still_fails(program)
             assert not is_one
 
-        _each(shrink, examples, seed, (Phase.generate, Phase.shrink))
+        _each(shrink, self.programs, examples, seed, (Phase.generate, Phase.shrink))
 
     def _try(self, program: DeviceProgram) -> None:
         if time.monotonic() > self.deadline:
@@ -198,7 +207,11 @@ class Search:
 
 
 def _each(
-    function: Callable[[DeviceProgram], None], examples: int, seed: int, phases: Sequence[Phase]
+    function: Callable[[DeviceProgram], None],
+    drawn: st.SearchStrategy[DeviceProgram],
+    examples: int,
+    seed: int,
+    phases: Sequence[Phase],
 ) -> None:
     """Calls a function with generated programs, until it raises; the same ones each time."""
     options = settings(
@@ -209,7 +222,7 @@ def _each(
         suppress_health_check=list(HealthCheck),
         verbosity=hypothesis.Verbosity.quiet,
     )
-    look = hypothesis.seed(seed)(options(hypothesis.given(programs())(function)))
+    look = hypothesis.seed(seed)(options(hypothesis.given(drawn)(function)))
     # What was found is kept by the function, however the search ends.
     with contextlib.suppress(_Enough, Exception, BaseExceptionGroup):
         look()
@@ -220,6 +233,7 @@ def _weight(program: DeviceProgram) -> tuple[int, int]:
 
 
 def detect(
+    steps: Sequence[str] = (),
     seconds: float = 60,
     shrinking: float = 20,
     examples: int = 600,
@@ -230,6 +244,7 @@ def detect(
     """Looks for the fault: by programs first, which shrink, then by the laws of collectives.
 
     Args:
+        steps: the collectives of programs, if not all; names in `strategies.collective_steps`.
         seconds: how long to look.
         shrinking: how long to look for a smaller program then.
         examples: how many programs to try at most.
@@ -238,7 +253,7 @@ def detect(
         note: gets the code of each program before it runs, in case it ends the process.
     """
     start = time.monotonic()
-    search = Search(seconds, shrinking, note, at_once)
+    search = Search(steps, seconds, shrinking, note, at_once)
     search.run(examples, seed)
     if search.best is not None:
         took = time.monotonic() - start

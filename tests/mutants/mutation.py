@@ -20,13 +20,13 @@ class Mutation(NamedTuple):
         target: the rule: `module:Class.method` or `module:function`, below `minijax`.
         old: the text.
         new: the fault.
-        count: how often the text occurs: all places are changed.
+        steps: the steps of generated programs that use the rule; none for all of them.
     """
 
     target: str
     old: str
     new: str
-    count: int = 1
+    steps: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class Mutation(NamedTuple):
 
     def _faulty(self, function: FunctionType) -> Any:
         source = textwrap.dedent(inspect.getsource(function))
-        assert source.count(self.old) == self.count, (self.target, self.old, source)
+        assert source.count(self.old) == 1, (self.target, self.old, source)
         text = source.replace(self.old, self.new)
         text = text.removeprefix("@property\n").removeprefix("@staticmethod\n")
         namespace = dict(function.__globals__)

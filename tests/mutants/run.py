@@ -35,7 +35,7 @@ Result = dict[str, Any]
 def measure(mutation: Mutation, seed: int, at_once: int, noted: Path) -> Result:
     """Whether a fault is noticed, in this process."""
     with jax.cpu_devices(DEVICES), mutation.applied():
-        found = detector.detect(seed=seed, at_once=at_once, note=noted.write_text)
+        found = detector.detect(mutation.steps, seed=seed, at_once=at_once, note=noted.write_text)
     return found._asdict()
 
 

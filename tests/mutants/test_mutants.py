@@ -48,7 +48,7 @@ def test_fault_is_noticed_and_shrunk(target, old, monkeypatch):
     monkeypatch.delitem(detector.CHECKS, "XLA")
     fault = next(f for f in FAULTS if (f.target, f.old) == (target, old))
     with fault.applied():
-        found = detector.detect(shrinking=10)
+        found = detector.detect(fault.steps, shrinking=10)
     assert found.check
     assert 1 <= found.size <= run.SMALL_ENOUGH
 
@@ -56,7 +56,7 @@ def test_fault_is_noticed_and_shrunk(target, old, monkeypatch):
 @pytest.mark.slow
 def test_rules_without_a_fault_are_not_complained_of(monkeypatch):
     monkeypatch.delitem(detector.CHECKS, "XLA")
-    search = detector.Search(30, 10, lambda _: None)
+    search = detector.Search((), 30, 10, lambda _: None)
     search.run(examples=40, seed=1)
     assert search.best is None
 

@@ -178,5 +178,6 @@ def call(draw: Draw, scope: Scope, fill: Fill) -> bool:
     return True
 
 
-STEPS = (scan, cond, vmap, call, while_loop)
-DIFFERENTIABLE = (scan, cond, vmap, call)
+# Rules of batching are many, so vmap comes twice.
+DIFFERENTIABLE = (vmap, scan, cond, vmap, call)
+STEPS = (*DIFFERENTIABLE, while_loop)
