@@ -54,7 +54,11 @@ def test_law_holds_by_xla(law, case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", OF_PROGRAMS, ids=lambda law: law.name)
-@pytest.mark.parametrize("modes", [{"checked", "unchecked"}, {"checked"}, {"unchecked"}], ids=str)
+@pytest.mark.parametrize(
+    "modes",
+    [{"checked", "unchecked"}, {"checked"}, {"unchecked"}],
+    ids=lambda modes: "-".join(sorted(modes)),
+)
 @given(data=st.data())
 def test_law_holds_of_programs(law, modes, data):
     options = DIFFERENTIABLE if law.number in (15, 17) else {}

@@ -174,7 +174,7 @@ def test_manual_tiling_is_one_operation_of_shardy(mesh: Any) -> None:
 
 
 @pytest.mark.feature("XM-04")
-@pytest.mark.parametrize("manual", [{"x"}, {"x", "y"}], ids=str)
+@pytest.mark.parametrize("manual", [{"x"}, {"x", "y"}], ids=lambda manual: "".join(sorted(manual)))
 def test_full_to_shard_and_back_is_the_identity(mesh: Any, gspmd: None, manual: Any) -> None:
     def f(x: Any) -> Any:
         block = pxla.full_to_shard(x, {"x": 0}, mesh, manual)
@@ -225,7 +225,7 @@ def test_one_border_alone_is_refused_in_shardy_s_words(mesh: Any) -> None:
         ({"x"}, [1, 1, 2, 4], [0, 2, 4, 6, 1, 3, 5, 7]),
         ({"y", "x"}, [1, 1, 1, 8], [0, 1, 2, 3, 4, 5, 6, 7]),
     ],
-    ids=str,
+    ids=["y", "x", "both"],
 )
 def test_manual_proto_lists_other_axes_first(
     mesh: Any, manual: Any, tiles: Any, devices: Any
