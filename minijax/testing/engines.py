@@ -135,23 +135,36 @@ def by_eager_pmap(program: DeviceProgram) -> Results:
         return by_pmap(program)
 
 
-def unsharded(program: DeviceProgram) -> Callable[..., Any]:
-    """A program as a function of whole arrays on one device: by `vmap` over each mesh axis."""
+def unsharded(program: DeviceProgram, in_axis: int = 0) -> Callable[..., Any]:
+    """A program as a function of whole arrays on one device: by `vmap` over each mesh axis.
+
+    Args:
+        program: the program.
+        in_axis: which dimension of its arguments each `vmap` maps over, the first or the last.
+    """
 
     def whole(*args: Any) -> Any:
-        blocks = [
-            cut(x, spec, program.sizes) for x, spec in zip(args, program.in_specs, strict=True)
-        ]
-        return _joined(program, _nested(program, vmap)(*blocks))
+        blocks = [cut(x, s, program.sizes) for x, s in zip(args, program.in_specs, strict=True)]
+        if in_axis == -1:
+            blocks = [
+                _axes_last(x, len(set(spec.names())))
+                for x, spec in zip(blocks, program.in_specs, strict=True)
+            ]
+        return _joined(program, _nested(program, vmap, in_axis)(*blocks))
 
     return whole
 
 
-def _nested(program: DeviceProgram, transform: Any) -> Callable[..., Any]:
+def _axes_last(x: Any, count: int) -> Any:
+    """Blocks with their dimensions of mesh axes behind their own, the first axis last."""
+    return x.transpose([*range(count, x.ndim), *reversed(range(count))])
+
+
+def _nested(program: DeviceProgram, transform: Any, in_axis: int = 0) -> Callable[..., Any]:
     """The function mapped over the mesh axes, the first outside; of copies there is one."""
     function: Callable[..., Any] = program.function
     for name in reversed(program.sizes):
-        in_axes = tuple(0 if name in spec.names() else None for spec in program.in_specs)
+        in_axes = tuple(in_axis if name in spec.names() else None for spec in program.in_specs)
         function = transform(
             function, in_axes=in_axes, axis_name=name, axis_size=program.sizes[name]
         )

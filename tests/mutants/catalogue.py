@@ -176,10 +176,7 @@ REDUCTIONS: dict[str, Changes] = {
             'axes_size("lax.pmean", arguments.named(axes))',
         ),
     ),
-    f"{_REDUCTIONS}:_extreme": (
-        ("leaf = arguments.with_pvary(leaf, typed)", "leaf = leaf"),
-        ("axis_index_groups=groups", "axis_index_groups=None"),
-    ),
+    f"{_REDUCTIONS}:_extreme": (("axis_index_groups=groups", "axis_index_groups=None"),),
     f"{_REDUCTIONS}:_position": (
         ("return pmin(found", "return pmax(found"),
         ("np.iinfo(np.int32).max", "0"),
@@ -210,9 +207,7 @@ CASTS: dict[str, Changes] = {
     ),
     f"{_CASTS}:TypedSum.batch": (("axes=axes), dims[0]", "axes=axes), 0"),),
     f"{_CASTS}:PSumInvariant.vary": (("given.varying - named", "given.varying"),),
-    f"{_CASTS}:PSumInvariant.transpose": (
-        ("pvary_p.bind(ct, axes=axes)", "pvary_p.bind(ct * 2, axes=axes)"),
-    ),
+    f"{_CASTS}:PSumInvariant.transpose": (("pvary_p.bind(ct,", "pvary_p.bind(ct * 2,"),),
     f"{_CASTS}:UnreducedPSum.vary": (("given.unreduced - named", "given.unreduced"),),
     f"{_CASTS}:UnreducedPSum.transpose": (("preduced_p", "pvary_p"),),
     f"{_CASTS}:varied": (("missing = axes - own.varying", "missing = axes & own.reduced"),),
@@ -376,7 +371,7 @@ REGIONS: dict[str, Changes] = {
 # The faults, and the steps of programs that use the rules in question; none for all of them.
 TABLES: tuple[tuple[dict[str, Changes], tuple[str, ...]], ...] = (
     (GATHERS, ("all_gather", "psum_scatter", "sum_of_summands", "reduced")),
-    (REDUCTIONS, ("all_reduce", "mean", "where_extreme")),
+    (REDUCTIONS, ("all_reduce", "mean", "where_extreme", "sum_of_summands")),
     (CASTS, ("psum", "all_gather", "psum_scatter", "sum_of_summands", "reduced")),
     (PERMUTATIONS, ("permute", "broadcast")),
     (EXCHANGES, ("all_to_all",)),

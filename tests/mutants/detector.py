@@ -63,12 +63,14 @@ def _batch_of_devices(program: DeviceProgram) -> None:
     """vmap in place of devices, computed by the oracle, so that nothing is compiled."""
     if "unchecked" not in program.modes:
         return
-    try:
-        found = oracle.simulate_program(engines.unsharded(program))(*program.inputs)
-    except NotImplementedError:
-        return
-    leaves = list(found) if isinstance(found, (tuple, list)) else [found]
-    check_agree("vmap", {"vmap": leaves, "oracle": engines.simulated(program)}, program)
+    expected = engines.simulated(program)
+    for in_axis in (0, -1):
+        try:
+            found = oracle.simulate_program(engines.unsharded(program, in_axis))(*program.inputs)
+        except NotImplementedError:
+            return
+        leaves = list(found) if isinstance(found, (tuple, list)) else [found]
+        check_agree("vmap", {"vmap": leaves, "oracle": expected}, program)
 
 
 def _adjoint(program: DeviceProgram) -> None:
@@ -254,17 +256,27 @@ def detect(
     """
     start = time.monotonic()
     search = Search(steps, seconds, shrinking, note, at_once)
-    search.run(examples, seed)
+    # What the oracle runs too, because it is made of other collectives, only a law can tell.
+    search.run(examples // 4, seed)
+    found = _broken_law() if search.best is None else None
+    if found is None and search.best is None:
+        search.run(examples, seed + 1)
+    took = time.monotonic() - start
     if search.best is not None:
-        took = time.monotonic() - start
         return Finding(search.check, search.best.size, search.best.source, search.error, took)
+    if found is not None:
+        return Finding(*found, took)
+    return Finding("", 0, "", "", took)
+
+
+def _broken_law() -> tuple[str, int, str, str] | None:
+    """The first law of collectives that does not hold."""
     for mesh in ({"x": 4}, {"x": 2, "y": 3}):
         for law in laws.LAWS:
             error = _law_error(mesh, law) if law.subject == "collectives" else ""
             if error:
-                took = time.monotonic() - start
-                return Finding(f"law {law.number}", 0, law.statement, error, took)
-    return Finding("", 0, "", "", time.monotonic() - start)
+                return f"law {law.number}", 0, law.statement, error
+    return None
 
 
 def _law_error(mesh: dict[str, int], law: laws.Law) -> str:

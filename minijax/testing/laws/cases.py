@@ -108,9 +108,9 @@ class Case:
         return [int(i) for i in self.random.permutation(self.n)]
 
     def groups(self, size: int) -> list[list[int]]:
-        """Groups, of one size, of the positions along an axis."""
-        divisors = [d for d in range(1, size + 1) if size % d == 0]
-        length = int(self.random.choice(divisors))
+        """Groups, of one size, of the positions along an axis; several of several, if possible."""
+        divisors = [d for d in range(2, size) if size % d == 0]
+        length = int(self.random.choice(divisors or [1, size]))
         order = [int(i) for i in self.random.permutation(size)]
         return [order[i : i + length] for i in range(0, size, length)]
 

@@ -64,6 +64,7 @@ def operations(case: Case, members: int | None = None) -> dict[str, Operation]:
 
     found = [
         Operation("psum", lax.psum, (2, 3)),
+        Operation("pmean", lax.pmean, (2, 3)),
         Operation("all_gather", gather, (2, 3)),
         Operation("psum_scatter", scatter, scattered),
         Operation("all_to_all", exchange, split),

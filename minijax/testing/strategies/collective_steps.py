@@ -53,7 +53,7 @@ def draw_groups(
     """The text of an argument `axis_index_groups`, maybe empty, and the size of a group."""
     size = count_of(scope, axes)
     grouped = "checked" not in scope.modes and set(axes) <= set(scope.mesh_axes)
-    if not grouped or draw(st.integers(0, 3)) == 0:
+    if not grouped or not draw(st.booleans()):
         return "", size
     groups = draw(communication.axis_index_groups(size, equal=equal or draw(st.booleans())))
     return f", axis_index_groups={groups}", len(groups[0])
@@ -197,7 +197,7 @@ def permute(draw: Draw, scope: Scope) -> bool:
     """Blocks from device to device."""
     axes = draw_axes(draw, scope)
     x = pick(draw, scope, *ANY)
-    if not axes or x is None:
+    if not axes or x is None or not scope.all_enter:
         return False
     size = count_of(scope, axes)
     if draw(st.integers(0, 3)) == 3:
@@ -299,12 +299,12 @@ def sum_of_summands(draw: Draw, scope: Scope) -> bool:
     if dims and draw(st.booleans()):
         dim = draw(st.sampled_from(dims))
         shape = replaced(x.shape, dim, x.shape[dim] // scope.sizes[axis])
-        text = (
-            f"lax.unreduced_psum_scatter({summands}, {axis!r}, scatter_dimension={dim}, tiled=True)"
-        )
+        name = draw(st.sampled_from(["unreduced_psum_scatter", "psum_scatter"]))
+        text = f"lax.{name}({summands}, {axis!r}, scatter_dimension={dim}, tiled=True)"
         scope.let(text, [x], shape, x.dtype, x.varying, size=2)
     else:
-        text = f"lax.unreduced_psum({summands}, {axis!r})"
+        name = draw(st.sampled_from(["unreduced_psum", "psum"]))
+        text = f"lax.{name}({summands}, {axis!r})"
         scope.let(text, [x], x.shape, x.dtype, x.varying - {axis}, size=2)
     return True
 

@@ -60,6 +60,8 @@ class Scope:
         sizes: the axes along which the function may communicate, with their sizes.
         mesh_axes: those of them that types tell of.
         variables: what is visible: the function's own variables after those around it.
+        all_enter: whether all devices run the function, as often as each other; `ppermute` demands
+            it, because the host waits in it for all devices, whatever the axes.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Scope:
         self.mesh_axes = tuple(mesh_axes)
         self.variables = list(visible)
         self.modes = modes
+        self.all_enter = True
         self.depth = depth
         self._numbers = itertools.count() if numbers is None else numbers
         self._statements: list[Statement] = []
@@ -89,9 +92,11 @@ class Scope:
         banned = frozenset(without)
         sizes = {n: size for n, size in self.sizes.items() if n not in banned}
         sizes.update(extra or {})
-        return Scope(
+        found = Scope(
             sizes, self.mesh_axes, self.variables, self._numbers, self.depth + 1, self.modes
         )
+        found.all_enter = self.all_enter and banned.isdisjoint(self.mesh_axes)
+        return found
 
     def fresh(self) -> str:
         """A name that is not taken."""
