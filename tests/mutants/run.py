@@ -25,7 +25,7 @@ from tests.mutants.mutation import Mutation
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "out" / "mutants.json"
 TABLE = ROOT / "docs" / "mutants.md"
-TIMEOUT = 240
+TIMEOUT = 120
 SMALL_ENOUGH = 5
 DEVICES = 8
 

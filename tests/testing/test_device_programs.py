@@ -39,6 +39,9 @@ def check_oracle(found, *, check_vma):
         check_agree("XLA", {"XLA": own, "the oracle": other}, program)
 
 
+@pytest.mark.feature(
+    "CO-01", "CO-03", "CO-04", "CO-07", "CO-08", "CO-09", "CO-13", "CO-15", "CO-18"
+)
 @pytest.mark.slow
 @pytest.mark.parametrize("num_devices", [8, 4, 2, 1])
 @many
@@ -54,6 +57,7 @@ def test_xla_computes_the_same_without_types(found):
     check_oracle(found, check_vma=False)
 
 
+@pytest.mark.feature("CO-24", "CO-25")
 @pytest.mark.slow
 @many
 @given(found=programs(8, modes=UNCHECKED))
@@ -61,6 +65,7 @@ def test_xla_computes_what_the_oracle_does_in_groups(found):
     check_oracle(found, check_vma=False)
 
 
+@pytest.mark.feature("CO-17", "CO-19", "CO-20")
 @pytest.mark.slow
 @many
 @given(found=programs(8, modes=CHECKED))

@@ -30,6 +30,7 @@ def test_laws_state_what_they_say(law):
     assert law.statement.endswith((".", ")"))
 
 
+@pytest.mark.feature("AS-01", "AS-02", "AS-03", "AS-04", "AS-06", "CO-12", "CO-21", "CO-22")
 @pytest.mark.slow
 @pytest.mark.parametrize("law", OF_COLLECTIVES, ids=lambda law: law.name)
 @given(case=laws.cases())
@@ -52,6 +53,7 @@ def test_law_holds_by_xla(law, case):
     law.check(case)
 
 
+@pytest.mark.feature("CO-28", "VT-02")
 @pytest.mark.slow
 @pytest.mark.parametrize("law", OF_PROGRAMS, ids=lambda law: law.name)
 @pytest.mark.parametrize(
@@ -65,6 +67,7 @@ def test_law_holds_of_programs(law, modes, data):
     law.check(data.draw(strategies.device_programs(modes=frozenset(modes), **options)))
 
 
+@pytest.mark.feature("BT-03", "CO-29")
 @pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 3)
 @given(program=strategies.device_programs())
@@ -80,6 +83,7 @@ def test_lowerings_of_collectives_agree(case):
         laws.lowerings_agree(program)
 
 
+@pytest.mark.feature("AD-05")
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 2, 4, 8])
 @settings(max_examples=settings.default.max_examples // 5)

@@ -33,6 +33,7 @@ def short_ring_sum(x, axis_name):
     return total
 
 
+@pytest.mark.feature("CO-32")
 @pytest.mark.slow
 @given_mesh("x", x=per_device_inputs)
 def test_ring_sum_is_the_sum(mesh, x):
@@ -41,6 +42,7 @@ def test_ring_sum_is_the_sum(mesh, x):
     np.testing.assert_allclose(f(x), expected, rtol=1e-5)
 
 
+@pytest.mark.feature("CO-32")
 def test_ring_sum_obeys_the_laws_of_psum():
     found = laws.check_collectives({"x": 4}, psum=ring_sum)
     assert "psum_gathers_scatter" in found
