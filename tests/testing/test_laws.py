@@ -93,6 +93,14 @@ def test_gradients_of_sharded_programs_are_those_of_unsharded_ones(devices, data
     laws.gradients_agree(program)
 
 
+@pytest.mark.feature("CO-01")
+def test_psum_of_bool_counts_even_one_device():
+    f = jax.shard_map(
+        lambda x: lax.psum(x, "x"), mesh=jax.make_mesh((1,), ("x",)), in_specs=P(), out_specs=P()
+    )
+    assert f(np.array([True, False])).dtype == np.int32
+
+
 def test_all_laws_can_be_tried_on_a_function():
     def layer(x, w):
         return lax.psum(lax.tanh(x @ w), "x")
