@@ -372,7 +372,7 @@ REGIONS: dict[str, Changes] = {
 TABLES: tuple[tuple[dict[str, Changes], tuple[str, ...]], ...] = (
     (GATHERS, ("all_gather", "psum_scatter", "sum_of_summands", "reduced")),
     (REDUCTIONS, ("all_reduce", "mean", "where_extreme", "sum_of_summands")),
-    (CASTS, ("psum", "all_gather", "psum_scatter", "sum_of_summands", "reduced")),
+    (CASTS, ("all_reduce", "all_gather", "psum_scatter", "sum_of_summands", "reduced")),
     (PERMUTATIONS, ("permute", "broadcast")),
     (EXCHANGES, ("all_to_all",)),
     (INDICES, ()),

@@ -32,7 +32,13 @@ def draw_axes(draw: Draw, scope: Scope) -> tuple[str, ...]:
     """Axes to communicate along; empty if there are none."""
     if not scope.sizes:
         return ()
-    found: tuple[str, ...] = draw(communication.axis_subsets(list(scope.sizes)))
+    names = list(scope.sizes)
+    mapped = [a for a in names if a not in scope.mesh_axes]
+    if mapped and len(names) > 1 and draw(st.booleans()):
+        # An axis of vmap beside another one, as rules of batching find it.
+        other = draw(st.sampled_from([a for a in names if a != mapped[-1]]))
+        return tuple(draw(st.permutations([mapped[-1], other])))
+    found: tuple[str, ...] = draw(communication.axis_subsets(names))
     return found
 
 
@@ -93,7 +99,8 @@ def _all_reduce(draw: Draw, scope: Scope, names: Sequence[str]) -> bool:
         x = of_one_kind(scope, x, axes)
     groups, _ = draw_groups(draw, scope, axes, equal=False)
     shape, text = x.shape, axes_text(axes)
-    if not groups and x.ndim and "checked" not in scope.modes and draw(st.booleans()):
+    has_dims = x.ndim and "checked" not in scope.modes and draw(st.integers(0, 3)) > 0
+    if has_dims and not groups:
         # Where types do not tell what varies, dimensions may be among the axes.
         dim = draw(st.integers(0, x.ndim - 1))
         shape, text = replaced(x.shape, dim), repr((*axes, dim))
@@ -295,8 +302,8 @@ def sum_of_summands(draw: Draw, scope: Scope) -> bool:
     parts = f"lax.pcast({x.name}, {axis!r}, to='unreduced')"
     form = draw(st.sampled_from(["{}", "{} + {}", "-{}"]))
     summands = form.format(parts, parts)
-    dims = [d for d, n in enumerate(x.shape) if n % scope.sizes[axis] == 0]
-    if dims and draw(st.booleans()):
+    dims = [d for d, n in enumerate(x.shape) if n % scope.sizes[axis] == 0][::-1]
+    if dims and draw(st.integers(0, 3)) > 0:
         dim = draw(st.sampled_from(dims))
         shape = replaced(x.shape, dim, x.shape[dim] // scope.sizes[axis])
         name = draw(st.sampled_from(["unreduced_psum_scatter", "psum_scatter"]))
@@ -319,8 +326,13 @@ def reduced(draw: Draw, scope: Scope) -> bool:
     if axis in x.varying:
         if elements(x.shape) * scope.sizes[axis] > MAX_ELEMENTS or x.ndim > 3:
             return False
-        gathered = f"lax.all_gather_reduced({x.name}, {axis!r})"
-        shape = inserted(x.shape, 0, scope.sizes[axis])
+        dim = draw(st.integers(0, x.ndim))
+        tiled = dim < x.ndim and draw(st.booleans())
+        gathered = f"lax.all_gather_reduced({x.name}, {axis!r}, axis={dim}, tiled={tiled})"
+        size = scope.sizes[axis]
+        shape = inserted(x.shape, dim, size)
+        if tiled:
+            shape = replaced(x.shape, dim, x.shape[dim] * size)
     else:
         gathered = f"lax.pcast({x.name}, {axis!r}, to='reduced')"
         shape = x.shape
