@@ -25,6 +25,18 @@ _NAMES = ("axis_name=axis_name", "axis_name=axis_name[::-1]")
 _TILED = ("tiled=tiled", "tiled=not tiled")
 
 GATHERS: dict[str, Changes] = {
+    f"{_DEVICES}:axis_groups": (
+        ("rest + positions", "positions + rest"),
+        ("for name in wanted]", "for name in sorted(wanted)]"),
+        ("for name in wanted]", "for name in reversed(wanted)]"),
+    ),
+    f"{_DEVICES}:within": (
+        ("for i in positions)", "for i in sorted(positions))"),
+        (
+            "for group in groups for positions in axis_index_groups",
+            "for group in groups[:1] for positions in axis_index_groups",
+        ),
+    ),
     f"{_GATHERS}:Gather.abstract_eval": (
         ("axis_size, *x.shape[dim:]", "*x.shape[dim:], axis_size"),
         ("x.shape[dim] * axis_size", "x.shape[dim] + axis_size"),
@@ -294,7 +306,6 @@ EXCHANGES: dict[str, Changes] = {
     ),
     f"{_EXCHANGES}:applications": (
         ("concat + (split < concat)", "concat"),
-        ("split += split >= at", "split += split > at"),
         ("leaf = arguments.with_pvary(leaf, axes)", "leaf = leaf"),
         ("arguments.group_size(name, axes, groups)", "arguments.axes_size(name, axes)"),
     ),
@@ -317,18 +328,6 @@ INDICES: dict[str, Changes] = {
         ("self.sizes[position + 1 :]", "self.sizes[position:]"),
         ("self.sizes[position + 1 :]", "self.sizes[:position]"),
         ("np.uint32(size)", "np.uint32(size + 1)"),
-    ),
-    f"{_DEVICES}:axis_groups": (
-        ("rest + positions", "positions + rest"),
-        ("for name in wanted]", "for name in sorted(wanted)]"),
-        ("for name in wanted]", "for name in reversed(wanted)]"),
-    ),
-    f"{_DEVICES}:within": (
-        ("for i in positions)", "for i in sorted(positions))"),
-        (
-            "for group in groups for positions in axis_index_groups",
-            "for group in groups[:1] for positions in axis_index_groups",
-        ),
     ),
     f"{_ARGUMENTS}:group_size": (("else len(groups[0])", "else axes_size(name, axes)"),),
     f"{_ARGUMENTS}:in_mesh_order": (

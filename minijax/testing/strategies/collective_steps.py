@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from hypothesis import strategies as st
 
 from minijax.testing.strategies import communication
@@ -22,7 +23,6 @@ from minijax.testing.strategies.scope import (
     elements,
     inserted,
     replaced,
-    varying_of,
 )
 
 ANY = (*NUMBERS, "bool")
@@ -36,8 +36,8 @@ def draw_axes(draw: Draw, scope: Scope) -> tuple[str, ...]:
     mapped = [a for a in names if a not in scope.mesh_axes]
     if mapped and len(names) > 1 and draw(st.booleans()):
         # An axis of vmap beside another one, as rules of batching find it.
-        other = draw(st.sampled_from([a for a in names if a != mapped[-1]]))
-        return tuple(draw(st.permutations([mapped[-1], other])))
+        others = draw(st.permutations([a for a in names if a != mapped[-1]]))
+        return tuple(draw(st.permutations([mapped[-1], *others[: draw(st.integers(1, 2))]])))
     found: tuple[str, ...] = draw(communication.axis_subsets(names))
     return found
 
@@ -267,22 +267,25 @@ def ragged(draw: Draw, scope: Scope) -> bool:
     x = draw(st.sampled_from(fitting))
     if x.shape[0] < sizes.operand_size:
         return False
-    own = [
-        scope.let(
-            f"lax.dynamic_index_in_dim(np.array({table.tolist()}, np.int32), "
-            f"lax.axis_index({axis!r}), keepdims=False)",
-            [],
-            (size,),
-            "int32",
-            {axis},
-        )
-        for table in sizes[:4]
-    ]
-    length = (sizes.output_size,)
-    start = scope.let(f"lax.full({length}, np.{x.dtype}(7))", [], length, x.dtype, ())
-    names = ", ".join(v.name for v in (x, start, *own))
-    text = f"lax.ragged_all_to_all({names}, axis_name={axis!r})"
-    scope.let(text, (x, start, *own), length, x.dtype, varying_of(x, *own))
+    tables = np.stack(sizes[:4]).tolist()
+    rows = scope.let(
+        f"lax.dynamic_index_in_dim(np.array({tables}, np.int32), lax.axis_index({axis!r}), 1, "
+        "keepdims=False)",
+        [],
+        (4, size),
+        "int32",
+        {axis},
+    )
+    longer = [v for v in fitting if v.dtype == x.dtype and v.shape[0] >= sizes.output_size]
+    output = draw(st.sampled_from([None, *longer]))
+    if output is None:
+        length = (sizes.output_size,)
+        start, varying = f"lax.full({length}, np.{x.dtype}(7))", x.varying
+    else:
+        length, start, varying = output.shape, output.name, x.varying | output.varying
+    used = [v for v in (x, output, rows) if v is not None]
+    text = f"lax.ragged_all_to_all({x.name}, {start}, *{rows.name}, axis_name={axis!r})"
+    scope.let(text, used, length, x.dtype, varying | {axis}, size=3)
     return True
 
 
