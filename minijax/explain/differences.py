@@ -466,7 +466,8 @@ def _mesh_text(mesh: Any) -> str:
 
 
 def _axes_text(axes: Sequence[Any]) -> str:
-    return ", ".join(f"{name}={size}" for name, size in axes) or "none"
+    shown = [f"{a.name}={a.size}" + ("" if a.kind == "vmap" else f" of {a.kind}") for a in axes]
+    return ", ".join(shown) or "none"
 
 
 def nearest(
