@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from minijax.core import config, effects, tree
+from minijax.core import config, effects, tree, variance
 from minijax.core.errors import CheckError
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
@@ -85,6 +85,7 @@ class Report(Primitive):
     has_effects: ClassVar[bool] = True
     without = frozenset({"transpose"})
     shard = rules.from_types
+    vary = variance.from_types
 
     def impl(self, *state: Any, sites: Sites) -> Sequence[Any]:
         error = sites.error(*state)
