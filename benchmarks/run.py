@@ -171,8 +171,9 @@ def _measure_live(
 
 def _measure_row(row: Row, workers: dict[str, RemoteWorker], effort: Effort) -> Figures:
     sides = [MINIJAX] if row.is_alone else [MINIJAX, JAX]
+    reference = sides[-1]
     first = {side: workers[side].ask("prepare", row=row.name) for side in reversed(sides)}
-    stablehlo = workers[sides[-1]].ask("stablehlo", row=row.name)["stablehlo"]
+    stablehlo = workers[reference].ask("stablehlo", row=row.name)["stablehlo"]
     if stablehlo:
         workers[RAW].ask("prepare", row=row.name, stablehlo=stablehlo)
         sides.append(RAW)
@@ -183,7 +184,7 @@ def _measure_row(row: Row, workers: dict[str, RemoteWorker], effort: Effort) -> 
             samples[side].append(answer["samples"])
     for side in sides:
         workers[side].ask("forget", row=row.name)
-    theirs = first[sides[-1]]
+    theirs = first[reference]
     same = _agree(first[MINIJAX]["checksum"], theirs["checksum"])
     return _figures(row, samples, theirs.get("equations", 1), same)
 
