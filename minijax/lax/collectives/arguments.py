@@ -6,14 +6,14 @@ Input: what users write.  Output: canonical tuples, or an error at the call.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import config, meshes, tree, variance
+from minijax.core import config, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.trace import current
@@ -360,26 +360,11 @@ def map_leaves(function: Callable[..., Any], x: Any) -> Any:
     return tree.unflatten(treedef, [function(leaf) for leaf in leaves])
 
 
-def is_constant(x: Any) -> bool:
-    """Whether a value is the same wherever it is: no tracer."""
-    return not hasattr(x, "traced_by")
-
-
 def in_mesh_order(axes: Axes) -> Axes:
     """Names of axes in the order in which they are bound: of the mesh, or of nesting."""
     bound = [axis.name for axis in core_axes.in_scope()]
     last = {name: i for i, name in enumerate(bound)}
     return tuple(sorted(axes, key=lambda axis: last.get(axis, -1)))
-
-
-def names_text(axes: Sequence[Any]) -> str:
-    """Names of axes as messages show them."""
-    return meshes.names_text(axes)
-
-
-def dims_of(x: Any) -> int:
-    """The rank of an operand."""
-    return int(np.ndim(x)) if is_constant(x) else int(aval_of(x).ndim)
 
 
 def refuse_groups_of_batch(name: str, axis: Any, groups: Groups) -> None:

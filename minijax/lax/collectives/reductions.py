@@ -13,6 +13,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
+from minijax.core.trace import Tracer
 from minijax.interpreters import casts, hlo_build, lowering
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
 from minijax.interpreters.tangents import jvp_of_unary_linear
@@ -260,7 +261,7 @@ def sum_applications(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -
     size = arguments.axes_size("lax.psum", arguments.named(axes))
     groups = arguments.canonical_groups("lax.psum", axis_index_groups, axes)
     leaves, treedef = tree.flatten(x)
-    if all(map(arguments.is_constant, leaves)):
+    if not any(isinstance(leaf, Tracer) for leaf in leaves):
         size = size if groups is None else len(groups[0])
         outs = [_times(leaf, size, _dims(axes)) for leaf in leaves]
     else:
