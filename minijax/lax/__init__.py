@@ -3,6 +3,9 @@
 Mirrors jax.lax.
 """
 
+import importlib
+from typing import Any
+
 from minijax.interpreters.structural import (
     add_any_p,
     broadcast_in_dim_p,
@@ -584,6 +587,7 @@ __all__ = [
     "le_to_p",
     "lgamma",
     "lgamma_p",
+    "linalg",
     "linear_solve_p",
     "log",
     "log1p",
@@ -743,3 +747,10 @@ __all__ = [
     "zeta_p",
 ]
 __all__ += collectives.__all__
+
+
+def __getattr__(name: str) -> Any:
+    """Loads linear algebra when it is first named."""
+    if name != "linalg":
+        raise AttributeError(f"module 'minijax.lax' has no attribute {name!r}")
+    return importlib.import_module("minijax.lax.linalg")

@@ -1,0 +1,105 @@
+"""Calls of the kernels that jaxlib brings: LAPACK on CPU, cuSOLVER and its kin on GPU.
+
+Input: matrices, with any number of leading batch dimensions.  Output: what the kernel computes of
+each.  The kernels expect the columns of a matrix to be contiguous, and devices may divide a batch
+among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.aval import ShapedArray
+from minijax.core.errors import message
+from minijax.interpreters import custom_calls
+from minijax.interpreters.structural import broadcast_in_dim, full
+from minijax.lax import foreign
+from minijax.lax.choice import select
+from minijax.runtime import custom_calls as table
+
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+# What LAPACK calls orthogonal and symmetric of real matrices is unitary and Hermitian of others.
+_NAMES_OF_COMPLEX = {"or": "un", "sy": "he"}
+GPUS = {"cuda": "cu", "rocm": "hip"}
+
+LOWER, UPPER = np.uint8(ord("L")), np.uint8(ord("U"))
+
+
+def lapack(routine: str, dtype: Any) -> str:
+    """The name of a routine of LAPACK for a dtype: `potrf` is `lapack_spotrf_ffi` for float32."""
+    letter = LETTERS[dtype.name]
+    if letter in "cz":
+        routine = _NAMES_OF_COMPLEX.get(routine[:2], routine[:2]) + routine[2:]
+    return f"lapack_{letter}{routine}_ffi"
+
+
+def solver(platform: str, routine: str) -> str:
+    """The name of a routine of a GPU's dense solvers: `potrf` is `cusolver_potrf_ffi` on CUDA."""
+    return f"{GPUS[platform]}solver_{routine}_ffi"
+
+
+def call(
+    platform: str,
+    target: str,
+    operands: Sequence[Any],
+    results: Sequence[tuple[Sequence[int], Any]],
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    batch: int,
+    aliases: Mapping[int, int] | None = None,
+) -> list[Any]:
+    """Calls a kernel for each entry of a batch.
+
+    Args:
+        platform: what the program is for.
+        target: the kernel's name.
+        operands: arrays whose leading dimensions are the batch.
+        results: shape and dtype of each result, with the batch.
+        attributes: what the kernel gets besides arrays.
+        batch: how many dimensions the batch has.
+        aliases: which operands the kernel overwrites with which result.
+    """
+    table.provide_linear_algebra(platform)
+    return foreign.call(
+        target,
+        operands,
+        [ShapedArray(tuple(shape), np.dtype(dtype)) for shape, dtype in results],
+        attributes=attributes,
+        input_layouts=[layout(x.ndim, batch) for x in operands],
+        output_layouts=[layout(len(shape), batch) for shape, _ in results],
+        aliases=aliases,
+        num_batch_dims=batch,
+    )
+
+
+def layout(ndim: int, batch: int) -> tuple[int, ...]:
+    """Minor to major: matrices by columns, everything else as in C."""
+    is_matrix = ndim - batch == 2
+    order = custom_calls.column_major(ndim) if is_matrix else custom_calls.row_major(ndim)
+    return tuple(order)
+
+
+def refuse_platform(name: str, platform: str) -> ValueError:
+    """The error of a platform for which there is no kernel."""
+    return ValueError(
+        message(
+            f"lax.linalg.{name}",
+            f"there is no kernel for {platform}.",
+            fix="compute it on the host: jax.device_put(x, jax.devices('cpu')[0])",
+        )
+    )
+
+
+def nan_unless(succeeded: Any, x: Any) -> Any:
+    """`x`, with NaN in those entries of the batch for which the kernel failed.
+
+    Args:
+        succeeded: bool[batch].
+        x: T[batch, ...].
+    """
+    whole = broadcast_in_dim(succeeded, x.shape, tuple(range(succeeded.ndim)))
+    return select(whole, x, full(x.shape, math.nan, x.dtype))

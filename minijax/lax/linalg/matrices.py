@@ -1,0 +1,78 @@
+"""Small operations on matrices, in the last two dimensions, that rules and algorithms are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minijax.interpreters.structural import broadcast_in_dim, full
+from minijax.lax import binary, creation, dots, unary
+from minijax.lax.choice import select
+from minijax.lax.convert import convert_element_type
+from minijax.lax.precision import Precision
+from minijax.lax.shape import transpose as permute
+
+
+def transposed(x: Any) -> Any:
+    """Rows and columns exchanged."""
+    batch = tuple(range(x.ndim - 2))
+    return permute(x, (*batch, x.ndim - 1, x.ndim - 2))
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate of the transposed matrix."""
+    return transposed(conjugate(x))
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate; real arrays pass."""
+    return unary.conj(x) if x.dtype.kind == "c" else x
+
+
+def product(x: Any, y: Any) -> Any:
+    """The product of matrices, as exactly as the hardware can."""
+    batch = tuple(range(x.ndim - 2))
+    numbers = (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch))
+    return dots.dot_general(x, y, numbers, precision=Precision.HIGHEST)
+
+
+def times_vector(x: Any, v: Any) -> Any:
+    """The products of matrices and vectors: T[..., m, n], T[..., n] -> T[..., m]."""
+    batch = tuple(range(v.ndim - 1))
+    numbers = (((x.ndim - 1,), (v.ndim - 1,)), (batch, batch))
+    return dots.dot_general(x, v, numbers, precision=Precision.HIGHEST)
+
+
+def symmetrized(x: Any) -> Any:
+    """The Hermitian part, (x + xᴴ) / 2."""
+    return halved(binary.add(x, adjoint(x)))
+
+
+def halved(x: Any) -> Any:
+    """x / 2."""
+    return binary.div(x, full(x.shape, 2, x.dtype))
+
+
+def lower_triangle(x: Any, k: int = 0) -> Any:
+    """`x` with zeros above diagonal `k`."""
+    return select(_compared(binary.ge, x, k), x, full(x.shape, 0, x.dtype))
+
+
+def upper_triangle(x: Any, k: int = 0) -> Any:
+    """`x` with zeros below diagonal `k`."""
+    return select(_compared(binary.ge, x, k - 1), full(x.shape, 0, x.dtype), x)
+
+
+def identity_like(x: Any) -> Any:
+    """Identity matrices, of the shape and dtype of `x`; ones on the diagonal of other matrices."""
+    return convert_element_type(_compared(binary.eq, x), x.dtype)
+
+
+def _compared(comparison: Callable[[Any, Any], Any], x: Any, k: int = 0) -> Any:
+    """A comparison of row + k with column, for each place of the matrices in `x`."""
+    shape = x.shape[-2:]
+    rows = creation.broadcasted_iota("int32", shape, 0)
+    columns = creation.broadcasted_iota("int32", shape, 1)
+    if k:
+        rows = binary.add(rows, full(shape, k, rows.dtype))
+    return broadcast_in_dim(comparison(rows, columns), x.shape, (x.ndim - 2, x.ndim - 1))

@@ -1,0 +1,209 @@
+"""Systems of linear equations with triangular matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.aval import ShapedArray
+from minijax.core.errors import message
+from minijax.interpreters.lowering import lower_function
+from minijax.interpreters.structural import add_tangents
+from minijax.interpreters.tangents import Zero, is_linear
+from minijax.lax import unary
+from minijax.lax.families import INEXACT, check_dtype
+from minijax.lax.families import operand as as_operand
+from minijax.lax.linalg import kernels, matrices
+from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
+from minijax.lax.shape import expand_dims, squeeze
+
+
+class TriangularSolve(BatchedPrimitive):
+    """Solves op(a) x = b, or x op(a) = b where not `left_side`, for x.
+
+    Shapes: a: T[..., n, n], b: T[..., n, m] or T[..., m, n] -> the shape of b.
+    """
+
+    name = "triangular_solve"
+    core_ndims = (2, 2)
+    linear_in = ((1,),)
+
+    def abstract_eval(
+        self, a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: Any
+    ) -> ShapedArray:
+        for argument, aval in (("a", a), ("b", b)):
+            check_dtype("linalg.triangular_solve", argument, aval, INEXACT)
+        check_matrices("triangular_solve", "a", a, square=True)
+        check_matrices("triangular_solve", "b", b)
+        shared = b.shape[-2] if left_side else b.shape[-1]
+        if a.dtype != b.dtype or a.shape[:-2] != b.shape[:-2] or shared != a.shape[-1]:
+            side = "T[..., n, m]" if left_side else "T[..., m, n]"
+            raise (TypeError if a.dtype != b.dtype else ValueError)(
+                message(
+                    "lax.linalg.triangular_solve",
+                    "the equations do not fit together.",
+                    got={"a": a, "b": b},
+                    expected=f"a: T[..., n, n] and b: {side}, of one dtype and batch",
+                )
+            )
+        return b.update(weak_type=False)
+
+    def lower(self, ctx: Any, a: Any, b: Any, **params: bool) -> Any:
+        if ctx.platform == "cpu" and ctx.avals_in[0].dtype.name in kernels.LETTERS:
+            return lower_function(ctx, lambda a, b: [self._by_lapack(a, b, **params)], a, b)[0]
+        return self._natively(ctx, a, b, **params)
+
+    def _by_lapack(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        left_side: bool,
+        lower: bool,
+        transpose_a: bool,
+        conjugate_a: bool,
+        unit_diagonal: bool,
+    ) -> Any:
+        if conjugate_a and not transpose_a:
+            a = matrices.conjugate(a)
+        transposition = ("C" if conjugate_a else "T") if transpose_a else "N"
+        attributes = {
+            "side": _letter("L" if left_side else "R"),
+            "uplo": kernels.LOWER if lower else kernels.UPPER,
+            "trans_x": _letter(transposition),
+            "diag": _letter("U" if unit_diagonal else "N"),
+        }
+        return kernels.call(
+            "cpu",
+            kernels.lapack("trsm", a.dtype),
+            [a, b],
+            [(b.shape, b.dtype)],
+            attributes,
+            batch=a.ndim - 2,
+            aliases={1: 0},
+        )[0]
+
+    def _natively(
+        self,
+        ctx: Any,
+        a: Any,
+        b: Any,
+        *,
+        left_side: bool,
+        lower: bool,
+        transpose_a: bool,
+        conjugate_a: bool,
+        unit_diagonal: bool,
+    ) -> Any:
+        if conjugate_a and not transpose_a:
+            a = lower_function(ctx, lambda a, b: [matrices.conjugate(a)], a, b)[0]
+        transposition = (
+            ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
+        )
+        attributes = {
+            "left_side": ctx.boolean(left_side),
+            "lower": ctx.boolean(lower),
+            "unit_diagonal": ctx.boolean(unit_diagonal),
+            "transpose_a": ctx.attribute(f"#stablehlo<transpose {transposition}>"),
+        }
+        return ctx.op("stablehlo.triangular_solve", [a, b], attributes)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: bool
+    ) -> tuple[Any, Any]:
+        # From op(a) x = b follows op(a) x' = b' - op(a') x.
+        (a, b), (a_dot, b_dot) = primals, tangents
+        x = self.bind(a, b, **params)
+        of_b: Any = Zero.like(x)
+        if type(b_dot) is not Zero:
+            of_b = self.bind(a, b_dot, **params)
+        if type(a_dot) is Zero:
+            return x, of_b
+        changed = _operated(a_dot, **params)
+        moved = (
+            matrices.product(changed, x) if params["left_side"] else matrices.product(x, changed)
+        )
+        return x, add_tangents(of_b, unary.neg(self.bind(a, moved, **params)))
+
+    def transpose(self, ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: bool) -> Any:
+        assert is_linear(b) and not is_linear(a), "it is linear in b alone"
+        # With op(a) = aᴴ, the transpose of the inverse solves with the conjugate of a, and so on.
+        return None, self.bind(a, ct, transpose_a=not transpose_a, **params)
+
+
+def _operated(
+    a: Any,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+) -> Any:
+    """op(a): the triangle that a solution depends on, transposed and conjugated as it is used."""
+    inside = 1 if unit_diagonal else 0
+    triangle = matrices.lower_triangle(a, -inside) if lower else matrices.upper_triangle(a, inside)
+    triangle = matrices.conjugate(triangle) if conjugate_a else triangle
+    return matrices.transposed(triangle) if transpose_a else triangle
+
+
+def _letter(character: str) -> np.uint8:
+    return np.uint8(ord(character))
+
+
+triangular_solve_p = TriangularSolve()
+
+
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """Solves op(a) x = b, or x op(a) = b where not `left_side`, for x, with triangular matrices a.
+
+    Shapes:     a: T[..., n, n], b: T[..., n, m], or T[..., m, n] where not `left_side`, or T[..., n]
+                -> the shape of b.
+    Dtypes:     inexact, the same of both.
+    Derivative: linear in b.
+    Lowers to:  BLAS's trsm on CPU, stablehlo.triangular_solve elsewhere.
+    Source:     mirrors jax.lax.linalg.triangular_solve (0.10).
+
+    Args:
+        a: triangular matrices; of each one only the named triangle is read.
+        b: right-hand sides.
+        left_side: whether a stands on the left of x.
+        lower: whether the lower triangle is meant.
+        transpose_a: whether op transposes.
+        conjugate_a: whether op conjugates.
+        unit_diagonal: whether the diagonal is taken for ones, whatever it holds.
+
+    Raises:
+        TypeError: the dtypes differ, or are not inexact.
+        ValueError: a is not square, or the shapes do not fit together.
+
+    Example:
+        >>> a = jnp.array([[2.0, 0.0], [1.0, 1.0]])
+        >>> lax.linalg.triangular_solve(a, jnp.array([4.0, 5.0]), left_side=True, lower=True)
+        Array([2., 3.], dtype=float32)
+    """
+    a, b = as_operand(a), as_operand(b)
+    is_vector = b.ndim == a.ndim - 1
+    if is_vector:
+        b = expand_dims(b, (b.ndim if left_side else b.ndim - 1,))
+    x = triangular_solve_p.bind(
+        a,
+        b,
+        left_side=left_side,
+        lower=lower,
+        transpose_a=transpose_a,
+        conjugate_a=conjugate_a and a.dtype.kind == "c",
+        unit_diagonal=unit_diagonal,
+    )
+    return squeeze(x, (x.ndim - 1 if left_side else x.ndim - 2,)) if is_vector else x
