@@ -8,7 +8,6 @@ a batch, whose entries devices may compute on their own.
 
 from __future__ import annotations
 
-import string as alphabet
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -86,10 +85,10 @@ def custom_call(
         batch = hlo_build.string(str(num_batch_dims))
         attributes["mhlo.frontend_attributes"] = hlo_build.dictionary({"num_batch_dims": batch})
         if ctx.module.partitioning.with_shardy:
-            shapes = [_shapes(operand_avals), _shapes(result_avals)]
-            attributes["sdy.sharding_rule"] = hlo_build.attribute(
-                batch_sharding_rule(*shapes, num_batch_dims)
+            rule = batch_sharding_rule(
+                _shapes(operand_avals), _shapes(result_avals), num_batch_dims
             )
+            attributes["sdy.sharding_rule"] = hlo_build.attribute(rule)
     types = [hlo_build.type_of(aval) for aval in result_avals]
     return ctx.ops("stablehlo.custom_call", operands, attributes, types)
 
@@ -97,7 +96,7 @@ def custom_call(
 def batch_sharding_rule(
     operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]], batch: int
 ) -> str:
-    """Shardy's rule of an operation whose leading dimensions are a batch, and nothing else is known.
+    """Shardy's rule of an operation of which only the batch dimensions are known.
 
     Args:
         operands: the shapes of the operands.
@@ -119,7 +118,7 @@ def batch_sharding_rule(
 
 def _factor_name(index: int) -> str:
     """i to z, then z_1, z_2, …, as Shardy names the factors of dimensions."""
-    letters = alphabet.ascii_lowercase[8:]
+    letters = "ijklmnopqrstuvwxyz"
     beyond = index - len(letters)
     return letters[index] if beyond < 0 else f"z_{beyond + 1}"
 

@@ -4,7 +4,7 @@ Mirrors jax.lax.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minijax.interpreters.structural import (
     add_any_p,
@@ -407,6 +407,9 @@ from minijax.lax.window_selection import (
 from minijax.lax.windows import (
     reduce_window_shape_tuple,
 )
+
+if TYPE_CHECKING:
+    from minijax.lax import linalg as linalg
 
 __all__ = [
     "AccuracyMode",

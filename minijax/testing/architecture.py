@@ -65,15 +65,17 @@ OUTSIDE_OF_MODULE = {
 }
 """What a single module may import beyond its room."""
 
-DYNAMIC_IMPORTERS = frozenset(
-    {
-        "minijax",
-        "minijax.core.bootstrap",
-        "minijax.numpy.einsum_paths",
-        "minijax.runtime.plugins",
-        "minijax.sharding",
-    }
+LAZY_FACADES = frozenset(
+    {"minijax", "minijax.lax", "minijax.numpy", "minijax.scipy", "minijax.sharding"}
 )
+"""Façades that load what few programs need, or what later rooms define, when it is named."""
+
+DYNAMIC_IMPORTERS = LAZY_FACADES | {
+    "minijax.core.bootstrap",
+    "minijax.numpy.einsum_paths",
+    "minijax.runtime.call_targets",
+    "minijax.runtime.plugins",
+}
 """Modules that import within a changed environment, or find at run time what to import."""
 
 ALIASES = frozenset({"np", "hlo"})
@@ -299,7 +301,7 @@ def check_facades(root: Path) -> Iterator[Violation]:
 
 def _loads_rooms_on_demand(source: Source, node: ast.stmt) -> bool:
     """Whether a statement belongs to a hook for what few programs need or other rooms define."""
-    if source.module not in ("minijax", "minijax.sharding"):
+    if source.module not in LAZY_FACADES:
         return False
     is_hook = isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
     return is_hook or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")

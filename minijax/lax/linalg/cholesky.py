@@ -35,6 +35,7 @@ class Cholesky(BatchedPrimitive):
 
     def _factor(self, platform: str, x: Any) -> Any:
         batch = x.shape[:-2]
+        attributes: dict[str, Any]
         if platform == "cpu":
             target, attributes = kernels.lapack("potrf", x.dtype), {"uplo": kernels.LOWER}
         elif platform in kernels.GPUS:

@@ -19,7 +19,7 @@ from minijax.interpreters import custom_calls
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import foreign
 from minijax.lax.choice import select
-from minijax.runtime import custom_calls as table
+from minijax.runtime import call_targets
 
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 # What LAPACK calls orthogonal and symmetric of real matrices is unitary and Hermitian of others.
@@ -63,7 +63,7 @@ def call(
         batch: how many dimensions the batch has.
         aliases: which operands the kernel overwrites with which result.
     """
-    table.provide_linear_algebra(platform)
+    call_targets.provide_linear_algebra(platform)
     return foreign.call(
         target,
         operands,

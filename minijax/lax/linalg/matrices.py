@@ -1,4 +1,4 @@
-"""Small operations on matrices, in the last two dimensions, that rules and algorithms are made of."""
+"""Small operations on matrices, in the last two dimensions, of which rules are made."""
 
 from __future__ import annotations
 

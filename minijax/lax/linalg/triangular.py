@@ -128,7 +128,7 @@ class TriangularSolve(BatchedPrimitive):
         return x, add_tangents(of_b, unary.neg(self.bind(a, moved, **params)))
 
     def transpose(self, ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: bool) -> Any:
-        assert is_linear(b) and not is_linear(a), "it is linear in b alone"
+        assert not is_linear(a), "it is linear in b alone"
         # With op(a) = aᴴ, the transpose of the inverse solves with the conjugate of a, and so on.
         return None, self.bind(a, ct, transpose_a=not transpose_a, **params)
 
@@ -168,8 +168,8 @@ def triangular_solve(
 ) -> Any:
     """Solves op(a) x = b, or x op(a) = b where not `left_side`, for x, with triangular matrices a.
 
-    Shapes:     a: T[..., n, n], b: T[..., n, m], or T[..., m, n] where not `left_side`, or T[..., n]
-                -> the shape of b.
+    Shapes:     a: T[..., n, n], b: T[..., n, m] or T[..., n] -> the shape of b;
+                b: T[..., m, n] or T[..., n] where not `left_side`.
     Dtypes:     inexact, the same of both.
     Derivative: linear in b.
     Lowers to:  BLAS's trsm on CPU, stablehlo.triangular_solve elsewhere.
