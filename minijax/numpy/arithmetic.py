@@ -57,6 +57,10 @@ def add(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.add.
+
+    Example:
+        >>> jnp.add(jnp.arange(3), 0.5)
+        Array([0.5, 1.5, 2.5], dtype=float32, weak_type=True)
     """
     x, y = promote("add", x, y)
     if aval_of(x).dtype == dtypes.bool_:
@@ -74,6 +78,10 @@ def subtract(x: Any, y: Any, /) -> Any:
 
     Raises:
         TypeError: both operands are booleans.
+
+    Example:
+        >>> jnp.subtract(np.uint8(3), np.uint8(5))  # unsigned integers wrap round
+        Array(254, dtype=uint8)
     """
     return binary.sub_p.bind(*promote("subtract", x, y))
 
@@ -85,6 +93,11 @@ def multiply(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.multiply.
+
+    Example:
+        >>> jnp.multiply(jnp.array([[1], [2]]), jnp.array([10, 20, 30]))
+        Array([[10, 20, 30],
+               [20, 40, 60]], dtype=int32)
     """
     x, y = promote("multiply", x, y)
     if aval_of(x).dtype == dtypes.bool_:
@@ -99,6 +112,10 @@ def divide(x1: Any, x2: Any, /) -> Any:
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted; integers and booleans become floats.
     Source:     mirrors jax.numpy.divide.
+
+    Example:
+        >>> jnp.divide(jnp.array([7, 0, -1]), jnp.array([2, 0, 0]))
+        Array([ 3.5,  nan, -inf], dtype=float32)
     """
     return binary.div_p.bind(*promote_inexact("divide", x1, x2))
 
@@ -117,6 +134,10 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         TypeError: an operand is complex.
+
+    Example:
+        >>> jnp.floor_divide(jnp.array([7, -7]), 2)
+        Array([ 3, -4], dtype=int32)
     """
     x, y = promote_numeric("floor_divide", x1, x2)
     check_not_complex("floor_divide", x)
@@ -156,6 +177,10 @@ def remainder(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         TypeError: an operand is complex.
+
+    Example:
+        >>> jnp.remainder(jnp.array([7, -7]), 3)
+        Array([1, 2], dtype=int32)
     """
     x, y = promote_numeric("remainder", x1, x2)
     y = _nonzero_divisor(y)
@@ -186,6 +211,10 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         TypeError: an operand is complex.
+
+    Example:
+        >>> jnp.fmod(jnp.array([7, -7]), 3)
+        Array([ 1, -1], dtype=int32)
     """
     x, y = promote_numeric("fmod", x1, x2)
     return binary.rem(x, _nonzero_divisor(y))
@@ -201,6 +230,10 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
 
     Raises:
         TypeError: an operand is complex.
+
+    Example:
+        >>> jnp.divmod(jnp.array([7, -7]), 2)
+        (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
     """
     x, y = promote_numeric("divmod", x1, x2)
     check_not_complex("divmod", x)
@@ -219,6 +252,10 @@ def negative(x: Any, /) -> Any:
 
     Raises:
         TypeError: `x` is boolean.
+
+    Example:
+        >>> jnp.negative(jnp.array([1.5, 0.0]))
+        Array([-1.5, -0. ], dtype=float32)
     """
     return families.neg_p.bind(check_array("negative", x))
 
@@ -229,6 +266,10 @@ def positive(x: Any, /) -> Any:
 
     Shapes:     x: T[s] -> T[s].
     Source:     mirrors jax.numpy.positive.
+
+    Example:
+        >>> jnp.positive(jnp.array([1, -2]))
+        Array([ 1, -2], dtype=int32)
     """
     return check_array("positive", x)
 
@@ -239,6 +280,10 @@ def absolute(x: Any, /) -> Any:
 
     Shapes:     x: T[s] -> T[s], or the real dtype of T.
     Source:     mirrors jax.numpy.absolute.
+
+    Example:
+        >>> jnp.absolute(jnp.array([3 + 4j, -2]))
+        Array([5., 2.], dtype=float32)
     """
     x = check_array("absolute", x)
     if aval_of(x).dtype == dtypes.bool_ or is_kind(x, np.unsignedinteger):
@@ -259,6 +304,10 @@ def fabs(x: Any, /) -> Any:
 
     Raises:
         TypeError: `x` is complex.
+
+    Example:
+        >>> jnp.fabs(jnp.array([-3, 2]))
+        Array([3., 2.], dtype=float32)
     """
     return unary.abs(real_inexact("fabs", x))
 
@@ -273,6 +322,10 @@ def sign(x: Any, /) -> Any:
 
     Raises:
         TypeError: `x` is boolean.
+
+    Example:
+        >>> jnp.sign(jnp.array([-2.5, 0.0, 4.0]))
+        Array([-1.,  0.,  1.], dtype=float32)
     """
     return unary.sign(check_array("sign", x))
 
@@ -284,6 +337,10 @@ def reciprocal(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.reciprocal.
+
+    Example:
+        >>> jnp.reciprocal(jnp.array([1, 2, 4]))
+        Array([1.  , 0.5 , 0.25], dtype=float32)
     """
     return integer_pow(inexact("reciprocal", x), -1)
 
@@ -295,6 +352,10 @@ def square(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     numeric; booleans become integers.
     Source:     mirrors jax.numpy.square.
+
+    Example:
+        >>> jnp.square(jnp.array([3, -4]))
+        Array([ 9, 16], dtype=int32)
     """
     return square_p.bind(numeric("square", x))
 
@@ -306,6 +367,12 @@ def sqrt(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.sqrt.
+
+    Example:
+        >>> jnp.sqrt(jnp.array([4.0, -1.0]))
+        Array([ 2., nan], dtype=float32)
+        >>> jnp.sqrt(jnp.array([4.0, -1.0 + 0j]))
+        Array([2.+0.j, 0.+1.j], dtype=complex64)
     """
     return sqrt_p.bind(inexact("sqrt", x))
 
@@ -317,6 +384,10 @@ def cbrt(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Source:     mirrors jax.numpy.cbrt.
+
+    Example:
+        >>> jnp.cbrt(jnp.array([8.0, -8.0]))
+        Array([ 2., -2.], dtype=float32)
     """
     return cbrt_p.bind(inexact("cbrt", x))
 
@@ -332,6 +403,12 @@ def power(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         TypeError: `x1` holds integers, and `x2` is a negative Python integer.
+
+    Example:
+        >>> jnp.power(jnp.array([2.0, 9.0]), jnp.array([-1.0, 0.5]))
+        Array([0.5, 3. ], dtype=float32)
+        >>> jnp.power(jnp.array([2, 3]), 10)
+        Array([ 1024, 59049], dtype=int32)
     """
     if isinstance(x2, (int, np.integer)):
         return _integer_power(x1, operator.index(x2))
@@ -389,6 +466,10 @@ def float_power(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted; integers and booleans become floats.
     Source:     mirrors jax.numpy.float_power.
+
+    Example:
+        >>> jnp.float_power(jnp.array([2, 4]), -1)
+        Array([0.5 , 0.25], dtype=float32)
     """
     return pow_p.bind(*promote_inexact("float_power", x, y))
 
@@ -400,6 +481,10 @@ def maximum(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.maximum.
+
+    Example:
+        >>> jnp.maximum(jnp.array([1.0, 3.0, jnp.nan]), 2.0)
+        Array([ 2.,  3., nan], dtype=float32)
     """
     return binary.max_p.bind(*promote("maximum", x, y))
 
@@ -411,6 +496,10 @@ def minimum(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.minimum.
+
+    Example:
+        >>> jnp.minimum(jnp.array([1.0, 3.0, jnp.nan]), 2.0)
+        Array([ 1.,  2., nan], dtype=float32)
     """
     return binary.min_p.bind(*promote("minimum", x, y))
 
@@ -422,6 +511,10 @@ def fmax(x1: Any, x2: Any) -> Any:
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.fmax.
+
+    Example:
+        >>> jnp.fmax(jnp.array([1.0, 3.0, jnp.nan]), 2.0)
+        Array([2., 3., 2.], dtype=float32)
     """
     x, y = promote("fmax", x1, x2)
     return pick(binary.ne(x, x), y, pick(binary.ne(y, y), x, binary.max(x, y)))
@@ -434,6 +527,10 @@ def fmin(x1: Any, x2: Any) -> Any:
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.fmin.
+
+    Example:
+        >>> jnp.fmin(jnp.array([1.0, 3.0, jnp.nan]), 2.0)
+        Array([1., 2., 2.], dtype=float32)
     """
     x, y = promote("fmin", x1, x2)
     return pick(binary.ne(x, x), y, pick(binary.ne(y, y), x, binary.min(x, y)))
@@ -449,6 +546,12 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 
     Raises:
         ValueError: there is no array, or it is complex.
+
+    Example:
+        >>> jnp.clip(jnp.array([-3, 1, 7]), 0, 5)
+        Array([0, 1, 5], dtype=int32)
+        >>> jnp.clip(jnp.array([-3, 1, 7]), max=0)
+        Array([-3,  0,  0], dtype=int32)
     """
     if arr is None:
         raise ValueError(message("numpy.clip", "there is no array to clip."))
@@ -472,6 +575,10 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         ValueError: an operand is complex.
+
+    Example:
+        >>> jnp.hypot(3e30, 4e30)  # though the squares overflow
+        Array(5.e+30, dtype=float32, weak_type=True)
     """
     x, y = promote_inexact("hypot", x1, x2)
     check_not_complex("hypot", x, ValueError)
@@ -490,6 +597,10 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; integers and booleans become floats.
     Source:     mirrors jax.numpy.heaviside.
+
+    Example:
+        >>> jnp.heaviside(jnp.array([-2.0, 0.0, 3.0]), 0.5)
+        Array([0. , 0.5, 1. ], dtype=float32)
     """
     x, y = promote_inexact("heaviside", x1, x2)
     check_not_complex("heaviside", x)

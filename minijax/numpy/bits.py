@@ -42,6 +42,10 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     Raises:
         TypeError: `a` holds neither integers nor booleans.
         ValueError: the order of bits is not known.
+
+    Example:
+        >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1, 1]))
+        Array([131, 128], dtype=uint8)
     """
     places = _places("packbits", bitorder)
     a = asarray(check_array("packbits", a))
@@ -75,6 +79,10 @@ def unpackbits(
     Raises:
         TypeError: `a` does not hold bytes.
         ValueError: the order of bits is not known.
+
+    Example:
+        >>> jnp.unpackbits(jnp.array([131], dtype=jnp.uint8))
+        Array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
     """
     places = _places("unpackbits", bitorder)
     a = asarray(check_array("unpackbits", a))

@@ -43,6 +43,12 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
     Raises:
         ValueError: `a` is a scalar, or n negative.
+
+    Example:
+        >>> jnp.diff(jnp.array([1, 4, 9, 16]))
+        Array([3, 5, 7], dtype=int32)
+        >>> jnp.diff(jnp.array([1, 4, 9, 16]), n=2)
+        Array([2, 2], dtype=int32)
     """
     a = _array("diff", a)
     if a.ndim == 0 or n < 0:
@@ -77,6 +83,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
     Shapes:     ary: T[s] -> T[size - 1 + sizes of the ends].
     Source:     mirrors jax.numpy.ediff1d.
+
+    Example:
+        >>> jnp.ediff1d(jnp.array([[1, 4], [9, 16]]), to_begin=0)
+        Array([0, 3, 5, 7], dtype=int32)
     """
     flat = shaping.ravel(_array("ediff1d", ary))
     parts = [flat[1:] - flat[:-1]]
@@ -104,6 +114,10 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
         NotImplementedError: `edge_order` is given, and not 1.
         ValueError: a dimension has fewer than two elements.
         TypeError: the number of distances does not fit.
+
+    Example:
+        >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
+        Array([1., 2., 4., 5.], dtype=float32)
     """
     if edge_order not in {None, 1}:
         raise NotImplementedError(
@@ -164,6 +178,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     Shapes:     y: T[.., n, ..] -> T[.., ..].
     Dtypes:     inexact; integers become floats.
     Source:     mirrors jax.numpy.trapezoid.
+
+    Example:
+        >>> jnp.trapezoid(jnp.array([0.0, 1.0, 4.0]), dx=0.5)
+        Array(1.5, dtype=float32)
     """
     if x is None:
         y, dx = promote_dtypes("trapezoid", inexact("trapezoid", y), dx)
@@ -191,6 +209,10 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
 
     Raises:
         ValueError: `p` is complex.
+
+    Example:
+        >>> jnp.unwrap(jnp.array([350, 355, 2, 8]), period=360)
+        Array([350, 355, 362, 368], dtype=int32)
     """
     p = _array("unwrap", p)
     check_not_complex("unwrap", p, ValueError)
@@ -239,6 +261,10 @@ def interp(
 
     Raises:
         ValueError: `xp` and `fp` do not have one dimension of one size, or the period is 0.
+
+    Example:
+        >>> jnp.interp(jnp.array([0.5, 1.5, 9.0]), jnp.array([0, 1, 2]), jnp.array([0, 10, 30]))
+        Array([ 5., 20., 30.], dtype=float32)
     """
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
         raise ValueError(
@@ -341,6 +367,12 @@ def convolve(
 
     Raises:
         ValueError: an argument is no vector, or empty, or the mode is not known.
+
+    Example:
+        >>> jnp.convolve(jnp.array([1, 2, 3]), jnp.array([1, 10]))
+        Array([ 1., 12., 23., 30.], dtype=float32)
+        >>> jnp.convolve(jnp.array([1, 2, 3]), jnp.array([1, 10]), mode="valid")
+        Array([12., 23.], dtype=float32)
     """
     a, v = _vectors("convolve", a, v)
     if a.size < v.size:
@@ -367,6 +399,10 @@ def correlate(
 
     Raises:
         ValueError: an argument is no vector, or empty, or the mode is not known.
+
+    Example:
+        >>> jnp.correlate(jnp.array([1, 2, 3]), jnp.array([1, 10]))
+        Array([21., 32.], dtype=float32)
     """
     a, v = _vectors("correlate", a, v)
     options = (mode, precision, preferred_element_type)
@@ -400,6 +436,10 @@ def cross(
 
     Raises:
         ValueError: vectors have neither 2 nor 3 components.
+
+    Example:
+        >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+        Array([0, 0, 1], dtype=int32)
     """
     if axis is not None:
         axisa = axisb = axisc = operator.index(axis)

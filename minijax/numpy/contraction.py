@@ -66,6 +66,12 @@ def dot(
 
     Raises:
         TypeError: the sizes differ.
+
+    Example:
+        >>> jnp.dot(jnp.array([1, 2]), jnp.array([10, 100]))
+        Array(210, dtype=int32)
+        >>> jnp.dot(jnp.ones((2, 3, 5)), jnp.ones((4, 5, 6))).shape
+        (2, 3, 4, 6)
     """
     a, b = array_argument("dot", a), array_argument("dot", b)
     ranks = a.aval.ndim, b.aval.ndim
@@ -94,6 +100,12 @@ def matmul(
     Raises:
         ValueError: an operand is a scalar, or leading dimensions do not fit.
         TypeError: the inner sizes differ.
+
+    Example:
+        >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+        Array([12, 34], dtype=int32)
+        >>> jnp.matmul(jnp.ones((7, 2, 3)), jnp.ones((3, 5))).shape
+        (7, 2, 5)
     """
     a, b = array_argument("matmul", a), array_argument("matmul", b)
     left, right = a.aval.shape, b.aval.shape
@@ -167,6 +179,10 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
     Raises:
         TypeError: the sizes differ.
+
+    Example:
+        >>> jnp.vdot(jnp.array([1j, 2]), jnp.array([1j, 1]))
+        Array(3.+0.j, dtype=complex64)
     """
     return dot(
         _conjugated(shaping.ravel(array_argument("vdot", a))),
@@ -189,6 +205,10 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
     Raises:
         TypeError: the sizes differ.
+
+    Example:
+        >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+        Array([12, 34], dtype=int32)
     """
     a, b = array_argument("inner", a), array_argument("inner", b)
     axes = 0 if not a.aval.ndim or not b.aval.ndim else (-1, -1)
@@ -204,6 +224,11 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
     Raises:
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.outer(jnp.array([1, 2]), jnp.array([10, 20, 30]))
+        Array([[10, 20, 30],
+               [20, 40, 60]], dtype=int32)
     """
     check_out("outer", out)
     a, b = promotion.promote_dtypes("outer", a, b)
@@ -218,6 +243,11 @@ def kron(a: Any, b: Any) -> Any:
 
     Shapes:     a: T[s], b: T[t] -> T[s * t], where the shorter is filled up with ones in front.
     Source:     mirrors jax.numpy.kron (0.10).
+
+    Example:
+        >>> jnp.kron(jnp.array([[1, 2]]), jnp.array([[1, 1], [0, 1]]))
+        Array([[1, 1, 2, 2],
+               [0, 1, 0, 2]], dtype=int32)
     """
     a, b = promotion.promote_dtypes("kron", a, b)
     rank = max(aval_of(a).ndim, aval_of(b).ndim)
@@ -258,6 +288,11 @@ def tensordot(
     Raises:
         TypeError: `axes` does not fit the operands.
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0]))
+        Array([[12., 12., 12., 12., 12.],
+               [12., 12., 12., 12., 12.]], dtype=float32)
     """
     a, b = array_argument("tensordot", a), array_argument("tensordot", b)
     numbers = (_summed_axes(axes, a.aval, b.aval), ((), ()))
@@ -312,6 +347,11 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         ValueError: the shapes do not fit.
+
+    Example:
+        >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([[10, 1], [0, 1]]))
+        Array([[12, 34],
+               [ 2,  4]], dtype=int32)
     """
     x1, x2 = array_argument("matvec", x1), array_argument("matvec", x2)
     _check_core("matvec", x1, x2, (2, 1), (-1, -1))
@@ -328,6 +368,10 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         ValueError: the shapes do not fit.
+
+    Example:
+        >>> jnp.vecmat(jnp.array([10, 1]), jnp.array([[1, 2], [3, 4]]))
+        Array([13, 24], dtype=int32)
     """
     x1, x2 = array_argument("vecmat", x1), array_argument("vecmat", x2)
     _check_core("vecmat", x1, x2, (1, 2), (-1, -2))
@@ -352,6 +396,10 @@ def vecdot(
 
     Raises:
         ValueError: the shapes do not fit.
+
+    Example:
+        >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+        Array([12, 34], dtype=int32)
     """
     x1, x2 = array_argument("vecdot", x1), array_argument("vecdot", x2)
     _check_core("vecdot", x1, x2, (1, 1), (axis, axis))
@@ -393,6 +441,13 @@ def einsum(
     Raises:
         ValueError: the subscripts do not fit the operands.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> a, b = jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1])
+        >>> jnp.einsum("ij,j->i", a, b)
+        Array([12, 34], dtype=int32)
+        >>> jnp.einsum("ii", a)
+        Array(5, dtype=int32)
     """
     check_out("einsum", out)
     spec, arrays = _einsum_arguments(subscripts, operands)
@@ -584,6 +639,11 @@ def einsum_path(
     """The order in which `einsum` would contract, and a description of it.
 
     Source:     mirrors jax.numpy.einsum_path (0.10).
+
+    Example:
+        >>> path, text = jnp.einsum_path("ij,jk,kl->il", *(jnp.ones((2, 2)),) * 3)
+        >>> path
+        [(0, 1), (0, 1)]
     """
     spec, arrays = _einsum_arguments(subscripts, operands)
     shapes = [aval_of(x).shape for x in arrays]

@@ -30,6 +30,12 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     Raises:
         ValueError: an argument is no vector.
         NotImplementedError: an argument is a mask.
+
+    Example:
+        >>> x = jnp.arange(12).reshape(3, 4)
+        >>> x[jnp.ix_(jnp.array([0, 2]), jnp.array([1, 3]))]
+        Array([[ 1,  3],
+               [ 9, 11]], dtype=int32)
     """
     vectors = [array_argument("ix_", x) for x in args]
     found = []
@@ -56,6 +62,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
     Shapes:     indices: int[s] -> int[s] for each dimension.
     Source:     mirrors jax.numpy.unravel_index (0.10).
+
+    Example:
+        >>> jnp.unravel_index(jnp.array([5, 0]), (2, 3))
+        (Array([1, 0], dtype=int32), Array([2, 0], dtype=int32))
     """
     indices = array_argument("unravel_index", indices)
     dims = canonicalize_shape(shape, "numpy.unravel_index")
@@ -92,6 +102,10 @@ def ravel_multi_index(
     Raises:
         ValueError: the arguments do not fit, or a place is out of range.
         ConcretizationTypeError: the mode is "raise", and coordinates are traced.
+
+    Example:
+        >>> jnp.ravel_multi_index((jnp.array([1, 0]), jnp.array([2, 0])), (2, 3))
+        Array([5, 0], dtype=int32)
     """
     name = "numpy.ravel_multi_index"
     sizes = canonicalize_shape(dims, name)

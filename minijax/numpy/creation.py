@@ -78,6 +78,11 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
     Raises:
         TypeError: the shape is no shape, or the dtype no dtype.
+
+    Example:
+        >>> jnp.zeros((2, 3))
+        Array([[0., 0., 0.],
+               [0., 0., 0.]], dtype=float32)
     """
     dtype = dtype_argument("zeros", dtype, dtypes.default_float_dtype())
     return _constant("zeros", shape, 0, dtype, device, out_sharding)
@@ -92,6 +97,10 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
 
     Raises:
         TypeError: the shape is no shape, or the dtype no dtype.
+
+    Example:
+        >>> jnp.ones(3, dtype=jnp.int8)
+        Array([1, 1, 1], dtype=int8)
     """
     dtype = dtype_argument("ones", dtype, dtypes.default_float_dtype())
     return _constant("ones", shape, 1, dtype, device, out_sharding)
@@ -106,6 +115,10 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
     Raises:
         TypeError: the shape is no shape, or the dtype no dtype.
+
+    Example:
+        >>> jnp.empty(2)
+        Array([0., 0.], dtype=float32)
     """
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
@@ -127,6 +140,11 @@ def full(
     Raises:
         TypeError: the shape is no shape, the dtype no dtype, or the value no array.
         ValueError: the value does not broadcast to the shape.
+
+    Example:
+        >>> jnp.full((2, 3), jnp.array([1, 2, 3]))
+        Array([[1, 2, 3],
+               [1, 2, 3]], dtype=int32)
     """
     fill_value = check_array("full", fill_value, "fill_value")
     dims = canonicalize_shape(shape, "numpy.full")
@@ -208,6 +226,10 @@ def zeros_like(
 
     Raises:
         TypeError: `a` is no array and describes none.
+
+    Example:
+        >>> jnp.zeros_like(jnp.array([1, 2]))
+        Array([0, 0], dtype=int32)
     """
     return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
@@ -222,6 +244,10 @@ def ones_like(
 
     Raises:
         TypeError: `a` is no array and describes none.
+
+    Example:
+        >>> jnp.ones_like(jnp.array([1, 2]), dtype=float)
+        Array([1., 1.], dtype=float32)
     """
     return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
@@ -234,6 +260,10 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 
     Raises:
         TypeError: `prototype` is no array and describes none.
+
+    Example:
+        >>> jnp.empty_like(jnp.array([1, 2]), shape=(1, 3))
+        Array([[0, 0, 0]], dtype=int32)
     """
     return _like("empty_like", prototype, 0, dtype, shape, device, None)
 
@@ -249,6 +279,10 @@ def full_like(
     Raises:
         TypeError: `a` is no array and describes none, or `fill_value` is no array.
         ValueError: `fill_value` does not broadcast to the shape.
+
+    Example:
+        >>> jnp.full_like(jnp.array([1, 2]), 7.9)  # in the dtype of the array
+        Array([7, 7], dtype=int32)
     """
     fill_value = check_array("full_like", fill_value, "fill_value")
     return _like("full_like", a, fill_value, dtype, shape, device, None)
@@ -285,6 +319,13 @@ def array(
         ValueError: an element is None, or the nesting is uneven.
         OverflowError: a Python int does not fit into the dtype.
         NotImplementedError: `order` is neither "K" nor "C".
+
+    Example:
+        >>> jnp.array([[1, 2.5], [3, 4]])
+        Array([[1. , 2.5],
+               [3. , 4. ]], dtype=float32)
+        >>> jnp.array(np.arange(3), dtype=jnp.bfloat16)
+        Array([0, 1, 2], dtype=bfloat16)
     """
     if order not in {None, "K", "C"}:
         raise NotImplementedError(
@@ -437,6 +478,11 @@ def asarray(
         TypeError: an element is no number, or the dtype no dtype.
         ValueError: an element is None, or the nesting is uneven.
         OverflowError: a Python int does not fit into the dtype.
+
+    Example:
+        >>> x = jnp.arange(3)
+        >>> jnp.asarray(x) is x, jnp.asarray(x, copy=True) is x
+        (True, False)
     """
     return array(a, dtype, bool(copy), order or "K", device=device, out_sharding=out_sharding)
 
@@ -446,6 +492,11 @@ def copy(a: Any, order: str | None = None) -> Any:
 
     Shapes:     a: T[s] -> T[s].
     Source:     mirrors jax.numpy.copy.
+
+    Example:
+        >>> x = jnp.arange(3)
+        >>> jnp.copy(x) is x, jnp.array_equal(jnp.copy(x), x)
+        (False, Array(True, dtype=bool))
     """
     return array(check_array("copy", a), copy=True, order=order)
 
@@ -461,6 +512,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
     Raises:
         TypeError: `x` is no array, or the dtype no dtype.
+
+    Example:
+        >>> jnp.astype(jnp.array([1.9, -1.9]), int)
+        Array([ 1, -1], dtype=int32)
     """
     x = check_array("astype", x)
     dtype = dtype_argument("astype", dtype, dtypes.default_float_dtype())
@@ -485,24 +540,42 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
     Raises:
         TypeError: the object does not speak DLPack.
+
+    Example:
+        >>> jnp.from_dlpack(np.arange(3, dtype=np.int16))
+        Array([0, 1, 2], dtype=int16)
     """
     return array_from_dlpack(x, device=device, copy=copy)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """An array of the bytes of a buffer.  Mirrors jax.numpy.frombuffer.
+    """An array of the bytes of a buffer.
+
+    Shapes:     -> dtype[count].
+    Source:     mirrors jax.numpy.frombuffer.
 
     Raises:
         ValueError: the buffer's size does not fit.
+
+    Example:
+        >>> jnp.frombuffer(b"abc", dtype=jnp.uint8)
+        Array([97, 98, 99], dtype=uint8)
     """
     return array(np.frombuffer(buffer, np.dtype(dtype), count, offset))
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
-    """An array of the numbers in a text.  Mirrors jax.numpy.fromstring.
+    """An array of the numbers in a text.
+
+    Shapes:     -> dtype[count].
+    Source:     mirrors jax.numpy.fromstring.
 
     Raises:
         ValueError: the text does not hold such numbers.
+
+    Example:
+        >>> jnp.fromstring("1, 2, 3", dtype=int, sep=",")
+        Array([1, 2, 3], dtype=int32)
     """
     return array(np.fromstring(string, np.dtype(dtype), count, sep=sep))
 
@@ -518,7 +591,19 @@ def _refused(name: str) -> Callable[..., Any]:
         )
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Refuses: what it reads may change.  Mirrors jax.numpy.{name}."
+    function.__doc__ = f"""Refuses: what it reads may change.
+
+    Source:     mirrors jax.numpy.{name}.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        >>> jnp.{name}(...)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: numpy.{name}: reads from outside, ...
+    """
     return function
 
 

@@ -27,19 +27,31 @@ from minijax.runtime.array import Array as ndarray  # noqa: N813  NumPy's name
 
 
 def ndim(a: Any) -> int:
-    """The number of dimensions.  Mirrors jax.numpy.ndim.
+    """The number of dimensions.
+
+    Source:     mirrors jax.numpy.ndim.
 
     Raises:
         TypeError: `a` is no array.
+
+    Example:
+        >>> jnp.ndim(3.0), jnp.ndim(jnp.ones((2, 3)))
+        (0, 2)
     """
     return len(shape(a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The dimensions.  Mirrors jax.numpy.shape.
+    """The dimensions.
+
+    Source:     mirrors jax.numpy.shape.
 
     Raises:
         TypeError: `a` is no array.
+
+    Example:
+        >>> jnp.shape(3.0), jnp.shape(jnp.ones((2, 3)))
+        ((), (2, 3))
     """
     if hasattr(a, "shape"):
         return a.shape  # type: ignore[no-any-return]
@@ -54,6 +66,10 @@ def size(a: Any, axis: Any = None) -> int:
     Raises:
         TypeError: `a` is no array.
         ValueError: an axis is out of range.
+
+    Example:
+        >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)
+        (6, 3)
     """
     dims = shape(a)
     if axis is None:
@@ -68,7 +84,14 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text that describes an array.  Mirrors jax.numpy.array_repr."""
+    """The text that describes an array.
+
+    Source:     mirrors jax.numpy.array_repr.
+
+    Example:
+        >>> jnp.array_repr(jnp.array([0.5, 2.0]))
+        'array([0.5, 2. ], dtype=float32)'
+    """
     return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
 
 
@@ -78,15 +101,32 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text of the elements of an array.  Mirrors jax.numpy.array_str."""
+    """The text of the elements of an array.
+
+    Source:     mirrors jax.numpy.array_str.
+
+    Example:
+        >>> jnp.array_str(jnp.array([1 / 3, 2 / 3]), precision=2)
+        '[0.33 0.67]'
+    """
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
 
 
 def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Any:
-    """An array from a file that `save` has written.  Mirrors jax.numpy.load.
+    """An array from a file that `save` has written.
+
+    Source:     mirrors jax.numpy.load.
 
     Raises:
         ValueError: the file holds several arrays.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> jnp.save(file, jnp.arange(3)), file.seek(0)
+        (None, 0)
+        >>> jnp.load(file)
+        Array([0, 1, 2], dtype=int32)
     """
     found = np.load(file, *args, **kwargs)
     if not isinstance(found, np.ndarray):

@@ -24,6 +24,10 @@ def gcd(x1: Any, x2: Any) -> Any:
 
     Raises:
         ValueError: an operand is not of integers.
+
+    Example:
+        >>> jnp.gcd(jnp.array([12, -18, 0]), 8)
+        Array([4, 2, 8], dtype=int32)
     """
     x, y = _integers("gcd", x1, x2)
     return _gcd(x, y)
@@ -39,6 +43,10 @@ def lcm(x1: Any, x2: Any) -> Any:
 
     Raises:
         ValueError: an operand is not of integers.
+
+    Example:
+        >>> jnp.lcm(jnp.array([4, 6, 0]), 6)
+        Array([12,  6,  0], dtype=int32)
     """
     x, y = _integers("lcm", x1, x2)
     divisor = _gcd(x, y)

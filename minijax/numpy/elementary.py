@@ -36,6 +36,10 @@ def sin(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.sin.
+
+    Example:
+        >>> jnp.sin(jnp.radians(jnp.array([0, 30, 90]))).round(3)
+        Array([0. , 0.5, 1. ], dtype=float32)
     """
     return trigonometry.sin(inexact("sin", x))
 
@@ -47,6 +51,10 @@ def cos(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.cos.
+
+    Example:
+        >>> jnp.cos(jnp.radians(jnp.array([0, 60, 180]))).round(3)
+        Array([ 1. ,  0.5, -1. ], dtype=float32)
     """
     return trigonometry.cos(inexact("cos", x))
 
@@ -58,6 +66,10 @@ def tan(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.tan.
+
+    Example:
+        >>> jnp.tan(jnp.radians(jnp.array([0, 45, 135]))).round(3)
+        Array([ 0.,  1., -1.], dtype=float32)
     """
     return trigonometry.tan(inexact("tan", x))
 
@@ -69,6 +81,10 @@ def arcsin(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.arcsin.
+
+    Example:
+        >>> jnp.degrees(jnp.arcsin(jnp.array([0.0, 0.5, 2.0]))).round()
+        Array([ 0., 30., nan], dtype=float32)
     """
     return trigonometry.asin(inexact("arcsin", x))
 
@@ -83,6 +99,10 @@ def arccos(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.arccos.
+
+    Example:
+        >>> jnp.degrees(jnp.arccos(jnp.array([1.0, 0.5, 2.0]))).round()
+        Array([ 0., 60., nan], dtype=float32)
     """
     return trigonometry.acos(inexact("arccos", x))
 
@@ -97,6 +117,10 @@ def arctan(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.arctan.
+
+    Example:
+        >>> jnp.degrees(jnp.arctan(jnp.array([0.0, 1.0, jnp.inf]))).round()
+        Array([ 0., 45., 90.], dtype=float32)
     """
     return trigonometry.atan(inexact("arctan", x))
 
@@ -111,6 +135,10 @@ def sinh(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.sinh.
+
+    Example:
+        >>> jnp.sinh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([-inf,   0.,  inf], dtype=float32)
     """
     return trigonometry.sinh(inexact("sinh", x))
 
@@ -122,6 +150,10 @@ def cosh(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.cosh.
+
+    Example:
+        >>> jnp.cosh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([inf,  1., inf], dtype=float32)
     """
     return trigonometry.cosh(inexact("cosh", x))
 
@@ -133,6 +165,10 @@ def tanh(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.tanh.
+
+    Example:
+        >>> jnp.tanh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([-1.,  0.,  1.], dtype=float32)
     """
     return trigonometry.tanh(inexact("tanh", x))
 
@@ -144,6 +180,10 @@ def arcsinh(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.arcsinh.
+
+    Example:
+        >>> jnp.sinh(jnp.arcsinh(jnp.array([-3.0, 0.0, 3.0]))).round()
+        Array([-3.,  0.,  3.], dtype=float32)
     """
     return trigonometry.asinh(inexact("arcsinh", x))
 
@@ -158,6 +198,10 @@ def arccosh(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.arccosh.
+
+    Example:
+        >>> jnp.arccosh(jnp.array([1.0, 0.5, jnp.inf]))
+        Array([ 0., nan, inf], dtype=float32)
     """
     return trigonometry.acosh(inexact("arccosh", x))
 
@@ -172,6 +216,10 @@ def arctanh(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.arctanh.
+
+    Example:
+        >>> jnp.arctanh(jnp.array([0.0, 1.0, 2.0]))
+        Array([ 0., inf, nan], dtype=float32)
     """
     return trigonometry.atanh(inexact("arctanh", x))
 
@@ -186,6 +234,10 @@ def exp(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.exp.
+
+    Example:
+        >>> jnp.exp(jnp.array([-jnp.inf, 0.0, 89.0]))  # float32 ends at exp(88.7)
+        Array([ 0.,  1., inf], dtype=float32)
     """
     return unary.exp(inexact("exp", x))
 
@@ -197,6 +249,10 @@ def exp2(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.exp2.
+
+    Example:
+        >>> jnp.exp2(jnp.array([3, 0, -1]))
+        Array([8. , 1. , 0.5], dtype=float32)
     """
     return unary.exp2(inexact("exp2", x))
 
@@ -208,6 +264,10 @@ def expm1(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.expm1.
+
+    Example:
+        >>> jnp.expm1(1e-10), jnp.exp(1e-10) - 1
+        (Array(1.e-10, dtype=float32, weak_type=True), Array(0., dtype=float32, weak_type=True))
     """
     return unary.expm1(inexact("expm1", x))
 
@@ -219,6 +279,10 @@ def log(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.log.
+
+    Example:
+        >>> jnp.log(jnp.array([1.0, 0.0, -1.0]))
+        Array([  0., -inf,  nan], dtype=float32)
     """
     return unary.log(inexact("log", x))
 
@@ -230,6 +294,10 @@ def log1p(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.log1p.
+
+    Example:
+        >>> jnp.log1p(1e-10), jnp.log(jnp.float32(1) + 1e-10)
+        (Array(1.e-10, dtype=float32, weak_type=True), Array(0., dtype=float32))
     """
     return unary.log1p(inexact("log1p", x))
 
@@ -241,6 +309,10 @@ def arctan2(x1: Any, x2: Any, /) -> Any:
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     inexact, promoted; integers and booleans become floats.
     Source:     mirrors jax.numpy.arctan2.
+
+    Example:
+        >>> jnp.degrees(jnp.arctan2(jnp.array([1.0, -1.0]), jnp.array([1.0, -1.0]))).round()
+        Array([  45., -135.], dtype=float32)
     """
     return binary.atan2_p.bind(*promote_inexact("arctan2", x1, x2))
 
@@ -255,6 +327,10 @@ def degrees(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.degrees.
+
+    Example:
+        >>> jnp.degrees(jnp.array([0.0, jnp.pi]))
+        Array([  0., 180.], dtype=float32)
     """
     return binary.mul(inexact("degrees", x), 180 / math.pi)
 
@@ -266,6 +342,10 @@ def radians(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.radians.
+
+    Example:
+        >>> jnp.radians(jnp.array([0, 180])) / jnp.pi
+        Array([0., 1.], dtype=float32)
     """
     return binary.mul(inexact("radians", x), math.pi / 180)
 
@@ -281,6 +361,10 @@ def log2(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.log2.
+
+    Example:
+        >>> jnp.log2(jnp.array([1, 8, 0.5]))
+        Array([ 0.,  3., -1.], dtype=float32)
     """
     x = unary.log(strong(inexact("log2", x)))
     # A quotient of logarithms is exact for powers of 2; a product with 1 / log 2 is not.
@@ -294,6 +378,10 @@ def log10(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.log10.
+
+    Example:
+        >>> jnp.log10(jnp.array([1, 100, 0.1])).round(5)
+        Array([ 0.,  2., -1.], dtype=float32)
     """
     x = unary.log(strong(inexact("log10", x)))
     return _each_part(lambda part: binary.mul(part, 1 / math.log(10)), x)
@@ -314,6 +402,10 @@ def logaddexp(x: Any, y: Any, /) -> Any:
     Dtypes:     inexact, promoted; integers and booleans become floats.
     Derivative: (exp(x) dx + exp(y) dy) / (exp(x) + exp(y)), at ties too.
     Source:     mirrors jax.numpy.logaddexp.
+
+    Example:
+        >>> jnp.logaddexp(1000.0, -jnp.inf)  # though exp(1000) overflows
+        Array(1000., dtype=float32, weak_type=True)
     """
     x, y = promote_inexact("logaddexp", x, y)
     high, gap = _high_and_gap(x, y)
@@ -334,6 +426,10 @@ def logaddexp2(x: Any, y: Any, /) -> Any:
     Dtypes:     floating, promoted; integers and booleans become floats.
     Derivative: (2 ** x dx + 2 ** y dy) / (2 ** x + 2 ** y), at ties too.
     Source:     mirrors jax.numpy.logaddexp2.
+
+    Example:
+        >>> jnp.logaddexp2(1000.0, 1000.0)
+        Array(1001., dtype=float32, weak_type=True)
     """
     x, y = promote_inexact("logaddexp2", x, y)
     high, gap = _high_and_gap(x, y)
@@ -362,6 +458,12 @@ def sinc(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.sinc.
+
+    Example:
+        >>> jnp.sinc(jnp.array([0.0, 1.0])).round(3)
+        Array([ 1., -0.], dtype=float32)
+        >>> jax.grad(jnp.sinc)(0.0)
+        Array(0., dtype=float32, weak_type=True)
     """
     t = binary.mul(inexact("sinc", x), math.pi)
     near = binary.lt(unary.abs(t), 0.1)
@@ -385,6 +487,10 @@ def i0(x: Any) -> Any:
 
     Raises:
         ValueError: `x` is complex.
+
+    Example:
+        >>> jnp.i0(jnp.array([0.0, 2.0])).round()
+        Array([1., 2.], dtype=float32)
     """
     x = inexact("i0", x)
     check_not_complex("i0", x, ValueError)
@@ -403,6 +509,10 @@ def floor(x: Any, /) -> Any:
 
     Raises:
         TypeError: `x` is complex.
+
+    Example:
+        >>> jnp.floor(jnp.array([-1.5, 1.5]))
+        Array([-2.,  1.], dtype=float32)
     """
     x = check_array("floor", x)
     return x if _is_whole(x) else unary.floor(x)
@@ -418,6 +528,10 @@ def ceil(x: Any, /) -> Any:
 
     Raises:
         TypeError: `x` is complex.
+
+    Example:
+        >>> jnp.ceil(jnp.array([-1.5, 1.5]))
+        Array([-1.,  2.], dtype=float32)
     """
     x = check_array("ceil", x)
     return x if _is_whole(x) else unary.ceil(x)
@@ -433,6 +547,10 @@ def trunc(x: Any) -> Any:
 
     Raises:
         TypeError: `x` is complex.
+
+    Example:
+        >>> jnp.trunc(jnp.array([-1.5, 1.5]))
+        Array([-1.,  1.], dtype=float32)
     """
     x = check_array("trunc", x)
     if _is_whole(x):
@@ -451,6 +569,10 @@ def rint(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.rint.
+
+    Example:
+        >>> jnp.rint(jnp.array([0.5, 1.5, 2.5]))
+        Array([0., 2., 2.], dtype=float32)
     """
     return _each_part(_round_to_even, _default_inexact("rint", x))
 
@@ -478,6 +600,12 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     Raises:
         NotImplementedError: `out` is given, or integers are rounded to tens or more.
         ValueError: `a` is boolean.
+
+    Example:
+        >>> jnp.round(jnp.array([0.5, 1.5, 2.5]))
+        Array([0., 2., 2.], dtype=float32)
+        >>> jnp.round(jnp.array([1234.0, 1250.0]), -2)
+        Array([1200., 1200.], dtype=float32)
     """
     a = check_array("round", a)
     check_out("round", out)
@@ -518,6 +646,10 @@ def real(val: Any, /) -> Any:
 
     Shapes:     val: T[s] -> the real dtype of T [s].
     Source:     mirrors jax.numpy.real.
+
+    Example:
+        >>> jnp.real(jnp.array([1 + 2j, 3]))
+        Array([1., 3.], dtype=float32)
     """
     val = check_array("real", val)
     return unary.real(val) if is_kind(val, np.complexfloating) else val
@@ -529,6 +661,10 @@ def imag(val: Any, /) -> Any:
 
     Shapes:     val: T[s] -> the real dtype of T [s].
     Source:     mirrors jax.numpy.imag.
+
+    Example:
+        >>> jnp.imag(jnp.array([1 + 2j, 3]))
+        Array([2., 0.], dtype=float32)
     """
     val = check_array("imag", val)
     return unary.imag(val) if is_kind(val, np.complexfloating) else full_like(val, 0)
@@ -540,6 +676,10 @@ def conjugate(x: Any, /) -> Any:
 
     Shapes:     x: T[s] -> T[s].
     Source:     mirrors jax.numpy.conjugate.
+
+    Example:
+        >>> jnp.conjugate(jnp.array([1 + 2j, 3]))
+        Array([1.-2.j, 3.-0.j], dtype=complex64)
     """
     x = check_array("conjugate", x)
     return unary.conj(x) if is_kind(x, np.complexfloating) else x
@@ -555,6 +695,10 @@ def angle(z: Any, deg: bool = False) -> Any:
     Shapes:     z: T[s] -> the real dtype of T [s].
     Dtypes:     inexact; integers and booleans become floats.
     Source:     mirrors jax.numpy.angle.
+
+    Example:
+        >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)
+        Array([ 90., 180.], dtype=float32)
     """
     z = strong(_default_inexact("angle", z))
     found = binary.atan2(imag(z), real(z))

@@ -39,6 +39,10 @@ def signbit(x: Any, /) -> Any:
 
     Raises:
         ValueError: `x` is complex.
+
+    Example:
+        >>> jnp.signbit(jnp.array([-1.0, 0.0, -0.0]))
+        Array([ True, False,  True], dtype=bool)
     """
     x = check_array("signbit", x)
     check_not_complex("signbit", x, ValueError)
@@ -60,6 +64,10 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         TypeError: an operand is complex.
+
+    Example:
+        >>> jnp.copysign(jnp.array([1, 2, 3]), jnp.array([-1.0, 1.0, -0.0]))
+        Array([-1.,  2., -3.], dtype=float32)
     """
     x, y = promote_inexact("copysign", x1, x2)
     check_not_complex("copysign", x)
@@ -74,6 +82,10 @@ def nextafter(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     floating, promoted; integers and booleans become floats.
     Source:     mirrors jax.numpy.nextafter.
+
+    Example:
+        >>> jnp.nextafter(1.0, 2.0) - 1 == jnp.finfo(jnp.float32).eps
+        Array(True, dtype=bool)
     """
     return binary.nextafter_p.bind(*promote_inexact("nextafter", x, y))
 
@@ -88,6 +100,10 @@ def spacing(x: Any, /) -> Any:
 
     Raises:
         ValueError: `x` is complex.
+
+    Example:
+        >>> jnp.spacing(jnp.array([1.0, 2.0**24]))
+        Array([1.1920929e-07, 2.0000000e+00], dtype=float32)
     """
     x = strong(inexact("spacing", x))
     check_not_complex("spacing", x, ValueError)
@@ -106,6 +122,10 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     Raises:
         TypeError: `x` is complex.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.modf(jnp.array([1.5, -2.25]))
+        (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
     """
     check_out("modf", out)
     x = inexact("modf", x)
@@ -126,6 +146,10 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
     Raises:
         TypeError: `x` is complex.
+
+    Example:
+        >>> jnp.frexp(jnp.array([8.0, 0.75]))
+        (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
     """
     x = inexact("frexp", x)
     check_not_complex("frexp", x)
@@ -187,6 +211,10 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         ValueError: `x1` is complex, or `x2` not of integers.
+
+    Example:
+        >>> jnp.ldexp(jnp.array([0.5, 0.75]), jnp.array([4, 0]))
+        Array([8.  , 0.75], dtype=float32)
     """
     x, y = check_array("ldexp", x1, "x1"), check_array("ldexp", x2, "x2")
     if is_kind(y, np.inexact) or is_kind(x, np.complexfloating):
@@ -227,6 +255,10 @@ def nan_to_num(
     Shapes:     x: T[s] -> T[s].
     Dtypes:     all; integers and booleans pass.
     Source:     mirrors jax.numpy.nan_to_num.
+
+    Example:
+        >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan, jnp.inf]), nan=0.0, posinf=99.0)
+        Array([ 1.,  0., 99.], dtype=float32)
     """
     x = check_array("nan_to_num", x)
     if is_kind(x, np.complexfloating):

@@ -80,6 +80,11 @@ def vectorize(
 
     Raises:
         ValueError: the signature is not understood; when called, arguments or results do not fit.
+
+    Example:
+        >>> dot = jnp.vectorize(lambda u, v: u @ v, signature="(n),(n)->()")
+        >>> dot(jnp.ones((2, 3, 4)), jnp.ones(4)).shape
+        (2, 3)
     """
     places = {i for i in excluded if isinstance(i, int)}
     if any(isinstance(i, int) and i < 0 for i in places):
@@ -187,6 +192,11 @@ def apply_along_axis(
 
     Raises:
         ValueError: the axis is out of range.
+
+    Example:
+        >>> jnp.apply_along_axis(lambda v: v - v[0], 1, jnp.array([[1, 2], [5, 9]]))
+        Array([[0, 1],
+               [0, 4]], dtype=int32)
     """
     arr = asarray(check_array("apply_along_axis", arr))
     (axis,) = canonical_axes("apply_along_axis", axis, arr.ndim)
@@ -212,6 +222,12 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
 
     Raises:
         ValueError: the function changes the number of dimensions by more than the reduced one.
+
+    Example:
+        >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3, 4)), [0, 2])
+        Array([[[8.],
+                [8.],
+                [8.]]], dtype=float32)
     """
     a = asarray(check_array("apply_over_axes", a))
     for axis in canonical_axes("apply_over_axes", axes, a.ndim):
@@ -245,6 +261,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
     Raises:
         ValueError: the numbers of conditions and functions do not fit.
+
+    Example:
+        >>> x = jnp.array([-2.0, -1.0, 3.0])
+        >>> jnp.piecewise(x, [x < 0, x > 2], [lambda v: -v, 100.0])
+        Array([  2.,   1., 100.], dtype=float32)
     """
     x = asarray(check_array("piecewise", x))
     conditions = [asarray(c).astype(bool) for c in condlist]

@@ -43,6 +43,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     Raises:
         NotImplementedError: `bins` is the name of a rule.
         ValueError: `range` does not have two elements.
+
+    Example:
+        >>> jnp.histogram_bin_edges(jnp.array([0.0, 3.0, 4.0]), bins=4)
+        Array([0., 1., 2., 3., 4.], dtype=float32)
     """
     if isinstance(bins, str):
         raise NotImplementedError(
@@ -96,6 +100,10 @@ def histogram(
 
     Raises:
         ValueError: the shape of the weights is not that of `a`.
+
+    Example:
+        >>> jnp.histogram(jnp.array([1, 2, 2, 5]), bins=jnp.array([0, 2, 4]))
+        (Array([1., 2.], dtype=float32), Array([0., 2., 4.], dtype=float32))
     """
     check_array("histogram", a, "a")
     if weights is not None and np.shape(weights) != np.shape(a):
@@ -145,6 +153,13 @@ def histogram2d(
 
     Raises:
         ValueError: the bins, ranges or weights do not fit the points.
+
+    Example:
+        >>> x, y = jnp.array([0.0, 1.0, 1.0]), jnp.array([0.0, 0.0, 1.0])
+        >>> counts, x_edges, y_edges = jnp.histogram2d(x, y, bins=2)
+        >>> counts
+        Array([[1, 0],
+               [1, 1]], dtype=int32)
     """
     if not _is_count(bins) and np.ndim(bins) == 1 and len(bins) not in {1, 2}:
         bins = [bins, bins]
@@ -176,6 +191,12 @@ def histogramdd(
 
     Raises:
         ValueError: the bins, ranges or weights do not fit the points.
+
+    Example:
+        >>> points = jnp.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+        >>> counts, edges = jnp.histogramdd(points, bins=2)
+        >>> counts.shape, [e.shape for e in edges]
+        ((2, 2, 2), [(3,), (3,), (3,)])
     """
     sample = asarray(check_array("histogramdd", sample, "sample"))
     if sample.ndim != 2:
@@ -242,6 +263,12 @@ def bincount(
         TypeError: `x` does not hold integers.
         ValueError: `x` does not have one dimension, or the weights do not fit.
         ConcretizationTypeError: `x` is traced, and there is no `length`.
+
+    Example:
+        >>> jnp.bincount(jnp.array([0, 3, 3, 1]))
+        Array([1, 1, 0, 2], dtype=int32)
+        >>> jnp.bincount(jnp.array([0, 3, 3, 1]), length=3)  # what `jit` needs
+        Array([1, 1, 0], dtype=int32)
     """
     x = asarray(check_array("bincount", x))
     if not dtypes.issubdtype(x.dtype, np.integer) and x.dtype != dtypes.bool_:

@@ -64,6 +64,12 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     Raises:
         ValueError: there are no arrays, or they are scalars.
         TypeError: the shapes do not fit.
+
+    Example:
+        >>> jnp.concatenate([jnp.zeros((1, 2)), jnp.ones((2, 2))])
+        Array([[0., 0.],
+               [1., 1.],
+               [1., 1.]], dtype=float32)
     """
     items = _sequence("concatenate", arrays)
     if axis is None:
@@ -82,7 +88,16 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    """As `concatenate`.  Mirrors jax.numpy.concat (0.10)."""
+    """As `concatenate`.
+
+    Shapes:     as of `concatenate`.
+    Source:     mirrors jax.numpy.concat.
+
+    Example:
+        >>> jnp.concat([jnp.array([[1], [2]]), jnp.array([[3], [4]])], axis=1)
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     return concatenate(arrays, axis)
 
 
@@ -97,6 +112,14 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     Raises:
         ValueError: there are no arrays, or their shapes differ.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+        >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     check_out("stack", out)
     items = _sequence("stack", arrays)
@@ -122,6 +145,10 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
     Raises:
         ValueError: `x` is a scalar, or the axis is out of range.
+
+    Example:
+        >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
+        (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
     """
     x = array_argument("unstack", x)
     if x.aval.ndim == 0:
@@ -131,27 +158,63 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 @one_program(static=("dtype",))
 def vstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined as rows.  Mirrors jax.numpy.vstack (0.10)."""
+    """Arrays joined as rows.
+
+    Shapes:     T[n] or T[k, n] each -> T[total, n].
+    Source:     mirrors jax.numpy.vstack.
+
+    Example:
+        >>> jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])])
+        Array([[1, 2],
+               [3, 4],
+               [5, 6]], dtype=int32)
+    """
     items = [shaping.atleast_2d(x) for x in _sequence("vstack", tup)]
     return concatenate(items, 0, dtype)
 
 
 @one_program(static=("dtype",))
 def hstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined along dimension 1, vectors along 0.  Mirrors jax.numpy.hstack (0.10)."""
+    """Arrays joined along dimension 1, vectors along 0.
+
+    Shapes:     T[n] each -> T[total]; or T[m, n, ...] each -> T[m, total, ...].
+    Source:     mirrors jax.numpy.hstack.
+
+    Example:
+        >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
+        Array([1, 2, 3], dtype=int32)
+    """
     items = [shaping.atleast_1d(x) for x in _sequence("hstack", tup)]
     return concatenate(items, 0 if items[0].aval.ndim == 1 else 1, dtype)
 
 
 @one_program(static=("dtype",))
 def dstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined along dimension 2.  Mirrors jax.numpy.dstack (0.10)."""
+    """Arrays joined along dimension 2.
+
+    Shapes:     T[n], T[m, n] or T[m, n, k] each -> T[m, n, total], where vectors have m = 1.
+    Source:     mirrors jax.numpy.dstack.
+
+    Example:
+        >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[[1, 3],
+                [2, 4]]], dtype=int32)
+    """
     return concatenate([shaping.atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
 
 
 @one_program()
 def column_stack(tup: Any) -> Any:
-    """Vectors as columns, and matrices, side by side.  Mirrors jax.numpy.column_stack (0.10)."""
+    """Vectors as columns, and matrices, side by side.
+
+    Shapes:     T[m] or T[m, n] each -> T[m, total].
+    Source:     mirrors jax.numpy.column_stack.
+
+    Example:
+        >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])])
+        Array([[1, 3, 4],
+               [2, 5, 6]], dtype=int32)
+    """
     columns = []
     for x in _sequence("column_stack", tup):
         rank = aval_of(x).ndim
@@ -167,6 +230,13 @@ def block(arrays: Any) -> Any:
 
     Raises:
         ValueError: the lists are not equally deep, or empty.
+
+    Example:
+        >>> eye, zeros = jnp.eye(2, dtype=int), jnp.zeros((2, 1), int)
+        >>> jnp.block([[eye, zeros], [7, 8, 9]])
+        Array([[1, 0, 0],
+               [0, 1, 0],
+               [7, 8, 9]], dtype=int32)
     """
     depths = set(_depths(arrays))
     if len(depths) != 1:
@@ -210,12 +280,26 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
     Raises:
         ValueError: the dimension does not divide, or the positions do not ascend.
+
+    Example:
+        >>> jnp.split(jnp.arange(4), 2)
+        [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+        >>> jnp.split(jnp.arange(4), [1])
+        [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
     """
     return _split("split", ary, indices_or_sections, axis, uneven=False)
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """As `split`; parts may differ by one.  Mirrors jax.numpy.array_split (0.10)."""
+    """As `split`; parts may differ by one.
+
+    Shapes:     ary: T[s] -> a list of T[s but for axis].
+    Source:     mirrors jax.numpy.array_split.
+
+    Example:
+        >>> jnp.array_split(jnp.arange(5), 2)
+        [Array([0, 1, 2], dtype=int32), Array([3, 4], dtype=int32)]
+    """
     return _split("array_split", ary, indices_or_sections, axis, uneven=True)
 
 
@@ -261,23 +345,60 @@ def _split_at(name: str, ary: Any, where: Any, axis: int, least_rank: int) -> li
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along dimension 1, of vectors along 0.  Mirrors jax.numpy.hsplit (0.10)."""
+    """`split` along dimension 1, of vectors along 0.
+
+    Shapes:     ary: T[m, n, ...] -> a list of T[m, parts of n, ...]; of vectors, T[parts of m].
+    Source:     mirrors jax.numpy.hsplit.
+
+    Example:
+        >>> jnp.hsplit(jnp.array([[1, 2], [3, 4]]), 2)
+        [Array([[1],
+               [3]], dtype=int32), Array([[2],
+               [4]], dtype=int32)]
+    """
     axis = 0 if aval_of(check_array("hsplit", ary)).ndim == 1 else 1
     return _split_at("hsplit", ary, indices_or_sections, axis, 1)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along dimension 0.  Mirrors jax.numpy.vsplit (0.10)."""
+    """`split` along dimension 0.
+
+    Shapes:     ary: T[m, n, ...] -> a list of T[parts of m, n, ...].
+    Source:     mirrors jax.numpy.vsplit.
+
+    Example:
+        >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
+        [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
+    """
     return _split_at("vsplit", ary, indices_or_sections, 0, 1)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along dimension 2.  Mirrors jax.numpy.dsplit (0.10)."""
+    """`split` along dimension 2.
+
+    Shapes:     ary: T[m, n, k, ...] -> a list of T[m, n, parts of k, ...].
+    Source:     mirrors jax.numpy.dsplit.
+
+    Example:
+        >>> [part.shape for part in jnp.dsplit(jnp.ones((2, 3, 4)), [1])]
+        [(2, 3, 1), (2, 3, 3)]
+    """
     return _split_at("dsplit", ary, indices_or_sections, 2, 3)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` with `values` behind it.  Mirrors jax.numpy.append (0.10)."""
+    """`arr` with `values` behind it.
+
+    Shapes:     arr: T[s], values: U[t] -> V[size of both], or joined along `axis`.
+    Source:     mirrors jax.numpy.append.
+
+    Example:
+        >>> jnp.append(jnp.array([[1, 2]]), 3)
+        Array([1, 2, 3], dtype=int32)
+        >>> jnp.append(jnp.array([[1, 2]]), jnp.array([[3, 4]]), axis=0)
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+    """
     return concatenate([arr, values], axis)
 
 
@@ -326,6 +447,10 @@ def delete(
         ConcretizationTypeError: positions are traced.
         IndexError: a position is out of range.
         ValueError: positions are no integers.
+
+    Example:
+        >>> jnp.delete(jnp.array([10, 11, 12, 13]), jnp.array([0, -1]))
+        Array([11, 12], dtype=int32)
     """
     arr = array_argument("delete", arr)
     if axis is None:
@@ -365,6 +490,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
     Raises:
         ValueError: positions are no integers, or the values do not fit.
+
+    Example:
+        >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)
+        Array([1, 9, 2, 3], dtype=int32)
     """
     arr, values = array_argument("insert", arr), array_argument("insert", values)
     if axis is None:
@@ -421,6 +550,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
     Raises:
         ConcretizationTypeError: the array is traced.
+
+    Example:
+        >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0, 0]))
+        Array([1, 0, 2], dtype=int32)
     """
     filt = array_argument("trim_zeros", filt)
     known = filt.concrete() if isinstance(filt, Tracer) else filt

@@ -31,6 +31,10 @@ def equal(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.equal.
+
+    Example:
+        >>> jnp.equal(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
+        Array([ True, False], dtype=bool)
     """
     return binary.eq_p.bind(*promote("equal", x, y))
 
@@ -42,6 +46,10 @@ def not_equal(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.not_equal.
+
+    Example:
+        >>> jnp.not_equal(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
+        Array([False,  True], dtype=bool)
     """
     return binary.ne_p.bind(*promote("not_equal", x, y))
 
@@ -53,6 +61,10 @@ def less(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.less.
+
+    Example:
+        >>> jnp.less(jnp.array([1, 2, 3]), 2)
+        Array([ True, False, False], dtype=bool)
     """
     return _ordered("less", binary.lt_p, x, y)
 
@@ -64,6 +76,10 @@ def less_equal(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.less_equal.
+
+    Example:
+        >>> jnp.less_equal(jnp.array([1, 2, 3]), 2)
+        Array([ True,  True, False], dtype=bool)
     """
     return _ordered("less_equal", binary.le_p, x, y)
 
@@ -75,6 +91,10 @@ def greater(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.greater.
+
+    Example:
+        >>> jnp.greater(jnp.array([1, 2, 3]), 2)
+        Array([False, False,  True], dtype=bool)
     """
     return _ordered("greater", binary.gt_p, x, y)
 
@@ -86,6 +106,10 @@ def greater_equal(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.greater_equal.
+
+    Example:
+        >>> jnp.greater_equal(jnp.array([1, 2, 3]), 2)
+        Array([False,  True,  True], dtype=bool)
     """
     return _ordered("greater_equal", binary.ge_p, x, y)
 
@@ -111,6 +135,10 @@ def logical_and(x: Any, y: Any, /) -> Any:
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Source:     mirrors jax.numpy.logical_and.
+
+    Example:
+        >>> jnp.logical_and(jnp.array([0, 1, 2]), jnp.array([1, 0, 4]))
+        Array([False, False,  True], dtype=bool)
     """
     x, y = _truth("logical_and", x), _truth("logical_and", y)
     return binary.and_p.bind(*promote("logical_and", x, y))
@@ -122,6 +150,10 @@ def logical_or(x: Any, y: Any, /) -> Any:
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Source:     mirrors jax.numpy.logical_or.
+
+    Example:
+        >>> jnp.logical_or(jnp.array([0, 1, 0]), jnp.array([0, 0, 4]))
+        Array([False,  True,  True], dtype=bool)
     """
     x, y = _truth("logical_or", x), _truth("logical_or", y)
     return binary.or_p.bind(*promote("logical_or", x, y))
@@ -133,6 +165,10 @@ def logical_xor(x: Any, y: Any, /) -> Any:
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Source:     mirrors jax.numpy.logical_xor.
+
+    Example:
+        >>> jnp.logical_xor(jnp.array([0, 1, 2]), jnp.array([0, 0, 4]))
+        Array([False,  True, False], dtype=bool)
     """
     x, y = _truth("logical_xor", x), _truth("logical_xor", y)
     return binary.xor_p.bind(*promote("logical_xor", x, y))
@@ -144,6 +180,10 @@ def logical_not(x: Any, /) -> Any:
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.logical_not.
+
+    Example:
+        >>> jnp.logical_not(jnp.array([0, 1, 2]))
+        Array([ True, False, False], dtype=bool)
     """
     return unary.bitwise_not(_truth("logical_not", x))
 
@@ -155,6 +195,10 @@ def bitwise_and(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     integer or bool, promoted.
     Source:     mirrors jax.numpy.bitwise_and.
+
+    Example:
+        >>> bin(jnp.bitwise_and(0b1100, 0b1010))
+        '0b1000'
     """
     return binary.and_p.bind(*promote("bitwise_and", x, y))
 
@@ -166,6 +210,10 @@ def bitwise_or(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     integer or bool, promoted.
     Source:     mirrors jax.numpy.bitwise_or.
+
+    Example:
+        >>> bin(jnp.bitwise_or(0b1100, 0b1010))
+        '0b1110'
     """
     return binary.or_p.bind(*promote("bitwise_or", x, y))
 
@@ -177,6 +225,10 @@ def bitwise_xor(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     integer or bool, promoted.
     Source:     mirrors jax.numpy.bitwise_xor.
+
+    Example:
+        >>> bin(jnp.bitwise_xor(0b1100, 0b1010))
+        '0b110'
     """
     return binary.xor_p.bind(*promote("bitwise_xor", x, y))
 
@@ -188,6 +240,12 @@ def bitwise_not(x: Any, /) -> Any:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     integer or bool.
     Source:     mirrors jax.numpy.bitwise_not.
+
+    Example:
+        >>> jnp.bitwise_not(jnp.array([0, 5]))
+        Array([-1, -6], dtype=int32)
+        >>> jnp.bitwise_not(jnp.array([True, False]))
+        Array([False,  True], dtype=bool)
     """
     return unary.bitwise_not(check_array("bitwise_not", x))
 
@@ -203,6 +261,10 @@ def left_shift(x: Any, y: Any, /) -> Any:
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted; booleans become integers.
     Source:     mirrors jax.numpy.left_shift.
+
+    Example:
+        >>> jnp.left_shift(jnp.array([1, 3]), 4)
+        Array([16, 48], dtype=int32)
     """
     return binary.shift_left_p.bind(*promote_numeric("left_shift", x, y))
 
@@ -217,6 +279,10 @@ def right_shift(x1: Any, x2: Any, /) -> Any:
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted; booleans become integers.
     Source:     mirrors jax.numpy.right_shift.
+
+    Example:
+        >>> jnp.right_shift(jnp.array([17, -17]), 1)
+        Array([ 8, -9], dtype=int32)
     """
     x, y = promote_numeric("right_shift", x1, x2)
     if is_kind(x, np.unsignedinteger):
@@ -234,6 +300,10 @@ def bitwise_count(x: Any, /) -> Any:
     Shapes:     x: T[s] -> uint8[s].
     Dtypes:     integer or bool.
     Source:     mirrors jax.numpy.bitwise_count.
+
+    Example:
+        >>> jnp.bitwise_count(jnp.array([0, 7, -8]))
+        Array([0, 3, 1], dtype=uint8)
     """
     magnitude = absolute(numeric("bitwise_count", x))
     return convert.convert_element_type(unary.population_count(magnitude), dtypes.uint8)
@@ -245,6 +315,10 @@ def isnan(x: Any, /) -> Any:
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.isnan.
+
+    Example:
+        >>> jnp.isnan(jnp.array([1.0, jnp.inf, jnp.nan]))
+        Array([False, False,  True], dtype=bool)
     """
     x = check_array("isnan", x)
     return binary.ne(x, x)
@@ -256,6 +330,10 @@ def isfinite(x: Any, /) -> Any:
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.isfinite.
+
+    Example:
+        >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
+        Array([ True, False, False], dtype=bool)
     """
     x = check_array("isfinite", x)
     if is_kind(x, np.complexfloating):
@@ -270,6 +348,10 @@ def isinf(x: Any, /) -> Any:
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.isinf.
+
+    Example:
+        >>> jnp.isinf(jnp.array([1.0, -jnp.inf, jnp.nan]))
+        Array([False,  True, False], dtype=bool)
     """
     x = check_array("isinf", x)
     if is_kind(x, np.complexfloating):
@@ -290,6 +372,10 @@ def isposinf(x: Any, /, out: None = None) -> Any:
     Raises:
         ValueError: `x` is complex.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.isposinf(jnp.array([-jnp.inf, jnp.inf]))
+        Array([False,  True], dtype=bool)
     """
     return _is_infinity("isposinf", x, np.inf, out)
 
@@ -305,6 +391,10 @@ def isneginf(x: Any, /, out: None = None) -> Any:
     Raises:
         ValueError: `x` is complex.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.isneginf(jnp.array([-jnp.inf, jnp.inf]))
+        Array([ True, False], dtype=bool)
     """
     return _is_infinity("isneginf", x, -np.inf, out)
 
@@ -324,6 +414,10 @@ def iscomplex(x: Any) -> Any:
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.iscomplex.
+
+    Example:
+        >>> jnp.iscomplex(jnp.array([1j, 2 + 0j]))
+        Array([ True, False], dtype=bool)
     """
     return _truth("iscomplex", imag(x))
 
@@ -334,12 +428,23 @@ def isreal(x: Any) -> Any:
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.isreal.
+
+    Example:
+        >>> jnp.isreal(jnp.array([1j, 2 + 0j]))
+        Array([False,  True], dtype=bool)
     """
     return unary.bitwise_not(_truth("isreal", imag(x)))
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype of `x` is complex.  Mirrors jax.numpy.iscomplexobj."""
+    """Whether the dtype of `x` is complex.
+
+    Source:     mirrors jax.numpy.iscomplexobj.
+
+    Example:
+        >>> jnp.iscomplexobj(jnp.array([2 + 0j]))
+        True
+    """
     if x is None:
         return False
     return dtypes.issubdtype(
@@ -348,7 +453,14 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype of `x` is not complex.  Mirrors jax.numpy.isrealobj."""
+    """Whether the dtype of `x` is not complex.
+
+    Source:     mirrors jax.numpy.isrealobj.
+
+    Example:
+        >>> jnp.isrealobj(jnp.array([2 + 0j]))
+        False
+    """
     return not iscomplexobj(x)
 
 
@@ -356,6 +468,10 @@ def isscalar(element: Any) -> bool:
     """Whether `element` is a Python or NumPy scalar, or an array without dimensions.
 
     Source:     mirrors jax.numpy.isscalar.
+
+    Example:
+        >>> jnp.isscalar(1.5), jnp.isscalar(jnp.array(1.5)), jnp.isscalar(jnp.array([1.5]))
+        (True, True, False)
     """
     return np.isscalar(element) or getattr(element, "ndim", None) == 0
 
@@ -369,6 +485,10 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     Shapes:     a: T[s], b: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
     Source:     mirrors jax.numpy.isclose.
+
+    Example:
+        >>> jnp.isclose(jnp.array([1e5, 1e-9, jnp.nan]), jnp.array([1e5 + 1, 0, jnp.nan]))
+        Array([ True,  True, False], dtype=bool)
     """
     x, y = promote("isclose", a, b)
     if not is_kind(x, np.inexact):
@@ -396,6 +516,10 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 
     Shapes:     a: T[s], b: U[t] -> bool[].
     Source:     mirrors jax.numpy.allclose.
+
+    Example:
+        >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.00001]))
+        Array(True, dtype=bool)
     """
     return _all(isclose(a, b, rtol, atol, equal_nan))
 
@@ -410,6 +534,10 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
     Shapes:     a1: T[s], a2: U[t] -> bool[].
     Source:     mirrors jax.numpy.array_equal.
+
+    Example:
+        >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([[1, 2]]))
+        Array(False, dtype=bool)
     """
     x, y = check_array("array_equal", a1, "a1"), check_array("array_equal", a2, "a2")
     if aval_of(x).shape != aval_of(y).shape:
@@ -426,6 +554,10 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
     Shapes:     a1: T[s], a2: U[t] -> bool[].
     Source:     mirrors jax.numpy.array_equiv.
+
+    Example:
+        >>> jnp.array_equiv(jnp.array([1, 2]), jnp.array([[1, 2], [1, 2]]))
+        Array(True, dtype=bool)
     """
     x, y = check_array("array_equiv", a1, "a1"), check_array("array_equiv", a2, "a2")
     try:

@@ -49,6 +49,11 @@ def eye(
 
     Raises:
         TypeError: a size is no integer of at least 0.
+
+    Example:
+        >>> jnp.eye(2, 3, k=1, dtype=int)
+        Array([[0, 1, 0],
+               [0, 0, 1]], dtype=int32)
     """
     rows, columns = _sizes("eye", N, N if M is None else M)
     dtype = dtype_argument("eye", dtype, dtypes.default_float_dtype())
@@ -79,7 +84,16 @@ def _compared(comparison: Callable[..., Any], dims: tuple[int, ...], k: Any) -> 
 
 
 def identity(n: int, dtype: Any = None) -> Any:
-    """The identity matrix of n rows.  Mirrors jax.numpy.identity."""
+    """The identity matrix of n rows.
+
+    Shapes:     -> dtype[n, n].
+    Source:     mirrors jax.numpy.identity.
+
+    Example:
+        >>> jnp.identity(2)
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
     return eye(n, dtype=dtype)
 
 
@@ -97,6 +111,11 @@ def tri(
 
     Raises:
         TypeError: a size is no integer of at least 0.
+
+    Example:
+        >>> jnp.tri(2, 3)
+        Array([[1., 0., 0.],
+               [1., 1., 0.]], dtype=float32)
     """
     rows, columns = _sizes("tri", N, N if M is None else M)
     dtype = dtype_argument("tri", dtype, dtypes.float32)
@@ -119,6 +138,11 @@ def tril(m: Any, k: int = 0) -> Any:
 
     Raises:
         ValueError: `m` has fewer than two dimensions.
+
+    Example:
+        >>> jnp.tril(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 0],
+               [3, 4]], dtype=int32)
     """
     return _triangle("tril", m, k, keep_below=True)
 
@@ -132,6 +156,11 @@ def triu(m: Any, k: int = 0) -> Any:
 
     Raises:
         ValueError: `m` has fewer than two dimensions.
+
+    Example:
+        >>> jnp.triu(jnp.array([[1, 2], [3, 4]]), k=1)
+        Array([[0, 2],
+               [0, 0]], dtype=int32)
     """
     return _triangle("triu", m, k - 1, keep_below=False)
 
@@ -158,6 +187,10 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Rows and columns of the places on and below diagonal k of an n by m matrix.
 
     Source:     mirrors jax.numpy.tril_indices.
+
+    Example:
+        >>> jnp.tril_indices(2)
+        (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
     return _indices_on_host(np.tril_indices(n, k, m))
 
@@ -166,6 +199,10 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Rows and columns of the places on and above diagonal k of an n by m matrix.
 
     Source:     mirrors jax.numpy.triu_indices.
+
+    Example:
+        >>> jnp.triu_indices(2, k=1)
+        (Array([0], dtype=int32), Array([1], dtype=int32))
     """
     return _indices_on_host(np.triu_indices(n, k, m))
 
@@ -182,6 +219,11 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
     Raises:
         ValueError: `arr` is no matrix.
+
+    Example:
+        >>> x = jnp.array([[1, 2], [3, 4]])
+        >>> x[jnp.tril_indices_from(x)]
+        Array([1, 3, 4], dtype=int32)
     """
     rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
@@ -194,6 +236,11 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
     Raises:
         ValueError: `arr` is no matrix.
+
+    Example:
+        >>> x = jnp.array([[1, 2], [3, 4]])
+        >>> x[jnp.triu_indices_from(x)]
+        Array([1, 2, 4], dtype=int32)
     """
     rows, columns = _matrix_shape("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
@@ -215,6 +262,10 @@ def mask_indices(
     """Rows and columns of the places of an n by n matrix that `mask_func(matrix, k)` keeps.
 
     Source:     mirrors jax.numpy.mask_indices.
+
+    Example:
+        >>> jnp.mask_indices(2, jnp.triu)
+        (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     ones = full((n, n), 1, _INDEX)
     return nonzero(mask_func(ones, k), size=size)
@@ -227,6 +278,11 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 
     Raises:
         ValueError: n or `ndim` is negative.
+
+    Example:
+        >>> jnp.zeros((2, 2)).at[jnp.diag_indices(2)].set(5.0)
+        Array([[5., 0.],
+               [0., 5.]], dtype=float32)
     """
     _sizes("diag_indices", n, ndim)
     return (arange(n, dtype=int),) * ndim
@@ -239,6 +295,10 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
     Raises:
         ValueError: `arr` has fewer than two dimensions, or unequal ones.
+
+    Example:
+        >>> jnp.diag_indices_from(jnp.ones((3, 3)))[0]
+        Array([0, 1, 2], dtype=int32)
     """
     dims = np.shape(arr)
     if len(dims) < 2 or len(set(dims)) > 1:
@@ -261,6 +321,12 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
     Raises:
         ValueError: `a` has fewer than two dimensions, or the axes are equal or out of range.
+
+    Example:
+        >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
+        Array([1, 4], dtype=int32)
+        >>> jnp.diagonal(jnp.ones((5, 2, 3)), axis1=1, axis2=2).shape
+        (5, 2)
     """
     a = check_array("diagonal", a, "a")
     _check_is_matrix("diagonal", a)
@@ -288,6 +354,13 @@ def diag(v: Any, k: int = 0) -> Any:
 
     Raises:
         ValueError: `v` has neither one nor two dimensions.
+
+    Example:
+        >>> jnp.diag(jnp.array([1, 2]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
+        >>> jnp.diag(jnp.array([[1, 2], [3, 4]]), k=1)
+        Array([2], dtype=int32)
     """
     v = check_array("diag", v, "v")
     aval = aval_of(v)
@@ -309,6 +382,11 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
     Shapes:     v: T[s] -> T[n + |k|, n + |k|] for n elements.
     Source:     mirrors jax.numpy.diagflat.
+
+    Example:
+        >>> jnp.diagflat(jnp.array([[1], [2]]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
     """
     return diag(shaping.ravel(check_array("diagflat", v, "v")), k)
 
@@ -326,6 +404,10 @@ def trace(
     Raises:
         ValueError: `a` has fewer than two dimensions, or the axes are equal or out of range.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+        Array(5, dtype=int32)
     """
     return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
@@ -344,6 +426,12 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
     Raises:
         ValueError: an array does not have one dimension, `copy` is False, or `indexing` unknown.
+
+    Example:
+        >>> jnp.meshgrid(jnp.array([1, 2]), jnp.array([7, 8, 9]), sparse=True)
+        [Array([[1, 2]], dtype=int32), Array([[7],
+               [8],
+               [9]], dtype=int32)]
     """
     if not copy or indexing not in {"xy", "ij"}:
         raise ValueError(
@@ -388,6 +476,12 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     Shapes:     -> dtype[rank, *dimensions]; a tuple of arrays if `sparse`.
     Dtypes:     int32, or int64 with x64, by default.
     Source:     mirrors jax.numpy.indices.
+
+    Example:
+        >>> rows, columns = jnp.indices((2, 3))
+        >>> rows
+        Array([[0, 0, 0],
+               [1, 1, 1]], dtype=int32)
     """
     dtype = dtype_argument("indices", dtype, dtypes.default_int_dtype())
     dims = tuple(operator.index(n) for n in dimensions)
@@ -407,6 +501,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
 
     Raises:
         ValueError: `x` does not have one dimension, or N is negative.
+
+    Example:
+        >>> jnp.vander(jnp.array([2, 3]), 3)
+        Array([[4, 2, 1],
+               [9, 3, 1]], dtype=int32)
     """
     x = check_array("vander", x)
     if aval_of(x).ndim != 1:

@@ -55,6 +55,13 @@ def sort(
     Raises:
         ValueError: the axis is out of range.
         TypeError: `kind` or `order` is given.
+
+    Example:
+        >>> jnp.sort(jnp.array([[3, 1], [2, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+        >>> jnp.sort(jnp.array([1.0, jnp.nan, 2.0]), descending=True)
+        Array([nan,  2.,  1.], dtype=float32)
     """
     _check_sort_options("sort", kind, order)
     a, axis = _with_axis("sort", a, axis)
@@ -89,6 +96,10 @@ def argsort(
     Raises:
         ValueError: the axis is out of range.
         TypeError: `kind` or `order` is given.
+
+    Example:
+        >>> jnp.argsort(jnp.array([30, 10, 20]))
+        Array([1, 2, 0], dtype=int32)
     """
     _check_sort_options("argsort", kind, order)
     a, axis = _with_axis("argsort", a, axis)
@@ -117,6 +128,11 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     Raises:
         TypeError: there are no keys.
         ValueError: their shapes differ, or the axis is out of range.
+
+    Example:
+        >>> surnames, names = jnp.array([2, 1, 2]), jnp.array([7, 9, 5])
+        >>> jnp.lexsort([names, surnames])  # by surname, then name
+        Array([1, 2, 0], dtype=int32)
     """
     arrays = [array_argument("lexsort", key) for key in keys]
     if not arrays:
@@ -145,6 +161,10 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 
     Raises:
         ValueError: `kth` or the axis is out of range.
+
+    Example:
+        >>> jnp.partition(jnp.array([5, 1, 4, 2, 3]), 1)[:2]
+        Array([1, 2], dtype=int32)
     """
     _check_kth("partition", a, kth, axis)
     return sort(a, axis)
@@ -157,6 +177,10 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
 
     Raises:
         ValueError: `kth` or the axis is out of range.
+
+    Example:
+        >>> jnp.argpartition(jnp.array([50, 10, 40, 20]), 1)[:2]
+        Array([1, 3], dtype=int32)
     """
     _check_kth("argpartition", a, kth, axis)
     return argsort(a, axis)
@@ -171,6 +195,10 @@ def sort_complex(a: Any) -> Any:
     """`a` as complex numbers, sorted by real parts, then imaginary ones.
 
     Source:     mirrors jax.numpy.sort_complex (0.10).
+
+    Example:
+        >>> jnp.sort_complex(jnp.array([2 - 1j, 1, 2 - 3j]))
+        Array([1.+0.j, 2.-3.j, 2.-1.j], dtype=complex64)
     """
     a = array_argument("sort_complex", a)
     return sort(convert.convert_element_type(a, dtypes.to_complex_dtype(a.dtype)))
@@ -195,6 +223,12 @@ def searchsorted(
 
     Raises:
         ValueError: the side or method is not known, or `a` is no vector.
+
+    Example:
+        >>> jnp.searchsorted(jnp.array([10, 20, 30]), jnp.array([5, 20, 99]))
+        Array([0, 1, 3], dtype=int32)
+        >>> jnp.searchsorted(jnp.array([10, 20, 30]), 20, side="right")
+        Array(2, dtype=int32)
     """
     if side not in ("left", "right"):
         raise ValueError(
@@ -272,6 +306,10 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 
     Raises:
         ValueError: `bins` is no vector.
+
+    Example:
+        >>> jnp.digitize(jnp.array([-1.0, 0.0, 5.0, 20.0]), jnp.array([0.0, 10.0]))
+        Array([0, 1, 1, 2], dtype=int32)
     """
     x, bins = array_argument("digitize", x), array_argument("digitize", bins)
     if bins.aval.ndim != 1:

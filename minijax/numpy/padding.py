@@ -63,6 +63,12 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         TypeError: a width is no integer.
         ValueError: a width is negative or does not fit, or the mode does not take an argument.
         NotImplementedError: the mode is not known.
+
+    Example:
+        >>> jnp.pad(jnp.array([1, 2, 3]), (1, 2))
+        Array([0, 1, 2, 3, 0, 0], dtype=int32)
+        >>> jnp.pad(jnp.array([1, 2, 3]), 2, mode="reflect")
+        Array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
     """
     array = array_argument("pad", array)
     widths = _widths(pad_width, array.aval.ndim)

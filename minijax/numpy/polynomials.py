@@ -33,6 +33,10 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     Shapes:     p: T[n, ..], x: U[s] -> V[s].
     Dtypes:     numeric, promoted.
     Source:     mirrors jax.numpy.polyval.
+
+    Example:
+        >>> jnp.polyval(jnp.array([1, 0, -2]), jnp.array([1, 2, 3]))  # x² - 2
+        Array([-1,  2,  7], dtype=int32)
     """
     p, x = (asarray(y) for y in promote_dtypes("polyval", p, x))
     shape = np.broadcast_shapes(x.shape, p.shape[1:])
@@ -55,6 +59,10 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
     Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
     Source:     mirrors jax.numpy.polyadd.
+
+    Example:
+        >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([10, 20]))
+        Array([ 1, 12, 23], dtype=int32)
     """
     p, q = _of_one_length("polyadd", a1, a2)
     return p + q
@@ -66,6 +74,10 @@ def polysub(a1: Any, a2: Any) -> Any:
 
     Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
     Source:     mirrors jax.numpy.polysub.
+
+    Example:
+        >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([10, 20]))
+        Array([  1,  -8, -17], dtype=int32)
     """
     p, q = _of_one_length("polysub", a1, a2)
     return p - q
@@ -86,6 +98,10 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
     Raises:
         TracerArrayConversionError: zeros are to be trimmed, and coefficients are traced.
+
+    Example:
+        >>> jnp.polymul(jnp.array([1, 1]), jnp.array([1, -1]))  # (x + 1)(x - 1)
+        Array([ 1.,  0., -1.], dtype=float32)
     """
     p, q = (_coefficients("polymul", a) for a in promote_dtypes("polymul", a1, a2))
     if trim_leading_zeros:
@@ -102,6 +118,10 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 
     Raises:
         TracerArrayConversionError: zeros are to be trimmed, and coefficients are traced.
+
+    Example:
+        >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))
+        (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
     quotient, rest = _polydiv(u, v)
     return quotient, _trimmed(rest) if trim_leading_zeros else rest
@@ -133,6 +153,10 @@ def polyder(p: Any, m: int = 1) -> Any:
 
     Raises:
         ValueError: m is negative.
+
+    Example:
+        >>> jnp.polyder(jnp.array([1, 2, 3]))  # of x² + 2x + 3
+        Array([2., 2.], dtype=float32)
     """
     order = _order("polyder", m)
     p = _coefficients("polyder", p)
@@ -159,6 +183,10 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
     Raises:
         ValueError: m is negative, or the number of constants does not fit.
+
+    Example:
+        >>> jnp.polyint(jnp.array([2, 2]), k=3)
+        Array([1., 2., 3.], dtype=float32)
     """
     order = _order("polyint", m)
     p = _coefficients("polyint", p)
@@ -189,6 +217,10 @@ def poly(seq_of_zeros: Any) -> Any:
 
     Raises:
         ValueError: the zeros are no vector.
+
+    Example:
+        >>> jnp.poly(jnp.array([1.0, -1.0]))  # (x - 1)(x + 1)
+        Array([ 1.,  0., -1.], dtype=float32)
     """
     roots = _coefficients("poly", seq_of_zeros)
     roots = roots.astype(dtypes.to_inexact_dtype(roots.dtype))

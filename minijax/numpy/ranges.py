@@ -67,6 +67,10 @@ def arange(
         ConcretizationTypeError: a bound is traced.
         ValueError: a bound is complex.
         ZeroDivisionError: the step is 0.
+
+    Example:
+        >>> jnp.arange(4), jnp.arange(1, 2, 0.25)
+        (Array([0, 1, 2, 3], dtype=int32), Array([1.  , 1.25, 1.5 , 1.75], dtype=float32))
     """
     if stop is None:
         start, stop = 0, start
@@ -143,6 +147,12 @@ def linspace(
 
     Raises:
         ValueError: `num` is negative.
+
+    Example:
+        >>> jnp.linspace(0, 1, 5)
+        Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+        >>> jnp.linspace(0, 1, 4, endpoint=False)
+        Array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
     """
     num = _sample_count("linspace", num)
     if dtype is not None:
@@ -197,6 +207,10 @@ def logspace(
 
     Raises:
         ValueError: `num` is negative.
+
+    Example:
+        >>> jnp.logspace(0, 3, 4, base=2)
+        Array([1., 2., 4., 8.], dtype=float32)
     """
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     powers = _power_program(base, exponents)
@@ -224,6 +238,10 @@ def geomspace(
 
     Raises:
         ValueError: `num` is negative.
+
+    Example:
+        >>> jnp.geomspace(1, 8, 4).round()
+        Array([1., 2., 4., 8.], dtype=float32)
     """
     num = _sample_count("geomspace", num)
     if dtype is not None:
@@ -265,6 +283,11 @@ def fromfunction(
 
     Raises:
         TypeError: the shape is no shape.
+
+    Example:
+        >>> jnp.fromfunction(lambda i, j: 10 * i + j, (2, 3), dtype=int)
+        Array([[ 0,  1,  2],
+               [10, 11, 12]], dtype=int32)
     """
     dims = canonicalize_shape(shape, "numpy.fromfunction")
     dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.fromfunction")

@@ -165,6 +165,12 @@ def sum(
     Raises:
         ValueError: an axis is out of range or named twice, or `initial` is no scalar.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([4, 6], dtype=int32)
+        >>> jnp.sum(jnp.array([1.0, jnp.nan]), where=jnp.array([True, False]))
+        Array(1., dtype=float32)
     """
     return _accumulated(
         "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers,
@@ -192,6 +198,10 @@ def prod(
     Raises:
         ValueError: an axis is out of range or named twice, or `initial` is no scalar.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([3, 8], dtype=int32)
     """
     return _accumulated(
         "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers,
@@ -261,6 +271,12 @@ def max(
         ValueError: there are no elements, or `where` is given, and no `initial`; or an axis is
             out of range or named twice.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.max(jnp.array([[1, 5], [7, 2]]), axis=1)
+        Array([5, 7], dtype=int32)
+        >>> jnp.max(jnp.array([]), initial=0.0)
+        Array(0., dtype=float32)
     """
     return _extreme(
         "max", a, axis, out, keepdims, initial, where,
@@ -287,6 +303,10 @@ def min(
         ValueError: there are no elements, or `where` is given, and no `initial`; or an axis is
             out of range or named twice.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.min(jnp.array([[1, 5], [7, 2]]), axis=0)
+        Array([1, 2], dtype=int32)
     """
     return _extreme(
         "min", a, axis, out, keepdims, initial, where,
@@ -329,6 +349,10 @@ def all(
     Raises:
         ValueError: an axis is out of range or named twice.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.all(jnp.array([[1, 0], [2, 3]]), axis=1)
+        Array([False,  True], dtype=bool)
     """
     return _truth("all", a, axis, out, keepdims, where, True, reduction.reduce_and)
 
@@ -345,6 +369,10 @@ def any(
     Raises:
         ValueError: an axis is out of range or named twice.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.any(jnp.array([[0, 0], [0, 3]]), axis=1)
+        Array([False,  True], dtype=bool)
     """
     return _truth("any", a, axis, out, keepdims, where, False, reduction.reduce_or)
 
@@ -360,6 +388,10 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
     Raises:
         ValueError: there are no elements, or an axis is out of range or named twice.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.ptp(jnp.array([[3, 9], [5, 5]]), axis=1)
+        Array([6, 0], dtype=int32)
     """
     check_out("ptp", out)
     return binary.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
@@ -374,6 +406,10 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Raises:
         ValueError: an axis is out of range or named twice.
+
+    Example:
+        >>> jnp.count_nonzero(jnp.array([[1, 0], [2, 3]]), axis=0)
+        Array([2, 1], dtype=int32)
     """
     a = check_array("count_nonzero", a, "a")
     return sum(binary.ne(a, np.zeros((), aval_of(a).dtype)[()]), axis, keepdims=keepdims)
@@ -407,6 +443,10 @@ def mean(
     Raises:
         ValueError: an axis is out of range or named twice.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([2., 3.], dtype=float32)
     """
     check_out("mean", out)
     a = check_array("mean", a, "a")
@@ -471,6 +511,10 @@ def var(
         ValueError: `ddof` and `correction` are both given, a real dtype is asked of complex
             numbers, or an axis is out of range or named twice.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.var(jnp.array([1, 3])), jnp.var(jnp.array([1, 3]), ddof=1)
+        (Array(1., dtype=float32), Array(2., dtype=float32))
     """
     check_out("var", out)
     return _variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
@@ -559,6 +603,10 @@ def std(
     Raises:
         ValueError: as `var`.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.std(jnp.array([[1.0, 3.0], [5.0, 5.0]]), axis=1)
+        Array([1., 0.], dtype=float32)
     """
     check_out("std", out)
     return power.sqrt(_variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
@@ -597,6 +645,10 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
         ValueError: there are no elements, or the axis is out of range.
         TypeError: `a` is complex.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.argmax(jnp.array([[1, 5, 5], [7, 2, 0]]), axis=1)
+        Array([1, 0], dtype=int32)
     """
     return _arg_extreme("argmax", a, axis, out, keepdims, reduction.argmax)
 
@@ -613,6 +665,10 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
         ValueError: there are no elements, or the axis is out of range.
         TypeError: `a` is complex.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.argmin(jnp.array([[1, 5, 5], [7, 2, 0]]))  # of all elements in a row
+        Array(5, dtype=int32)
     """
     return _arg_extreme("argmin", a, axis, out, keepdims, reduction.argmin)
 
@@ -647,6 +703,11 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     Raises:
         ValueError: the axis is out of range.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([[1, 2],
+               [4, 6]], dtype=int32)
     """
     return _cumulated("cumsum", a, axis, dtype, out, cumulative.cumsum)
 
@@ -662,6 +723,10 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     Raises:
         ValueError: the axis is out of range.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
+        Array([ 1,  2,  6, 24], dtype=int32)
     """
     return _cumulated("cumprod", a, axis, dtype, out, cumulative.cumprod)
 
@@ -701,6 +766,10 @@ def cumulative_sum(
 
     Raises:
         ValueError: there are several dimensions and no axis, or none at all.
+
+    Example:
+        >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+        Array([0, 1, 3, 6], dtype=int32)
     """
     first = 0 if include_initial else None
     if dtype is None:
@@ -720,6 +789,10 @@ def cumulative_prod(
 
     Raises:
         ValueError: there are several dimensions and no axis, or none at all.
+
+    Example:
+        >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+        Array([1, 1, 2, 6], dtype=int32)
     """
     first = 1 if include_initial else None
     return _array_api_cumulated("cumulative_prod", x, axis, dtype, first, cumulative.cumprod)

@@ -58,6 +58,12 @@ def where(
     Raises:
         TypeError: only one of `x` and `y` is given, or an argument is no array.
         ValueError: the shapes do not fit together.
+
+    Example:
+        >>> jnp.where(jnp.array([True, False, True]), jnp.array([1, 2, 3]), -1)
+        Array([ 1, -1,  3], dtype=int32)
+        >>> jnp.where(jnp.array([True, False, True]))
+        (Array([0, 2], dtype=int32),)
     """
     if x is not None and y is not None:
         return _where(condition, x, y)
@@ -97,6 +103,12 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     Raises:
         ConcretizationTypeError: `a` is traced and `size` is not given.
         ValueError: `a` is a scalar.
+
+    Example:
+        >>> jnp.nonzero(jnp.array([[0, 5], [7, 0]]))
+        (Array([0, 1], dtype=int32), Array([1, 0], dtype=int32))
+        >>> jnp.nonzero(jnp.array([0, 5, 7]), size=3, fill_value=-1)  # what `jit` needs
+        (Array([ 1,  2, -1], dtype=int32),)
     """
     a = array_argument("nonzero", a)
     if a.aval.ndim == 0:
@@ -150,7 +162,15 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """`nonzero` of an array as one dimension.  Mirrors jax.numpy.flatnonzero (0.10)."""
+    """`nonzero` of an array as one dimension.
+
+    Shapes:     a: T[s] -> int[count], or int[size].
+    Source:     mirrors jax.numpy.flatnonzero.
+
+    Example:
+        >>> jnp.flatnonzero(jnp.array([[0, 5], [7, 0]]))
+        Array([1, 2], dtype=int32)
+    """
     return nonzero(_flat("flatnonzero", a, size), size=size, fill_value=fill_value)[0]
 
 
@@ -167,6 +187,11 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
     Shapes:     a: T[s] -> int[size, len(s)].
     Source:     mirrors jax.numpy.argwhere (0.10).
+
+    Example:
+        >>> jnp.argwhere(jnp.array([[0, 5], [7, 0]]))
+        Array([[0, 1],
+               [1, 0]], dtype=int32)
     """
     a = array_argument("argwhere", a)
     found = nonzero(shaping.atleast_1d(a), size=size, fill_value=fill_value)
@@ -183,6 +208,11 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
     Raises:
         ValueError: there are no conditions, or not as many choices.
+
+    Example:
+        >>> x = jnp.arange(5)
+        >>> jnp.select([x < 2, x < 4], [10 * x, -x], default=99)
+        Array([ 0, 10, -2, -3, 99], dtype=int32)
     """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(
@@ -213,6 +243,10 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     Raises:
         ValueError: a number is out of range, or no integer, or the mode is not known.
         ConcretizationTypeError: the mode is "raise", and `a` is traced.
+
+    Example:
+        >>> jnp.choose(jnp.array([0, 1, 0]), [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])])
+        Array([ 1, 20,  3], dtype=int32)
     """
     check_out("choose", out)
     a = array_argument("choose", a)
@@ -278,6 +312,12 @@ def take(
         ValueError: indices are no integers, or the axis is out of range.
         IndexError: the dimension is empty.
         NotImplementedError: the mode is "raise", or `out` is given.
+
+    Example:
+        >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0, -1]))
+        Array([30, 10, 30], dtype=int32)
+        >>> jnp.take(jnp.array([10.0, 20.0]), jnp.array([1, 2]))  # 2 is out of bounds
+        Array([20., nan], dtype=float32)
     """
     check_out("take", out)
     return _take(
@@ -354,6 +394,12 @@ def take_along_axis(
     Raises:
         TypeError: indices are no integers.
         ValueError: the ranks differ, or other sizes than those at axis.
+
+    Example:
+        >>> x = jnp.array([[3, 1, 2], [6, 5, 4]])
+        >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
+        Array([[1, 2, 3],
+               [4, 5, 6]], dtype=int32)
     """
     arr = array_argument("take_along_axis", arr)
     indices = array_argument("take_along_axis", indices)
@@ -456,6 +502,12 @@ def put_along_axis(
 
     Raises:
         ValueError: `inplace` is true.
+
+    Example:
+        >>> x, best = jnp.array([[3, 1], [5, 6]]), jnp.array([[0], [1]])
+        >>> jnp.put_along_axis(x, best, 0, axis=1, inplace=False)
+        Array([[0, 1],
+               [5, 0]], dtype=int32)
     """
     _refuse_inplace("put_along_axis", inplace)
     arr, indices = array_argument("put_along_axis", arr), array_argument("put_along_axis", indices)
@@ -494,6 +546,11 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     Raises:
         ValueError: `inplace` is true, or the mode is not known.
         NotImplementedError: the mode is "raise".
+
+    Example:
+        >>> jnp.put(jnp.zeros((2, 2)), jnp.array([0, 3]), jnp.array([1.0, 4.0]), inplace=False)
+        Array([[1., 0.],
+               [0., 4.]], dtype=float32)
     """
     _refuse_inplace("put", inplace)
     if mode == "raise":
@@ -538,6 +595,11 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
     Raises:
         ValueError: `inplace` is true, the sizes differ, or there are no values.
+
+    Example:
+        >>> x = jnp.array([1, -1, 2, -2])
+        >>> jnp.place(x, x < 0, jnp.array([8, 9]), inplace=False)
+        Array([1, 8, 2, 9], dtype=int32)
     """
     _refuse_inplace("place", inplace)
     arr, mask, vals = (array_argument("place", x) for x in (arr, mask, vals))
@@ -577,6 +639,11 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     Raises:
         NotImplementedError: `inplace` or `wrap` is true.
         ValueError: the shape has no diagonal.
+
+    Example:
+        >>> jnp.fill_diagonal(jnp.zeros((2, 3)), 5.0, inplace=False)
+        Array([[5., 0., 0.],
+               [0., 5., 0.]], dtype=float32)
     """
     _refuse_inplace("fill_diagonal", inplace, NotImplementedError)
     if wrap:
@@ -626,6 +693,11 @@ def compress(
     Raises:
         ConcretizationTypeError: the condition is traced and `size` is not given.
         ValueError: the condition is no vector, or too long.
+
+    Example:
+        >>> jnp.compress(jnp.array([True, False]), jnp.array([[1, 2], [3, 4]]), axis=1)
+        Array([[1],
+               [3]], dtype=int32)
     """
     check_out("compress", out)
     condition, a = array_argument("compress", condition), array_argument("compress", a)
@@ -649,6 +721,14 @@ def compress(
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements where a condition holds.  Mirrors jax.numpy.extract (0.10)."""
+    """The elements where a condition holds.
+
+    Shapes:     condition: bool[s], arr: T[s] -> T[count], or T[size].
+    Source:     mirrors jax.numpy.extract.
+
+    Example:
+        >>> jnp.extract(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
+        Array([1, 3], dtype=int32)
+    """
     flat = _flat("extract", condition, size)
     return compress(flat, shaping.ravel(arr), 0, size=size, fill_value=fill_value)

@@ -77,6 +77,12 @@ def unique(
     Raises:
         ConcretizationTypeError: `ar` is traced and `size` is not given.
         ValueError: the array is empty, and no `fill_value` given to fill the result up.
+
+    Example:
+        >>> jnp.unique(jnp.array([3, 1, 3, 2]))
+        Array([1, 2, 3], dtype=int32)
+        >>> jnp.unique(jnp.array([3, 1, 3, 2]), size=4, fill_value=0)  # what `jit` needs
+        Array([1, 2, 3, 0], dtype=int32)
     """
     ar = array_argument("unique", ar)
     dims = ar.aval.shape
@@ -153,7 +159,15 @@ def _collected(
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
-    """`unique` with all its results.  Mirrors jax.numpy.unique_all (0.10)."""
+    """`unique` with all its results.
+
+    Shapes:     x: T[s] -> T[k], int[k], int[s], int[k].
+    Source:     mirrors jax.numpy.unique_all.
+
+    Example:
+        >>> jnp.unique_all(jnp.array([5, 1, 5])).inverse_indices
+        Array([1, 0, 1], dtype=int32)
+    """
     found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueAllResult(*found)
 
@@ -161,7 +175,15 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 def unique_counts(
     x: Any, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueCountsResult:
-    """Unique elements, and how often each occurs.  Mirrors jax.numpy.unique_counts (0.10)."""
+    """Unique elements, and how often each occurs.
+
+    Shapes:     x: T[s] -> T[k], int[k].
+    Source:     mirrors jax.numpy.unique_counts.
+
+    Example:
+        >>> jnp.unique_counts(jnp.array([5, 1, 5])).counts
+        Array([1, 2], dtype=int32)
+    """
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueCountsResult(*found)
 
@@ -169,13 +191,30 @@ def unique_counts(
 def unique_inverse(
     x: Any, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverseResult:
-    """Unique elements, and the number of each element.  Mirrors jax.numpy.unique_inverse (0.10)."""
+    """Unique elements, and the number of each element.
+
+    Shapes:     x: T[s] -> T[k], int[s].
+    Source:     mirrors jax.numpy.unique_inverse.
+
+    Example:
+        >>> values, inverse = jnp.unique_inverse(jnp.array([5, 1, 5]))
+        >>> values[inverse]
+        Array([5, 1, 5], dtype=int32)
+    """
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueInverseResult(*found)
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """Unique elements.  Mirrors jax.numpy.unique_values (0.10)."""
+    """Unique elements.
+
+    Shapes:     x: T[s] -> T[k].
+    Source:     mirrors jax.numpy.unique_values.
+
+    Example:
+        >>> jnp.unique_values(jnp.array([[5, 1], [5, 5]]))
+        Array([1, 5], dtype=int32)
+    """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
@@ -202,6 +241,10 @@ def isin(
 
     Raises:
         ValueError: the method is not known.
+
+    Example:
+        >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1, 9]))
+        Array([ True, False,  True], dtype=bool)
     """
     if method not in _METHODS:
         raise ValueError(
@@ -242,6 +285,10 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
+
+    Example:
+        >>> jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3]))
+        Array([1, 2, 3], dtype=int32)
     """
     a, b = _vectors("union1d", ar1, ar2)
     return unique(concatenate([a, b]), size=size, fill_value=fill_value)
@@ -261,6 +308,10 @@ def setdiff1d(
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
+
+    Example:
+        >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
+        Array([1, 3], dtype=int32)
     """
     a, b = _vectors("setdiff1d", ar1, ar2)
     if size is None:
@@ -293,6 +344,10 @@ def setxor1d(
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
+
+    Example:
+        >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
+        Array([1, 3], dtype=int32)
     """
     a, b = _vectors("setxor1d", ar1, ar2)
     both = concatenate([a, b])
@@ -324,6 +379,10 @@ def intersect1d(
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
+
+    Example:
+        >>> jnp.intersect1d(jnp.array([1, 2, 3]), jnp.array([3, 2, 9]))
+        Array([2, 3], dtype=int32)
     """
     a, b = _vectors("intersect1d", ar1, ar2)
     order, kept = _firsts(a)

@@ -86,6 +86,14 @@ def reshape(
         TypeError: the sizes do not fit.
         NotImplementedError: the order is "A".
         ValueError: the order is not known.
+
+    Example:
+        >>> jnp.reshape(jnp.arange(6), (2, -1))
+        Array([[0, 1, 2],
+               [3, 4, 5]], dtype=int32)
+        >>> jnp.reshape(jnp.arange(6), (2, 3), order="F")
+        Array([[0, 2, 4],
+               [1, 3, 5]], dtype=int32)
     """
     a = check_array("reshape", a)
     dims = shape_argument(a, shape, "numpy.reshape")
@@ -113,6 +121,10 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 
     Shapes:     a: T[s] -> T[prod(s)].
     Source:     mirrors jax.numpy.ravel (0.10).
+
+    Example:
+        >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
+        Array([1, 2, 3, 4], dtype=int32)
     """
     a = array_argument("ravel", a)
     return reshape_array(a, (a.aval.size,), order, out_sharding=out_sharding)
@@ -129,6 +141,14 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     Raises:
         ValueError: an axis is out of range.
         TypeError: `axes` is no permutation.
+
+    Example:
+        >>> jnp.transpose(jnp.array([[1, 2, 3], [4, 5, 6]]))
+        Array([[1, 4],
+               [2, 5],
+               [3, 6]], dtype=int32)
+        >>> jnp.transpose(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
+        (3, 2, 4)
     """
     a = array_argument("transpose", a)
     rank = a.aval.ndim
@@ -140,15 +160,30 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
 
 
 def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
-    """`a` with its dimensions permuted.  Mirrors jax.numpy.permute_dims (0.10)."""
+    """`a` with its dimensions permuted.
+
+    Shapes:     a: T[s] -> T[s permuted].
+    Source:     mirrors jax.numpy.permute_dims.
+
+    Example:
+        >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+        (4, 2, 3)
+    """
     return transpose(a, axes)
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """`x` with its last two dimensions exchanged.  Mirrors jax.numpy.matrix_transpose (0.10).
+    """`x` with its last two dimensions exchanged.
+
+    Shapes:     x: T[..., m, n] -> T[..., n, m].
+    Source:     mirrors jax.numpy.matrix_transpose.
 
     Raises:
         ValueError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
+        (5, 3, 2)
     """
     x = array_argument("matrix_transpose", x)
     if x.aval.ndim < 2:
@@ -159,7 +194,15 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """`a` with two dimensions exchanged.  Mirrors jax.numpy.swapaxes (0.10)."""
+    """`a` with two dimensions exchanged.
+
+    Shapes:     a: T[s] -> T[s with two sizes exchanged].
+    Source:     mirrors jax.numpy.swapaxes.
+
+    Example:
+        >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, -1).shape
+        (4, 3, 2)
+    """
     a = array_argument("swapaxes", a)
     order = list(range(a.aval.ndim))
     i = arguments.canonicalize_axis(axis1, len(order), "numpy.swapaxes")
@@ -176,6 +219,10 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
     Raises:
         ValueError: there are not as many destinations as sources.
+
+    Example:
+        >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
     """
     a = array_argument("moveaxis", a)
     rank = a.aval.ndim
@@ -196,10 +243,17 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """`a` with one dimension moved before `start`.  Mirrors jax.numpy.rollaxis (0.10).
+    """`a` with one dimension moved before `start`.
+
+    Shapes:     a: T[s] -> T[s permuted].
+    Source:     mirrors jax.numpy.rollaxis.
 
     Raises:
         ValueError: axis or start is out of range.
+
+    Example:
+        >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+        (4, 2, 3)
     """
     a = array_argument("rollaxis", a)
     rank = a.aval.ndim
@@ -219,6 +273,10 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
     Raises:
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> jnp.expand_dims(jnp.ones((2, 3)), (0, -1)).shape
+        (1, 2, 3, 1)
     """
     a = array_argument("expand_dims", a)
     return shape.expand_dims(a, axis if isinstance(axis, (tuple, list)) else (axis,))
@@ -232,6 +290,10 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
     Raises:
         ValueError: a dimension to drop has another size.
+
+    Example:
+        >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape, jnp.squeeze(jnp.ones((1, 3, 1)), axis=0).shape
+        ((3,), (3, 1))
     """
     a = array_argument("squeeze", a)
     dims = a.aval.shape
@@ -249,6 +311,11 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 
     Raises:
         ValueError: the shapes do not fit.
+
+    Example:
+        >>> jnp.broadcast_to(jnp.array([1, 2, 3]), (2, 3))
+        Array([[1, 2, 3],
+               [1, 2, 3]], dtype=int32)
     """
     dims = canonicalize_shape(shape, "numpy.broadcast_to")
     return broadcast_array(array_argument("broadcast_to", array), dims, out_sharding)
@@ -273,10 +340,17 @@ def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Any:
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
-    """Arrays repeated to their common shape.  Mirrors jax.numpy.broadcast_arrays (0.10).
+    """Arrays repeated to their common shape.
+
+    Shapes:     T[s] each -> T[broadcast of all s] each.
+    Source:     mirrors jax.numpy.broadcast_arrays.
 
     Raises:
         ValueError: there is none.
+
+    Example:
+        >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
+        [(2, 3), (2, 3)]
     """
     arrays = [array_argument("broadcast_arrays", x) for x in args]
     dims = broadcast_shapes(*(x.aval.shape for x in arrays))
@@ -284,10 +358,16 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 
 
 def broadcast_shapes(*shapes: Any) -> Shape:
-    """The common shape of arrays of some shapes.  Mirrors jax.numpy.broadcast_shapes (0.10).
+    """The common shape of arrays of some shapes.
+
+    Source:     mirrors jax.numpy.broadcast_shapes.
 
     Raises:
         ValueError: there is none.
+
+    Example:
+        >>> jnp.broadcast_shapes((2, 1), (3,), ())
+        (2, 3)
     """
     return shape.broadcast_shapes(*shapes)
 
@@ -307,17 +387,41 @@ def _at_least(name: str, rank: int, arrays: Sequence[Any]) -> Any:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """Arrays with one dimension at least.  Mirrors jax.numpy.atleast_1d (0.10)."""
+    """Arrays with one dimension at least.
+
+    Shapes:     T[] -> T[1]; others pass.
+    Source:     mirrors jax.numpy.atleast_1d.
+
+    Example:
+        >>> jnp.atleast_1d(5)
+        Array([5], dtype=int32, weak_type=True)
+    """
     return _at_least("atleast_1d", 1, arys)
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """Arrays with two dimensions at least.  Mirrors jax.numpy.atleast_2d (0.10)."""
+    """Arrays with two dimensions at least.
+
+    Shapes:     T[n] -> T[1, n]; T[] -> T[1, 1]; others pass.
+    Source:     mirrors jax.numpy.atleast_2d.
+
+    Example:
+        >>> jnp.atleast_2d(jnp.array([1, 2]))
+        Array([[1, 2]], dtype=int32)
+    """
     return _at_least("atleast_2d", 2, arys)
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Arrays with three dimensions at least.  Mirrors jax.numpy.atleast_3d (0.10)."""
+    """Arrays with three dimensions at least.
+
+    Shapes:     T[m, n] -> T[m, n, 1]; T[n] -> T[1, n, 1]; T[] -> T[1, 1, 1]; others pass.
+    Source:     mirrors jax.numpy.atleast_3d.
+
+    Example:
+        >>> jnp.atleast_3d(jnp.ones((2, 3))).shape
+        (2, 3, 1)
+    """
     return _at_least("atleast_3d", 3, arys)
 
 
@@ -331,6 +435,14 @@ def flip(m: Any, axis: Any = None) -> Any:
 
     Raises:
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> jnp.flip(jnp.array([[1, 2], [3, 4]]))
+        Array([[4, 3],
+               [2, 1]], dtype=int32)
+        >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
+        Array([[2, 1],
+               [4, 3]], dtype=int32)
     """
     m = array_argument("flip", m)
     rank = m.aval.ndim
@@ -339,12 +451,30 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 
 def fliplr(m: Any) -> Any:
-    """`m` in reverse order along dimension 1.  Mirrors jax.numpy.fliplr (0.10)."""
+    """`m` in reverse order along dimension 1.
+
+    Shapes:     m: T[m, n, ...] -> T[m, n, ...].
+    Source:     mirrors jax.numpy.fliplr.
+
+    Example:
+        >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
+        Array([[2, 1],
+               [4, 3]], dtype=int32)
+    """
     return flip(m, 1)
 
 
 def flipud(m: Any) -> Any:
-    """`m` in reverse order along dimension 0.  Mirrors jax.numpy.flipud (0.10)."""
+    """`m` in reverse order along dimension 0.
+
+    Shapes:     m: T[m, ...] -> T[m, ...].
+    Source:     mirrors jax.numpy.flipud.
+
+    Example:
+        >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
+        Array([[3, 4],
+               [1, 2]], dtype=int32)
+    """
     return flip(m, 0)
 
 
@@ -356,6 +486,11 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
     Raises:
         ValueError: the axes are the same, or out of range.
+
+    Example:
+        >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+        Array([[2, 4],
+               [1, 3]], dtype=int32)
     """
     m = array_argument("rot90", m)
     first, second = canonical_axes("numpy.rot90", tuple(axes), m.aval.ndim)
@@ -384,6 +519,13 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     Raises:
         ValueError: shifts and axes are not equally many, or an axis is out of range.
         TypeError: a shift is no integer.
+
+    Example:
+        >>> jnp.roll(jnp.array([1, 2, 3, 4]), 1)
+        Array([4, 1, 2, 3], dtype=int32)
+        >>> jnp.roll(jnp.array([[1, 2, 3], [4, 5, 6]]), -1, axis=1)
+        Array([[2, 3, 1],
+               [5, 6, 4]], dtype=int32)
     """
     a = array_argument("roll", a)
     dims = a.aval.shape
@@ -446,6 +588,11 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  NumPy's name
 
     Raises:
         TypeError: a number of repeats is no integer, or negative.
+
+    Example:
+        >>> jnp.tile(jnp.array([1, 2]), (2, 2))
+        Array([[1, 2, 1, 2],
+               [1, 2, 1, 2]], dtype=int32)
     """
     A = array_argument("tile", A)  # noqa: N806  as above
     counts = canonicalize_shape(reps, "numpy.tile reps")
@@ -484,6 +631,12 @@ def repeat(
         ConcretizationTypeError: `repeats` is traced and `total_repeat_length` is not given.
         TypeError: repeats are no integers.
         ValueError: there are not as many repeats as positions.
+
+    Example:
+        >>> jnp.repeat(jnp.array([1, 2, 3]), 2)
+        Array([1, 1, 2, 2, 3, 3], dtype=int32)
+        >>> jnp.repeat(jnp.array([1, 2, 3]), jnp.array([0, 1, 2]))
+        Array([2, 3, 3], dtype=int32)
     """
     a = array_argument("repeat", a)
     if axis is None:
@@ -566,6 +719,11 @@ def resize(a: Any, new_shape: Any) -> Any:
 
     Raises:
         ValueError: a dimension is negative.
+
+    Example:
+        >>> jnp.resize(jnp.array([1, 2, 3]), (2, 4))
+        Array([[1, 2, 3, 1],
+               [2, 3, 1, 2]], dtype=int32)
     """
     a = array_argument("resize", a)
     dims = tuple(map(operator.index, new_shape if np.iterable(new_shape) else (new_shape,)))

@@ -61,6 +61,10 @@ def average(
 
     Raises:
         ValueError: the shapes of `a` and the weights do not fit, or an axis is out of range.
+
+    Example:
+        >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3, 1]))
+        Array(1.5, dtype=float32)
     """
     a = strong(inexact("average", a))
     axes = axes_of("average", a, axis)
@@ -125,6 +129,12 @@ def quantile(
     Raises:
         ValueError: `a` is complex, q has several dimensions, or the method is not known.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.quantile(jnp.array([0.0, 1.0, 2.0, 4.0]), jnp.array([0.5, 1.0]))
+        Array([1.5, 4. ], dtype=float32)
+        >>> jnp.quantile(jnp.array([0.0, 1.0, 2.0, 4.0]), 0.5, method="lower")
+        Array(1., dtype=float32)
     """
     check_out("quantile", out)
     return _quantile("quantile", a, q, axis, method, keepdims, weights, skip_nan=False)
@@ -151,6 +161,10 @@ def nanquantile(
     Raises:
         ValueError: `a` is complex, q has several dimensions, or the method is not known.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.nanquantile(jnp.array([0.0, jnp.nan, 2.0]), 0.5)
+        Array(1., dtype=float32)
     """
     check_out("nanquantile", out)
     return _quantile("nanquantile", a, q, axis, method, keepdims, weights, skip_nan=True)
@@ -177,6 +191,10 @@ def percentile(
     Raises:
         ValueError: `a` is complex, q has several dimensions, or the method is not known.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.percentile(jnp.array([0.0, 1.0, 2.0, 3.0]), 50)
+        Array(1.5, dtype=float32)
     """
     check_out("percentile", out)
     fraction = binary.div(inexact("percentile", q), 100.0)
@@ -204,6 +222,10 @@ def nanpercentile(
     Raises:
         ValueError: `a` is complex, q has several dimensions, or the method is not known.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.nanpercentile(jnp.array([0.0, jnp.nan, 2.0]), 50)
+        Array(1., dtype=float32)
     """
     check_out("nanpercentile", out)
     fraction = binary.div(inexact("nanpercentile", q), 100.0)
@@ -227,6 +249,10 @@ def median(
     Raises:
         ValueError: `a` is complex, or an axis is out of range.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.median(jnp.array([[1, 9, 2], [4, 6, 5]]), axis=1)
+        Array([2., 5.], dtype=float32)
     """
     check_out("median", out)
     return _quantile("median", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=False)
@@ -249,6 +275,10 @@ def nanmedian(
     Raises:
         ValueError: `a` is complex, or an axis is out of range.
         NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 2.0]))
+        Array(1.5, dtype=float32)
     """
     check_out("nanmedian", out)
     return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=True)
@@ -385,6 +415,10 @@ def nansum(
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nansum.
+
+    Example:
+        >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
+        Array(3., dtype=float32)
     """
     a = _without_nan(check_array("nansum", a, "a"), 0)
     return reductions.sum(a, axis, dtype, out, keepdims, initial, where)
@@ -404,6 +438,10 @@ def nanprod(
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nanprod.
+
+    Example:
+        >>> jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0]))
+        Array(6., dtype=float32)
     """
     a = _without_nan(check_array("nanprod", a, "a"), 1)
     return reductions.prod(a, axis, dtype, out, keepdims, initial, where)
@@ -445,6 +483,10 @@ def nanmax(
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nanmax.
+
+    Example:
+        >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
+        Array(2., dtype=float32)
     """
     return _nan_extreme(
         "nanmax", a, axis, out, keepdims, initial, where, reduction.lowest, reductions.max
@@ -464,6 +506,10 @@ def nanmin(
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nanmin.
+
+    Example:
+        >>> jnp.nanmin(jnp.array([[1.0, jnp.nan], [jnp.nan, jnp.nan]]), axis=1)
+        Array([ 1., nan], dtype=float32)
     """
     return _nan_extreme(
         "nanmin", a, axis, out, keepdims, initial, where, reduction.highest, reductions.min
@@ -492,6 +538,10 @@ def nanmean(
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nanmean.
+
+    Example:
+        >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 2.0]))
+        Array(1.5, dtype=float32)
     """
     a = check_array("nanmean", a, "a")
     if not is_kind(a, np.inexact):
@@ -514,6 +564,10 @@ def nanvar(
 
     Shapes:     a: T[s] -> float[s without axis].
     Source:     mirrors jax.numpy.nanvar.
+
+    Example:
+        >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(1., dtype=float32)
     """
     a = check_array("nanvar", a, "a")
     if is_kind(a, np.inexact):
@@ -536,6 +590,10 @@ def nanstd(
 
     Shapes:     a: T[s] -> float[s without axis].
     Source:     mirrors jax.numpy.nanstd.
+
+    Example:
+        >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
+        Array(2., dtype=float32)
     """
     return power.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
@@ -546,6 +604,10 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
     Source:     mirrors jax.numpy.nancumsum.
+
+    Example:
+        >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
+        Array([1., 1., 3.], dtype=float32)
     """
     return reductions.cumsum(_without_nan(check_array("nancumsum", a, "a"), 0), axis, dtype, out)
 
@@ -556,6 +618,10 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
     Source:     mirrors jax.numpy.nancumprod.
+
+    Example:
+        >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))
+        Array([3., 3., 6.], dtype=float32)
     """
     return reductions.cumprod(_without_nan(check_array("nancumprod", a, "a"), 1), axis, dtype, out)
 
@@ -579,6 +645,10 @@ def nanargmax(
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
     Source:     mirrors jax.numpy.nanargmax.
+
+    Example:
+        >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
+        Array(2, dtype=int32)
     """
     return _nan_arg_extreme("nanargmax", a, axis, out, keepdims, -np.inf, reductions.argmax)
 
@@ -591,6 +661,10 @@ def nanargmin(
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
     Source:     mirrors jax.numpy.nanargmin.
+
+    Example:
+        >>> jnp.nanargmin(jnp.array([jnp.nan, jnp.nan]))
+        Array(-1, dtype=int32)
     """
     return _nan_arg_extreme("nanargmin", a, axis, out, keepdims, np.inf, reductions.argmin)
 
@@ -624,6 +698,11 @@ def cov(
 
     Raises:
         ValueError: an array has more than two dimensions, or weights do not fit.
+
+    Example:
+        >>> jnp.cov(jnp.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))
+        Array([[ 1., -2.],
+               [-2.,  4.]], dtype=float32)
     """
     rows = _variables("cov", m, y, rowvar)
     if dtype is not None:
@@ -704,6 +783,11 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
 
     Raises:
         ValueError: an array has more than two dimensions.
+
+    Example:
+        >>> jnp.corrcoef(jnp.array([[0.0, 2.0], [4.0, 0.0]])).round()
+        Array([[ 1., -1.],
+               [-1.,  1.]], dtype=float32)
     """
     found = cov(x, y, rowvar, dtype=dtype)
     if aval_of(found).ndim == 0:

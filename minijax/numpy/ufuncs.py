@@ -23,7 +23,7 @@ from minijax.numpy.shaping import expand_dims, moveaxis, ravel
 class ufunc:  # noqa: N801  NumPy's name
     """An elementwise function, with NumPy's ways to apply it along axes and at indices.
 
-    Mirrors jax.numpy.ufunc.
+    Source:     mirrors jax.numpy.ufunc.
 
     Args:
         func: the function of scalars or arrays.
@@ -35,6 +35,13 @@ class ufunc:  # noqa: N801  NumPy's name
         reduce: what reduces arrays in place of repeated application.
         accumulate: what accumulates arrays in place of repeated application.
         update: the method of `x.at[indices]` that applies it.
+
+    Example:
+        >>> jnp.add.reduce(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([4, 6], dtype=int32)
+        >>> jnp.multiply.outer(jnp.array([1, 2]), jnp.array([10, 20]))
+        Array([[10, 20],
+               [20, 40]], dtype=int32)
     """
 
     def __init__(
@@ -82,6 +89,10 @@ class ufunc:  # noqa: N801  NumPy's name
                 to combine.
             NotImplementedError: `out` is given; or `where` or several axes, for a function whose
                 elements are combined one after the other.
+
+        Example:
+            >>> jnp.maximum.reduce(jnp.array([[1, 5], [3, 2]]))
+            Array([3, 5], dtype=int32)
         """
         self._check_is_binary("reduce")
         check_out(self.__name__, out)
@@ -121,6 +132,10 @@ class ufunc:  # noqa: N801  NumPy's name
         Raises:
             ValueError: the function does not combine two arguments into one.
             NotImplementedError: `out` is given.
+
+        Example:
+            >>> jnp.maximum.accumulate(jnp.array([1, 3, 2, 5]))
+            Array([1, 3, 3, 5], dtype=int32)
         """
         self._check_is_binary("accumulate")
         check_out(self.__name__, out)
@@ -146,6 +161,10 @@ class ufunc:  # noqa: N801  NumPy's name
 
         Raises:
             NotImplementedError: `inplace` is True.
+
+        Example:
+            >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.0, inplace=False)
+            Array([2., 0., 1.], dtype=float32)
         """
         if inplace:
             self._refuse("does not change arrays: pass inplace=False, and use the result")
@@ -164,6 +183,11 @@ class ufunc:  # noqa: N801  NumPy's name
 
         Raises:
             ValueError: the function does not take two arguments.
+
+        Example:
+            >>> jnp.subtract.outer(jnp.array([10, 20]), jnp.array([1, 2]))
+            Array([[ 9,  8],
+                   [19, 18]], dtype=int32)
         """
         self._check_is_binary("outer")
         x, y = (asarray(check_array(self.__name__, v)) for v in (A, B))
@@ -172,7 +196,14 @@ class ufunc:  # noqa: N801  NumPy's name
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Any:
-        """Refuses: reductions over slices are `segment_sum` and its like, or a loop."""
+        """Refuses: reductions over slices are `segment_sum` and its like, or a loop.
+
+        Example:
+            >>> jnp.add.reduceat(jnp.arange(4), jnp.array([0, 2]))
+            Traceback (most recent call last):
+                ...
+            NotImplementedError: numpy.add: has no reduceat.
+        """
         self._refuse("has no reduceat")
 
     def _check_is_binary(self, method: str) -> None:
@@ -193,7 +224,16 @@ class ufunc:  # noqa: N801  NumPy's name
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A ufunc that applies a function of scalars to each element.  Mirrors jax.numpy.frompyfunc."""
+    """A ufunc that applies a function of scalars to each element.
+
+    Source:     mirrors jax.numpy.frompyfunc.
+
+    Example:
+        >>> distance = jnp.frompyfunc(lambda x, y: abs(x - y), 2, 1)
+        >>> distance.outer(jnp.array([1, 2]), jnp.array([5, 7]))
+        Array([[4, 6],
+               [3, 5]], dtype=int32)
+    """
     return ufunc(vectorize(func), nin, nout, identity=identity)
 
 

@@ -27,12 +27,28 @@ def _window(name: str, count: Any, weight: Callable[[Any, int], Any]) -> Any:
 
 
 def bartlett(M: int) -> Any:  # noqa: N803  NumPy's name
-    """M weights in the shape of a triangle, 0 at both ends.  Mirrors jax.numpy.bartlett."""
+    """M weights in the shape of a triangle, 0 at both ends.
+
+    Shapes:     -> float[M].
+    Source:     mirrors jax.numpy.bartlett.
+
+    Example:
+        >>> jnp.bartlett(5)
+        Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
     return _window("bartlett", M, lambda n, last: 1 - absolute(2 * n / last - 1))
 
 
 def blackman(M: int) -> Any:  # noqa: N803  NumPy's name
-    """M weights of Blackman's three cosine terms.  Mirrors jax.numpy.blackman."""
+    """M weights of Blackman's three cosine terms.
+
+    Shapes:     -> float[M].
+    Source:     mirrors jax.numpy.blackman.
+
+    Example:
+        >>> (100 * jnp.blackman(5)).round()
+        Array([ -0.,  34., 100.,  34.,  -0.], dtype=float32)
+    """
 
     def weight(n: Any, last: int) -> Any:
         turn = 2 * math.pi * n / last
@@ -42,17 +58,41 @@ def blackman(M: int) -> Any:  # noqa: N803  NumPy's name
 
 
 def hamming(M: int) -> Any:  # noqa: N803  NumPy's name
-    """M weights of a raised cosine, 0.08 at both ends.  Mirrors jax.numpy.hamming."""
+    """M weights of a raised cosine, 0.08 at both ends.
+
+    Shapes:     -> float[M].
+    Source:     mirrors jax.numpy.hamming.
+
+    Example:
+        >>> (100 * jnp.hamming(5)).round()
+        Array([  8.,  54., 100.,  54.,   8.], dtype=float32)
+    """
     return _window("hamming", M, lambda n, last: 0.54 - 0.46 * cos(2 * math.pi * n / last))
 
 
 def hanning(M: int) -> Any:  # noqa: N803  NumPy's name
-    """M weights of a raised cosine, 0 at both ends.  Mirrors jax.numpy.hanning."""
+    """M weights of a raised cosine, 0 at both ends.
+
+    Shapes:     -> float[M].
+    Source:     mirrors jax.numpy.hanning.
+
+    Example:
+        >>> (100 * jnp.hanning(5)).round()
+        Array([  0.,  50., 100.,  50.,   0.], dtype=float32)
+    """
     return _window("hanning", M, lambda n, last: 0.5 - 0.5 * cos(2 * math.pi * n / last))
 
 
 def kaiser(M: int, beta: Any) -> Any:  # noqa: N803  NumPy's name
-    """M weights of Kaiser's window, the steeper the larger `beta`.  Mirrors jax.numpy.kaiser."""
+    """M weights of Kaiser's window, the steeper the larger `beta`.
+
+    Shapes:     beta: T[] -> float[M].
+    Source:     mirrors jax.numpy.kaiser.
+
+    Example:
+        >>> (100 * jnp.kaiser(5, 4.0)).round()
+        Array([  9.,  63., 100.,  63.,   9.], dtype=float32)
+    """
     beta = asarray(beta, dtypes.default_float_dtype())
 
     def weight(n: Any, last: int) -> Any:

@@ -1,0 +1,115 @@
+"""What users can name: the public modules, and the functions and classes in them."""
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from minijax.core.dtypes import ScalarType
+from minijax.core.primitive import Primitive
+
+_STATS = (
+    *("bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma"),
+    *("gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "multinomial"),
+    *("multivariate_normal", "nbinom", "norm", "pareto", "poisson", "t", "truncnorm", "uniform"),
+    *("vonmises", "wrapcauchy"),
+)
+
+# What two modules share belongs to the first.
+NAMES = (
+    "minijax",
+    "minijax.numpy",
+    "minijax.numpy.linalg",
+    "minijax.numpy.fft",
+    "minijax.lax",
+    "minijax.lax.linalg",
+    "minijax.random",
+    "minijax.nn",
+    "minijax.nn.initializers",
+    "minijax.tree",
+    "minijax.tree_util",
+    "minijax.debug",
+    "minijax.scipy",
+    "minijax.scipy.cluster.vq",
+    "minijax.scipy.fft",
+    "minijax.scipy.integrate",
+    "minijax.scipy.interpolate",
+    "minijax.scipy.linalg",
+    "minijax.scipy.ndimage",
+    "minijax.scipy.optimize",
+    "minijax.scipy.signal",
+    "minijax.scipy.sparse.linalg",
+    "minijax.scipy.spatial.transform",
+    "minijax.scipy.special",
+    "minijax.scipy.stats",
+    *(f"minijax.scipy.stats.{name}" for name in _STATS),
+    "minijax.image",
+    "minijax.ops",
+    "minijax.flatten_util",
+    "minijax.ffi",
+    "minijax.dlpack",
+    "minijax.sharding",
+    "minijax.ad_checkpoint",
+    "minijax.checkpoint_policies",
+    "minijax.custom_batching",
+    "minijax.custom_derivatives",
+    "minijax.distributed",
+    "minijax.dtypes",
+    "minijax.errors",
+    "minijax.experimental",
+    "minijax.experimental.checkify",
+    "minijax.experimental.mesh_utils",
+    "minijax.explain",
+    "minijax.extend",
+    "minijax.profiler",
+    "minijax.ref",
+    "minijax.stages",
+    "minijax.testing",
+)
+
+
+def _exists(name: str) -> bool:
+    parts = name.split(".")
+    paths = [".".join(parts[:n]) for n in range(1, len(parts) + 1)]
+    return all(importlib.util.find_spec(path) is not None for path in paths)
+
+
+MODULES = [importlib.import_module(name) for name in NAMES if _exists(name)]
+
+
+def names(module: ModuleType) -> list[str]:
+    """What tab completion shows of a module, but for the names that Python gives each one."""
+    return [name for name in dir(module) if not name.startswith("_")]
+
+
+def is_described(value: Any) -> bool:
+    """Whether a value is a function or a class of ours.
+
+    Errors, primitives and dtypes are described where they are used.
+    """
+    if not callable(value) or isinstance(value, Primitive | ScalarType | ModuleType):
+        return False
+    if inspect.isclass(value) and issubclass(value, BaseException):
+        return False
+    home = getattr(value, "__module__", None) or type(value).__module__
+    return home.partition(".")[0] == "minijax"
+
+
+def described(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The functions and classes that a module shows, with their names."""
+    for name in names(module):
+        value = getattr(module, name)
+        if is_described(value):
+            yield f"{module.__name__}.{name}", value
+
+
+def methods(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties of a class."""
+    if not inspect.isclass(value):
+        return
+    for attribute in sorted(vars(value)):
+        found = inspect.getattr_static(value, attribute)
+        if not attribute.startswith("_") and (callable(found) or isinstance(found, property)):
+            yield f"{name}.{attribute}", found
