@@ -1,0 +1,1 @@
+"""Discrete Fourier transforms as NumPy has them.  Mirrors jax.numpy.fft."""

@@ -1,0 +1,1 @@
+"""Linear algebra as NumPy has it.  Mirrors jax.numpy.linalg."""
