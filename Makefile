@@ -41,7 +41,7 @@ features: $(FEATURES) ## print which rows of docs/features.md no passing test sh
 bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX
 	$(BIN)/python benchmarks/run.py --jax-python $(JAX_VENV)/bin/python
 
-parity: $(INSTALLED) $(INSTALLED_JAX) ## compare results, types and jaxprs with JAX
+parity: $(INSTALLED) $(INSTALLED_JAX) ## compare names, results, types and jaxprs with JAX
 	$(BIN)/python benchmarks/parity.py --jax-python $(JAX_VENV)/bin/python
 
 mutants: $(INSTALLED) ## plant faults in the rules of collectives, and count those that tests notice

@@ -7,7 +7,6 @@ functions of their own and minijax's are not.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -192,33 +191,3 @@ def _param(value: Any) -> str:
     if inspect.isfunction(value):
         return "function"
     return re.sub(r"0x[0-9a-f]+", "0x", str(value))
-
-
-def public_names(library: str, modules: list[str]) -> dict[str, dict[str, str | None]]:
-    """For each module its public names, and the signatures of those that are callable."""
-    found: dict[str, dict[str, str | None]] = {}
-    for path in modules:
-        try:
-            module = importlib.import_module(library + path)
-        except ImportError:
-            found[path] = {}
-            continue
-        found[path] = {
-            name: _signature(getattr(module, name))
-            for name in dir(module)
-            if not name.startswith("_") and not inspect.ismodule(getattr(module, name, None))
-        }
-    return found
-
-
-def _signature(value: Any) -> str | None:
-    """Names, kinds and defaults of the parameters, without annotations."""
-    if not callable(value):
-        return None
-    try:
-        signature = inspect.signature(value)
-    except (TypeError, ValueError):
-        return None
-    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    text = str(signature.replace(parameters=bare, return_annotation=signature.empty))
-    return re.sub(r"<([\w.]+)[^>]*>", r"<\1>", text)

@@ -1,47 +1,30 @@
 """Compares what minijax computes with what JAX computes: results, types and jaxprs.
 
-    python benchmarks/parity.py --jax-python .venv-jax/bin/python [--api]
+    python benchmarks/parity.py --jax-python .venv-jax/bin/python [--names]
 
-A second list of programs runs on eight host devices: shardings of arguments, results and
-constraints, the StableHLO's operations, and the collectives that are left once it is compiled.
-A third list is written per device: collectives and casts of jaxprs, of the StableHLO and of the
-compiled program.
+First, the public names of all modules and their parameters; with `--names`, nothing else.  Then
+programs of a list: results, types and jaxprs.  A second list of programs runs on eight host
+devices: shardings of arguments, results and constraints, the StableHLO's operations, and the
+collectives that are left once it is compiled.  A third list is written per device: collectives
+and casts of jaxprs, of the StableHLO and of the compiled program.
 Differences that have a reason stand in `parity_differences.toml`; any other makes the exit
 status 1.
-With `--api` it reports instead which public names are missing and which signatures differ.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import operator
-import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import api
+from api import Names
 from remote import FOLDER, RemoteWorker
-
-MODULES = (
-    "",
-    ".numpy",
-    ".numpy.linalg",
-    ".numpy.fft",
-    ".lax",
-    ".random",
-    ".nn",
-    ".nn.initializers",
-    ".tree",
-    ".tree_util",
-    ".dtypes",
-    ".errors",
-    ".sharding",
-    ".stages",
-    ".scipy.special",
-)
-"""Where public names are compared."""
 
 
 def _main() -> int:
@@ -50,19 +33,28 @@ def _main() -> int:
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has minijax")
     parser.add_argument("--subject", default="minijax", help="the module compared with JAX")
     parser.add_argument("--only", action="append", default=[], help="compare this program")
-    parser.add_argument("--api", action="store_true", help="compare names and signatures instead")
+    parser.add_argument("--names", action="store_true", help="compare names and parameters alone")
+    parser.add_argument("--record", action="store_true", help="write JAX's names for the tests")
     options = parser.parse_args()
     ours = RemoteWorker(options.python, options.subject)
     theirs = RemoteWorker(options.jax_python, "jax")
     try:
-        if options.api:
-            modules = list(MODULES)
-            _report_api(ours.ask("api", modules=modules), theirs.ask("api", modules=modules))
-            return 0
-        return max([_compare(each, ours, theirs, options.only) for each in COMPARISONS])
+        names = 0 if options.only else _compare_names(ours, theirs, record=options.record)
+        if options.names:
+            return names
+        return max(names, *[_compare(each, ours, theirs, options.only) for each in COMPARISONS])
     finally:
         ours.close()
         theirs.close()
+
+
+def _compare_names(ours: RemoteWorker, theirs: RemoteWorker, *, record: bool) -> int:
+    """Reports on the public names of both libraries; the exit status."""
+    expected = theirs.ask("api")
+    if record:
+        text = json.dumps(expected, indent=0, sort_keys=True)
+        api.RECORDED.write_text(text + "\n", encoding="utf-8")
+    return _report_names(ours.ask("api"), expected)
 
 
 def _compare(
@@ -194,27 +186,24 @@ def _close(ours: Any, theirs: Any) -> bool:
     return math.isclose(ours, theirs, rel_tol=2e-5, abs_tol=1e-6)
 
 
-def _report_api(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Prints what is missing; deprecated and internal names of JAX are counted like any other."""
-    for path, expected in theirs.items():
-        present = ours[path]
-        missing = sorted(expected.keys() - present.keys())
-        changed = [
-            name
-            for name in sorted(expected.keys() & present.keys())
-            if _shape(expected[name]) != _shape(present[name])
-        ]
-        have = len(expected) - len(missing)
-        print(f"\njax{path}: {have} of {len(expected)} names, {len(changed)} signatures differ")
-        if missing:
-            print(f"  missing: {', '.join(missing)}")
-        for name in changed:
-            print(f"  {name}\n    minijax  {present[name]}\n    jax      {expected[name]}")
-
-
-def _shape(signature: str | None) -> str | None:
-    """A signature without its defaults that are objects: those print differently everywhere."""
-    return signature and re.sub(r"=<[^>]*>", "=<>", signature)
+def _report_names(ours: dict[str, Names], theirs: dict[str, Names]) -> int:
+    """Prints which public names are missing and which take less; the exit status."""
+    reasons = api.reasons_for_names()
+    total = 0
+    for module in api.compared(ours, theirs):
+        share = f"{100 * module.share:.1f} %"
+        print(f"jax.{module.path}: {share} of {module.expected} names".replace("jax.:", "jax:"))
+        for name in module.missing:
+            reason = reasons.of(module.path, name, "missing")
+            total += reason is None
+            print(f"  {'known' if reason else 'MISSING':9}  {name}: {reason or 'not there'}")
+        for name, (mine, parameters) in module.narrower.items():
+            reason = reasons.of(module.path, name, "parameters")
+            total += reason is None
+            print(f"  {'known' if reason else 'DIFFERENT':9}  {name}: {reason or ''}")
+            print(f"             minijax  {mine}\n             jax      {parameters}")
+    print(f"{total} differences of names or parameters without a reason")
+    return int(total > 0)
 
 
 if __name__ == "__main__":

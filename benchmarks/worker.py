@@ -90,9 +90,9 @@ class Worker:
         """What the programs written per device give."""
         return importlib.import_module("observe_per_device").observe_per_device(self.jax, names)
 
-    def api(self, modules: list[str]) -> dict[str, Any]:
-        """Public names of modules, and their signatures."""
-        return importlib.import_module("observe").public_names(self.library, modules)
+    def api(self) -> dict[str, Any]:
+        """Public names of modules, and their parameters."""
+        return importlib.import_module("api").public_names(self.library)
 
     def _sampled(
         self, row: str, action: Callable[[], Any], wait: Callable[[Any], Any]

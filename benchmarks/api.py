@@ -1,0 +1,203 @@
+"""The public names of a library and their parameters: what `make parity` compares first.
+
+Input: the name of a library, `minijax` or `jax`.  Output: for each public module its names, each
+with its parameters, or None for what is not called.  `python benchmarks/api.py jax` prints what
+`jax_api.json` records, which lets the tests compare names where there is no JAX.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+import tomllib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+RECORDED = Path(__file__).with_name("jax_api.json")
+
+# The modules of which nearly every name has to be there.
+DEMANDED = (
+    *("numpy", "lax", "random", "nn", "tree_util"),
+    *("scipy.special", "scipy.linalg", "scipy.stats"),
+)
+MODULES = (
+    "",
+    *("ad_checkpoint", "checkpoint_policies", "core", "custom_batching", "custom_derivatives"),
+    *("debug", "distributed", "dlpack", "dtypes", "errors", "ffi", "flatten_util", "image"),
+    *("lax", "lax.linalg", "nn", "nn.initializers"),
+    *("numpy", "numpy.fft", "numpy.linalg", "ops", "profiler", "random", "ref"),
+    *("scipy", "scipy.cluster.vq", "scipy.fft", "scipy.integrate", "scipy.interpolate"),
+    *("scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal", "scipy.sparse.linalg"),
+    *("scipy.spatial.transform", "scipy.special", "scipy.stats"),
+    *(
+        f"scipy.stats.{name}"
+        for name in (
+            *("bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon"),
+            *("gamma", "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic"),
+            *("multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "t"),
+            *("truncnorm", "uniform", "vonmises", "wrapcauchy"),
+        )
+    ),
+    *("sharding", "stages", "test_util", "tree", "tree_util", "typing"),
+    *("experimental.checkify", "experimental.mesh_utils", "experimental.multihost_utils"),
+    *("extend", "extend.core", "export", "monitoring"),
+)
+"""Where public names are compared, relative to the library."""
+
+Names = dict[str, str | None]
+
+
+class Module(NamedTuple):
+    """How the public names of a module compare.
+
+    Attributes:
+        path: the module, relative to the library.
+        expected: how many names JAX has there.
+        missing: those that are not here.
+        narrower: names that do not take all the arguments that JAX's take: both parameter lists.
+    """
+
+    path: str
+    expected: int
+    missing: list[str]
+    narrower: dict[str, tuple[str | None, str | None]]
+
+    @property
+    def share(self) -> float:
+        """The share of the names that are here."""
+        return 1 - len(self.missing) / self.expected if self.expected else 1.0
+
+
+class Reasons(NamedTuple):
+    """Why names are missing, or take less: the tables of `parity_differences.toml`."""
+
+    texts: dict[str, str]
+    missing: dict[str, str]
+    parameters: dict[str, str]
+
+    def of(self, path: str, name: str, aspect: str) -> str | None:
+        """The reason for one name of a module; a whole module may have one."""
+        table = self.missing if aspect == "missing" else self.parameters
+        full = f"{path}.{name}".lstrip(".")
+        key = table.get(full) or table.get(f"{path}.*")
+        return None if key is None else self.texts[key]
+
+
+def reasons_for_names() -> Reasons:
+    """The recorded reasons."""
+    path = Path(__file__).with_name("parity_differences.toml")
+    known = tomllib.loads(path.read_text(encoding="utf-8"))
+    return Reasons(known["reasons"], known["missing"], known["parameters"])
+
+
+def public_names(library: str, paths: tuple[str, ...] = MODULES) -> dict[str, Names]:
+    """The public names of each module, with their parameters; a missing module has none."""
+    return {path: dict(_names(library, path)) for path in paths}
+
+
+def compared(ours: dict[str, Names], theirs: dict[str, Names]) -> list[Module]:
+    """For each module in which JAX has names, what is missing and what takes less."""
+    modules = []
+    for path, expected in theirs.items():
+        present = ours[path]
+        missing = sorted(expected.keys() - present.keys())
+        narrower = {
+            name: (present[name], parameters)
+            for name, parameters in sorted(expected.items())
+            if name in present and not _takes(present[name], parameters)
+        }
+        if expected:
+            modules.append(Module(path, len(expected), missing, narrower))
+    return modules
+
+
+def _names(library: str, path: str) -> Iterator[tuple[str, str | None]]:
+    try:
+        module = importlib.import_module(f"{library}.{path}" if path else library)
+    except ImportError:
+        return
+    for name in sorted(dir(module)):
+        if name.startswith("_"):
+            continue
+        value = _value(module, name)
+        if value is not None and not _comes_from_elsewhere(module, name, value):
+            yield name, parameters_of(value)
+
+
+def _value(module: ModuleType, name: str) -> Any:
+    """What a name stands for; None where asking for it raises, as it does for retired names."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return getattr(module, name)
+        except (AttributeError, ImportError):
+            return None
+
+
+def _comes_from_elsewhere(module: ModuleType, name: str, value: Any) -> bool:
+    """Whether a module only imports a name for its own use."""
+    if inspect.ismodule(value):
+        return value.__name__ != f"{module.__name__}.{name}"
+    home = getattr(value, "__module__", None) or module.__name__
+    is_of_python = home in ("typing", "collections.abc", "functools", "__future__")
+    return is_of_python and not module.__name__.endswith(".typing")
+
+
+def parameters_of(value: Any) -> str | None:
+    """The parameters of a function without types, as one line for each; None if it tells none.
+
+    Only whether there is a default counts: objects that are defaults print differently anywhere.
+    """
+    if not callable(value) or inspect.isclass(value):
+        return None
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    return str(inspect.Signature([_plain(parameter) for parameter in parameters]))
+
+
+def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
+    default = parameter.default
+    if default is not parameter.empty and not isinstance(default, int | float | str | None | tuple):
+        default = ...
+    return parameter.replace(annotation=parameter.empty, default=default)
+
+
+def _takes(ours: str | None, theirs: str | None) -> bool:
+    """Whether parameters take all calls that others take: more optional ones may follow."""
+    if ours is None or theirs is None or ours == theirs:
+        return True
+    mine, other = (_parsed(text) for text in (ours, theirs))
+    if any(p.kind is p.VAR_POSITIONAL for p in mine) and any(p.kind is p.VAR_KEYWORD for p in mine):
+        return True
+    positional = [p for p in mine if p.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    by_name = {p.name: p for p in mine}
+    added = [p for p in mine if p.name not in {p.name for p in other}]
+    if any(p.default is p.empty and p.kind < inspect.Parameter.VAR_POSITIONAL for p in added):
+        return False
+    for index, parameter in enumerate(other):
+        found = by_name.get(parameter.name)
+        if found is None or found.default != parameter.default or found.kind > parameter.kind:
+            same_place = index < len(positional) and positional[index].kind == parameter.kind
+            if parameter.kind is not inspect.Parameter.POSITIONAL_ONLY or not same_place:
+                return False
+    shared = [p.name for p in other if p.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    return [p.name for p in positional[: len(shared)]] == shared or all(
+        p.kind is inspect.Parameter.POSITIONAL_ONLY for p in other[: len(shared)]
+    )
+
+
+def _parsed(text: str) -> list[inspect.Parameter]:
+    scope: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
+    exec(f"def function{text}: pass", scope)
+    return list(inspect.signature(scope["function"]).parameters.values())
+
+
+if __name__ == "__main__":
+    json.dump(public_names(sys.argv[1]), sys.stdout, indent=1, sort_keys=True)
