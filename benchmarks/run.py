@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import budgets
+import sweep
 import table
 from budgets import Row
 from remote import FOLDER, RemoteWorker, WorkerError, environment
@@ -64,6 +65,8 @@ def _main() -> int:
         figures |= _measure_live(living, devices, pythons, options.subject, effort)
     print(f"\n{table.render(figures)}")
     print(f"\n{table.summary(figures)}, {time.perf_counter() - start:.0f} s")
+    if options.only is None:
+        print(f"\n{sweep.sweep(options.python, options.jax_python, options.subject)}")
     if options.json:
         records = {
             name: each._asdict() | {"best": dict(each.best), "medians": dict(each.medians)}

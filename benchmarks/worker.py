@@ -78,6 +78,10 @@ class Worker:
         gc.collect()
         return {}
 
+    def sweep(self, name: str, seconds: float) -> dict[str, list[float]]:
+        """Samples of an eager call, of staging and of a compiled call of one function."""
+        return importlib.import_module("sweep").samples(self.jax, name, seconds)
+
     def compare(self, names: list[str]) -> dict[str, Any]:
         """What the programs of the comparison give."""
         return importlib.import_module("observe").observe(self.jax, names)
