@@ -77,6 +77,7 @@ from minijax.numpy.coordinates import (
     ravel_multi_index as ravel_multi_index,
     unravel_index as unravel_index,
 )
+from minijax.numpy.covariance import corrcoef as corrcoef, cov as cov
 from minijax.numpy.creation import (
     array as array,
     asarray as asarray,
@@ -420,8 +421,6 @@ from minijax.numpy.shaping import (
 )
 from minijax.numpy.statistics import (
     average as average,
-    corrcoef as corrcoef,
-    cov as cov,
     median as median,
     nanargmax as nanargmax,
     nanargmin as nanargmin,
