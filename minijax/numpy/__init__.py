@@ -474,3 +474,13 @@ def __getattr__(name: str) -> Any:
     if name not in ("fft", "linalg"):
         raise AttributeError(f"module 'minijax.numpy' has no attribute {name!r}")
     return importlib.import_module(f"minijax.numpy.{name}")
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    shown = {
+        name
+        for name, value in globals().items()
+        if not name.startswith("_") and not isinstance(value, type(importlib))
+    }
+    return sorted((shown - {"Any", "TYPE_CHECKING", "annotations"}) | {"fft", "linalg"})
