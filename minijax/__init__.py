@@ -264,5 +264,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """All public names, also those that are not loaded yet."""
-    return sorted({*globals(), *__all__})
+    """The public names, loaded or not, without the rooms below."""
+    return sorted([*__all__, "__version__"])

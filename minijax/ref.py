@@ -1,7 +1,5 @@
 """Mutable references to arrays.  Mirrors jax.ref."""
 
-from __future__ import annotations
-
 from minijax.core.refs import AbstractRef
 from minijax.lax.reference_indexing import ds
 from minijax.lax.references import (

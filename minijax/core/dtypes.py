@@ -191,7 +191,7 @@ SCALAR_TYPES: dict[str, ScalarType] = {
 """The scalar types by the name they have in `minijax.numpy`."""
 
 
-def _np_dtype(dtype_like: Any, name: str) -> np.dtype[Any]:
+def np_dtype(dtype_like: Any, name: str) -> np.dtype[Any]:
     """`np.dtype(dtype_like)`, with our error texts; the same object for equal dtypes in `ALL`."""
     if hasattr(dtype_like, "shape") and not isinstance(dtype_like, (type, np.dtype, np.generic)):
         raise ValueError(
@@ -227,6 +227,10 @@ def canonicalize_dtype(dtype_like: Any) -> Any:
 
     Raises:
         TypeError: `dtype_like` does not name a dtype.
+
+    Example:
+        >>> jax.dtypes.canonicalize_dtype("float64")  # without x64
+        dtype('float32')
     """
     cache = _canonical[_x64.value]
     try:
@@ -235,7 +239,7 @@ def canonicalize_dtype(dtype_like: Any) -> Any:
         pass
     if isinstance(dtype_like, ExtendedDType):
         return dtype_like
-    dtype = _np_dtype(dtype_like, "canonicalize_dtype")
+    dtype = np_dtype(dtype_like, "canonicalize_dtype")
     if not _x64.value:
         dtype = _CANONICAL_32.get(dtype, dtype)
     if isinstance(dtype_like, (type, np.dtype, str)):
@@ -252,7 +256,7 @@ def check_user_dtype_supported(dtype_like: Any, name: str) -> None:
     """
     if isinstance(dtype_like, ExtendedDType):
         return
-    dtype = _np_dtype(dtype_like, name)
+    dtype = np_dtype(dtype_like, name)
     if dtype not in _KINDS and dtype != float0:
         raise TypeError(
             message(
@@ -278,7 +282,7 @@ def canonicalize_user_dtype(dtype_like: Any, name: str) -> Any:
     dtype = canonicalize_dtype(dtype_like)
     if dtype_like is None or is_extended(dtype_like) or _is_python_type(dtype_like):
         return dtype
-    requested = _np_dtype(dtype_like, name)
+    requested = np_dtype(dtype_like, name)
     if dtype != requested:
         text = message(
             name,
@@ -295,7 +299,7 @@ def _scalar_class(dtype_like: Any) -> type[np.generic]:
         return dtype_like.type
     if isinstance(dtype_like, type) and issubclass(dtype_like, np.generic):
         return dtype_like
-    return _np_dtype(dtype_like, "issubdtype").type
+    return np_dtype(dtype_like, "issubdtype").type
 
 
 # ml_dtypes' scalar types derive from np.generic only; these are the kinds they belong to.
@@ -311,7 +315,13 @@ def issubdtype(a: Any, b: Any) -> bool:
     """Whether dtype `a` is `b`, or one of the kind `b`.
 
     Unlike NumPy's, knows that `bfloat16` is a `np.floating`, `int4` a `np.integer`, and a random
-    key's dtype a `prng_key`.  Mirrors jax.numpy.issubdtype.
+    key's dtype a `prng_key`.
+
+    Source:     mirrors jax.numpy.issubdtype.
+
+    Example:
+        >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
+        True
     """
     try:
         return _subtypes[a, b]
@@ -326,53 +336,17 @@ def issubdtype(a: Any, b: Any) -> bool:
     return answer
 
 
-_ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
-    "bool": frozenset({bool_}),
-    "signed integer": frozenset(SIGNED),
-    "unsigned integer": frozenset(UNSIGNED),
-    "integral": frozenset({*SIGNED, *UNSIGNED}),
-    "real floating": frozenset(FLOATS),
-    "complex floating": frozenset(COMPLEXES),
-    "numeric": frozenset(ALL) - {bool_},
-}
-
-
-def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether `dtype` is of `kind`: a dtype, an array API name such as "integral", or a tuple.
-
-    Source: mirrors jax.numpy.isdtype; Python array API standard.
-
-    Raises:
-        ValueError: a string in `kind` names neither a kind nor a dtype.
-        TypeError: `kind` is anything else.
-    """
-    subject = _np_dtype(dtype, "jnp.isdtype")
-    return any(_is_of_kind(subject, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
-
-
-def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
-    if isinstance(kind, str) and kind in _ARRAY_API_KINDS:
-        return dtype in _ARRAY_API_KINDS[kind]
-    names = ", ".join(map(repr, _ARRAY_API_KINDS))
-    try:
-        return bool(dtype == np.dtype(kind))
-    except TypeError:
-        error = ValueError if isinstance(kind, str) else TypeError
-        raise error(
-            message(
-                "jnp.isdtype",
-                "`kind` names no kind of dtype.",
-                got=repr(kind),
-                expected=f"a dtype, one of {names}, or a tuple of these",
-            )
-        ) from None
-
-
 def finfo(dtype: Any) -> ml_dtypes.finfo:
-    """Limits of a floating dtype; those of its parts for a complex one.  Mirrors jax.numpy.finfo.
+    """Limits of a floating dtype; those of its parts for a complex one.
+
+    Source:     mirrors jax.numpy.finfo.
 
     Raises:
         ValueError: the dtype is not inexact.
+
+    Example:
+        >>> jnp.finfo(jnp.bfloat16).bits, float(jnp.finfo(jnp.float16).max)
+        (16, 65504.0)
     """
     dtype = _dtype_of(dtype, "jnp.finfo")
     if _KINDS.get(dtype) not in ("f", "c"):
@@ -383,10 +357,16 @@ def finfo(dtype: Any) -> ml_dtypes.finfo:
 
 
 def iinfo(dtype: Any) -> ml_dtypes.iinfo:
-    """Limits of an integer dtype.  Mirrors jax.numpy.iinfo.
+    """Limits of an integer dtype.
+
+    Source:     mirrors jax.numpy.iinfo.
 
     Raises:
         ValueError: the dtype is not an integer one.
+
+    Example:
+        >>> jnp.iinfo(jnp.int4).min, jnp.iinfo(jnp.int4).max
+        (-8, 7)
     """
     dtype = _dtype_of(dtype, "jnp.iinfo")
     if _KINDS.get(dtype) not in ("i", "u"):
@@ -394,15 +374,6 @@ def iinfo(dtype: Any) -> ml_dtypes.iinfo:
             message("jnp.iinfo", "not an integer dtype.", got=str(dtype), fix="jnp.finfo")
         )
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
-
-
-def can_cast(
-    from_: Any,
-    to: Any,
-    casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe",
-) -> bool:
-    """Whether NumPy's rule `casting` lets a dtype become `to`.  Mirrors jax.numpy.can_cast."""
-    return np.can_cast(_np_dtype(from_, "jnp.can_cast"), _np_dtype(to, "jnp.can_cast"), casting)
 
 
 def bit_width(dtype: np.dtype[Any]) -> int:
@@ -543,7 +514,7 @@ def _dtype_of(x: Any, name: str) -> Any:
     if isinstance(x, ExtendedDType):
         return x
     if isinstance(x, (type, str, np.dtype)):
-        found: Any = _np_dtype(x, name)
+        found: Any = np_dtype(x, name)
     elif hasattr(x, "dtype"):
         found = x.dtype
     elif (python_type := _python_type(x)) is not None:
@@ -559,6 +530,10 @@ def scalar_type_of(x: Any) -> type:
 
     Raises:
         TypeError: elements of `x` are none of these.
+
+    Example:
+        >>> jax.dtypes.scalar_type_of(jnp.array([1.5]))
+        <class 'float'>
     """
     found = _dtype_of(x, "scalar_type_of")
     if found not in _KINDS:
@@ -752,11 +727,17 @@ def result_type(*args: Any, return_weak_type_flag: Literal[False] = ...) -> Any:
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype that operations give for `args`: values, dtypes, or Python's scalar types.
 
-    A weak result has the default width of its kind.  Mirrors jax.numpy.result_type.
+    A weak result has the default width of its kind.
+
+    Source:     mirrors jax.numpy.result_type.
 
     Raises:
         ValueError: no argument.
         TypePromotionError: the dtypes have no common type.
+
+    Example:
+        >>> jnp.result_type(jnp.int8, jnp.float16), jnp.result_type(jnp.bfloat16, 2.5)
+        (dtype('float16'), dtype(bfloat16))
     """
     dtype, weak = lattice_result_type(*args)
     if weak:
@@ -767,15 +748,21 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 def promote_types(a: Any, b: Any) -> Any:
     """The dtype that dtypes `a` and `b` promote to; 64-bit operands keep their width without x64.
 
-    Python's `int`, `float` and `complex` are weak.  Mirrors jax.numpy.promote_types.
+    Python's `int`, `float` and `complex` are weak.
+
+    Source:     mirrors jax.numpy.promote_types.
 
     Raises:
         TypePromotionError: the dtypes have no common type.
+
+    Example:
+        >>> jnp.promote_types("int8", "uint8"), jnp.promote_types("bfloat16", "float16")
+        (dtype('int16'), dtype('float32'))
     """
     operands = tuple(
         (x, False)
         if isinstance(x, ExtendedDType)
-        else (_np_dtype(x, "jnp.promote_types"), _is_python_type(x) and x is not bool)
+        else (np_dtype(x, "jnp.promote_types"), _is_python_type(x) and x is not bool)
         for x in (a, b)
     )
     dtype, weak = _promote(operands, _promotion.value)

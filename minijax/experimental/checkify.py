@@ -1,6 +1,6 @@
 """Errors of compiled programs as values.  Mirrors jax.experimental.checkify."""
 
-from minijax.core.errors import CheckError
+from minijax.core.errors import CheckError as JaxRuntimeError
 from minijax.transforms.checkify import (
     Error,
     ErrorCategory,
@@ -17,8 +17,6 @@ from minijax.transforms.checkify import (
     nan_checks,
     user_checks,
 )
-
-JaxRuntimeError = CheckError
 
 __all__ = [
     "Error",

@@ -23,3 +23,8 @@ __all__ = [
     "retraces",
     "stages",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

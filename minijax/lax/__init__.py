@@ -757,3 +757,8 @@ def __getattr__(name: str) -> Any:
     if name != "linalg":
         raise AttributeError(f"module 'minijax.lax' has no attribute {name!r}")
     return importlib.import_module("minijax.lax.linalg")
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

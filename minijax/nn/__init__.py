@@ -67,3 +67,8 @@ __all__ = [
     "swish",
     "tanh",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

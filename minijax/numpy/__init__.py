@@ -77,6 +77,7 @@ from minijax.numpy.coordinates import (
     ravel_multi_index as ravel_multi_index,
     unravel_index as unravel_index,
 )
+from minijax.numpy.covariance import corrcoef as corrcoef, cov as cov
 from minijax.numpy.creation import (
     array as array,
     asarray as asarray,
@@ -420,8 +421,6 @@ from minijax.numpy.shaping import (
 )
 from minijax.numpy.statistics import (
     average as average,
-    corrcoef as corrcoef,
-    cov as cov,
     median as median,
     nanargmax as nanargmax,
     nanargmin as nanargmin,
@@ -475,3 +474,13 @@ def __getattr__(name: str) -> Any:
     if name not in ("fft", "linalg"):
         raise AttributeError(f"module 'minijax.numpy' has no attribute {name!r}")
     return importlib.import_module(f"minijax.numpy.{name}")
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    shown = {
+        name
+        for name, value in globals().items()
+        if not name.startswith("_") and not isinstance(value, type(importlib))
+    }
+    return sorted((shown - {"Any", "TYPE_CHECKING", "annotations"}) | {"fft", "linalg"})

@@ -121,11 +121,10 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
         ValueError: the file holds several arrays.
 
     Example:
-        >>> import io
-        >>> file = io.BytesIO()
-        >>> jnp.save(file, jnp.arange(3)), file.seek(0)
-        (None, 0)
-        >>> jnp.load(file)
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+        ...     jnp.save(file.name, jnp.arange(3))
+        ...     jnp.load(file.name)
         Array([0, 1, 2], dtype=int32)
     """
     found = np.load(file, *args, **kwargs)

@@ -30,7 +30,17 @@ def _range(item: slice, name: str) -> Any:
 class Grid:
     """`mgrid` and `ogrid`: the coordinates of all points of a grid, in full or broadcastable.
 
-    Mirrors jax.numpy.mgrid and jax.numpy.ogrid.
+    Source:     mirrors jax.numpy.mgrid and jax.numpy.ogrid.
+
+    Example:
+        >>> jnp.mgrid[0:2, 0:3]
+        Array([[[0, 0, 0],
+                [1, 1, 1]],
+        <BLANKLINE>
+               [[0, 1, 2],
+                [0, 1, 2]]], dtype=int32)
+        >>> jnp.ogrid[0:1:5j]  # as `linspace` does
+        Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
 
     def __init__(self, name: str, *, sparse: bool) -> None:
@@ -52,7 +62,16 @@ class Joiner:
     """`r_` and `c_`: what stands in the brackets, joined along one axis.
 
     A text in front, such as "0,2,1", names the axis, the least number of dimensions, and where
-    dimensions of arrays with fewer go.  Mirrors jax.numpy.r_ and jax.numpy.c_.
+    dimensions of arrays with fewer go.
+
+    Source:     mirrors jax.numpy.r_ and jax.numpy.c_.
+
+    Example:
+        >>> jnp.r_[0, 5:8, jnp.array([1, 2])]
+        Array([0, 5, 6, 7, 1, 2], dtype=int32)
+        >>> jnp.c_[jnp.array([1, 2]), jnp.array([3, 4])]
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
 
     def __init__(self, name: str, axis: int, ndmin: int, place: int) -> None:

@@ -138,13 +138,28 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
-    """`x.reshape(2, 3)` or `x.reshape((2, 3))`."""
+    """The array in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`.
+
+    Source:     mirrors jax.Array.reshape; see numpy.reshape.
+
+    Example:
+        >>> jnp.arange(6).reshape(2, -1)
+        Array([[0, 1, 2],
+               [3, 4, 5]], dtype=int32)
+    """
     dims = args[0] if len(args) == 1 else args
     return shaping.reshape(self, dims, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
-    """`x.transpose()`, `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
+    """The dimensions permuted: `x.transpose()`, `x.transpose(1, 0)` or `x.transpose((1, 0))`.
+
+    Source:     mirrors jax.Array.transpose; see numpy.transpose.
+
+    Example:
+        >>> jnp.ones((2, 3, 4)).transpose(2, 0, 1).shape
+        (4, 2, 3)
+    """
     if not args:
         return shaping.transpose(self)
     axes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
@@ -152,22 +167,65 @@ def _transpose(self: Any, *args: Any) -> Any:
 
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The elements as one dimension.
+
+    Source:     mirrors jax.Array.flatten; see numpy.ravel.
+
+    Example:
+        >>> jnp.array([[1, 2], [3, 4]]).flatten()
+        Array([1, 2, 3, 4], dtype=int32)
+    """
     return shaping.ravel(self, order, out_sharding=out_sharding)
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array with elements of another dtype.
+
+    Source:     mirrors jax.Array.astype; see numpy.astype.
+
+    Example:
+        >>> jnp.array([0.5, -1.5]).astype(int)
+        Array([ 0, -1], dtype=int32)
+    """
     return creation.astype(self, dtype, copy=copy, device=device)
 
 
 def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    """Each element moved into the range from `min` to `max`.
+
+    Source:     mirrors jax.Array.clip; see numpy.clip.
+
+    Example:
+        >>> jnp.array([-3, 1, 7]).clip(0, 5)
+        Array([0, 1, 5], dtype=int32)
+    """
     return arithmetic.clip(self, min, max)
 
 
 def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
+    """The elements along `axis` where a condition holds.
+
+    Source:     mirrors jax.Array.compress; see numpy.compress.
+
+    Example:
+        >>> jnp.array([1, 2, 3]).compress(jnp.array([True, False, True]))
+        Array([1, 3], dtype=int32)
+    """
     return selection.compress(condition, self, axis, **options)
 
 
 def _copy(self: Any) -> Any:
+    """The same elements in memory of their own.
+
+    Source:     mirrors jax.Array.copy; see numpy.copy.
+
+    Example:
+        >>> x = jnp.array([1, 2])
+        >>> y = x.copy()
+        >>> x.delete()  # does not touch y
+        >>> y
+        Array([1, 2], dtype=int32)
+    """
     return creation.copy(self)
 
 
@@ -199,7 +257,19 @@ def _bits_as(x: Any, dtype: Any) -> Any:
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
-    """The bits of the array, read as elements of another dtype."""
+    """The bits of the array, read as elements of another dtype.
+
+    Shapes:     T[..., n] -> dtype[..., m] of as many bits.
+    Source:     mirrors jax.Array.view.
+
+    Raises:
+        NotImplementedError: `type` is given.
+        ValueError: the last dimension does not hold whole elements of the new dtype.
+
+    Example:
+        >>> jnp.array([1.0, -2.0]).view(jnp.uint32) == jnp.array([0x3F800000, 0xC0000000])
+        Array([ True,  True], dtype=bool)
+    """
     if type is not None:
         raise NotImplementedError(message("view", "only `dtype` is understood.", got="type=..."))
     dtype = creation.dtype_argument("view", dtype, dtypes.default_float_dtype())
@@ -222,6 +292,18 @@ def _complex_view(x: Any, dtype: Any) -> Any:
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on a device, or split as a sharding says.
+
+    Source:     mirrors jax.Array.to_device; see device_put.
+
+    Raises:
+        NotImplementedError: `stream` is given.
+
+    Example:
+        >>> x = jnp.arange(3).to_device(jax.devices()[1])
+        >>> x.device.id
+        1
+    """
     if stream is not None:
         raise NotImplementedError(message("to_device", "streams are not understood."))
     return device_put(self, device)
@@ -235,7 +317,28 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     return sys.modules["minijax.numpy"]
 
 
+def _item_size(self: Any) -> int:
+    """The bytes of one element.
+
+    Example:
+        >>> jnp.ones(3, jnp.bfloat16).itemsize
+        2
+    """
+    return self.dtype.itemsize  # type: ignore[no-any-return]
+
+
+def _byte_count(self: Any) -> int:
+    """The bytes of all elements.
+
+    Example:
+        >>> jnp.ones((2, 3)).nbytes
+        24
+    """
+    return self.size * self.dtype.itemsize  # type: ignore[no-any-return]
+
+
 def _flat(self: Any) -> NoReturn:
+    """Refuses: elements of arrays on devices are not visited one by one."""
     raise NotImplementedError(
         message("flat", "arrays have no iterator over all elements.", fix="x.ravel()")
     )
@@ -333,9 +436,9 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "at": updates.at,
     "flat": _flat,
     "imag": elementary.imag,
-    "itemsize": lambda self: self.dtype.itemsize,
+    "itemsize": _item_size,
     "mT": shaping.matrix_transpose,
-    "nbytes": lambda self: self.size * self.dtype.itemsize,
+    "nbytes": _byte_count,
     "real": elementary.real,
 }
 

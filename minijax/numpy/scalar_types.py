@@ -18,12 +18,11 @@ from numpy import (
 )
 from numpy.exceptions import ComplexWarning
 
+from minijax.core.dtype_queries import can_cast, isdtype
 from minijax.core.dtypes import (
     SCALAR_TYPES,
-    can_cast,
     finfo,
     iinfo,
-    isdtype,
     issubdtype,
     promote_types,
     result_type,

@@ -202,7 +202,7 @@ class ufunc:  # noqa: N801  NumPy's name
             >>> jnp.add.reduceat(jnp.arange(4), jnp.array([0, 2]))
             Traceback (most recent call last):
                 ...
-            NotImplementedError: numpy.add: has no reduceat.
+            NotImplementedError: numpy.add: has no reduceat...
         """
         self._refuse("has no reduceat")
 

@@ -59,7 +59,10 @@ class Options(NamedTuple):
 
 
 class IndexUpdateHelper:
-    """`x.at`: index it to get the methods that update.  Mirrors jax.Array.at (0.10)."""
+    """`x.at`: index it to get the methods that update.
+
+    Source:     mirrors jax.Array.at.
+    """
 
     __slots__ = ("array",)
 
@@ -73,7 +76,9 @@ class IndexUpdateHelper:
         return f"{type(self).__name__}({self.array!r})"
 
 
-def _method(kind: str, doc: str) -> Callable[..., Any]:
+def _method(kind: str, effect: str, example: str, result: str) -> Callable[..., Any]:
+    """A method that updates, with what its documentation says."""
+
     def method(
         self: IndexUpdateRef,
         values: Any,
@@ -97,7 +102,7 @@ def _method(kind: str, doc: str) -> Callable[..., Any]:
 
     method.__name__ = kind
     method.__qualname__ = f"IndexUpdateRef.{kind}"
-    method.__doc__ = doc
+    method.__doc__ = f"{effect}\n\nExample:\n    >>> {example}\n    {result}\n"
     return method
 
 
@@ -106,6 +111,12 @@ class IndexUpdateRef:
 
     Updates out of range are dropped.  All methods take `mode` ("drop", "clip",
     "promise_in_bounds"), `indices_are_sorted`, `unique_indices` and `wrap_negative_indices`.
+
+    Example:
+        >>> jnp.zeros(3).at[jnp.array([0, 7])].set(1.0)
+        Array([1., 0., 0.], dtype=float32)
+        >>> jnp.zeros(3).at[jnp.array([0, 7])].set(1.0, mode="clip")
+        Array([1., 0., 1.], dtype=float32)
     """
 
     __slots__ = ("array", "index")
@@ -114,15 +125,55 @@ class IndexUpdateRef:
         self.array = array
         self.index = index
 
-    set = _method("set", "`x` with `x[index] = values`.")
-    add = _method("add", "`x` with `x[index] += values`; repeated positions add up.")
-    subtract = _method("subtract", "`x` with `x[index] -= values`; repeated positions add up.")
-    multiply = _method("multiply", "`x` with `x[index] *= values`; repeated positions multiply.")
+    set = _method(
+        "set",
+        "`x` with `x[index] = values`.",
+        "jnp.arange(4).at[1:3].set(9)",
+        "Array([0, 9, 9, 3], dtype=int32)",
+    )
+    add = _method(
+        "add",
+        "`x` with `x[index] += values`; repeated positions add up.",
+        "jnp.zeros(3).at[jnp.array([0, 2, 2])].add(1.0)",
+        "Array([1., 0., 2.], dtype=float32)",
+    )
+    subtract = _method(
+        "subtract",
+        "`x` with `x[index] -= values`; repeated positions add up.",
+        "jnp.zeros(3).at[jnp.array([0, 2, 2])].subtract(1.0)",
+        "Array([-1.,  0., -2.], dtype=float32)",
+    )
+    multiply = _method(
+        "multiply",
+        "`x` with `x[index] *= values`; repeated positions multiply.",
+        "jnp.arange(3).at[jnp.array([1, 2, 2])].multiply(10)",
+        "Array([  0,  10, 200], dtype=int32)",
+    )
     mul = multiply
-    min = _method("min", "`x` with `x[index]` replaced where `values` are smaller.")
-    max = _method("max", "`x` with `x[index]` replaced where `values` are larger.")
-    divide = _method("divide", "`x` with `x[index] /= values`.")
-    power = _method("power", "`x` with `x[index] **= values`.")
+    min = _method(
+        "min",
+        "`x` with `x[index]` replaced where `values` are smaller.",
+        "jnp.array([1, 5, 9]).at[1:].min(6)",
+        "Array([1, 5, 6], dtype=int32)",
+    )
+    max = _method(
+        "max",
+        "`x` with `x[index]` replaced where `values` are larger.",
+        "jnp.array([1, 5, 9]).at[1:].max(6)",
+        "Array([1, 6, 9], dtype=int32)",
+    )
+    divide = _method(
+        "divide",
+        "`x` with `x[index] /= values`.",
+        "jnp.array([1.0, 5.0, 9.0]).at[1:].divide(2.0)",
+        "Array([1. , 2.5, 4.5], dtype=float32)",
+    )
+    power = _method(
+        "power",
+        "`x` with `x[index] **= values`.",
+        "jnp.array([1.0, 5.0, 9.0]).at[1:].power(2.0)",
+        "Array([ 1., 25., 81.], dtype=float32)",
+    )
 
     def apply(
         self,
@@ -137,6 +188,10 @@ class IndexUpdateRef:
 
         Differentiable where no position can be repeated: without arrays in the index, or with
         `unique_indices=True`.
+
+        Example:
+            >>> jnp.array([1.0, 4.0, 9.0]).at[1:].apply(jnp.sqrt)
+            Array([1., 2., 3.], dtype=float32)
         """
         options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
         x, template, operands = indexing.parse(self.array, self.index, dynamic=False)
@@ -170,6 +225,10 @@ class IndexUpdateRef:
             fill_value: NaN, or the lowest or highest integer, unless given.
             out_sharding: of the result.
             wrap_negative_indices: whether negative positions count from the end.
+
+        Example:
+            >>> jnp.array([1, 2, 3]).at[jnp.array([0, 9])].get(mode="fill", fill_value=-1)
+            Array([ 1, -1], dtype=int32)
         """
         if mode is None and wrap_negative_indices and out_sharding is None:
             return indexing.getitem(self.array, self.index)
@@ -194,7 +253,17 @@ class IndexUpdateRef:
 
 
 def at(x: Any) -> IndexUpdateHelper:
-    """The helper behind the property `x.at`."""
+    """New arrays with some elements replaced: `x.at[index].set(values)`, `.add`, `.min`, and more.
+
+    Source:     mirrors jax.Array.at.
+
+    Example:
+        >>> x = jnp.array([10, 20, 30])
+        >>> x.at[1].set(99)
+        Array([10, 99, 30], dtype=int32)
+        >>> x  # does not change
+        Array([10, 20, 30], dtype=int32)
+    """
     return IndexUpdateHelper(x)
 
 

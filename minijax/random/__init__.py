@@ -77,3 +77,8 @@ __all__ = [
     "weibull_min",
     "wrap_key_data",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -121,7 +121,17 @@ class _Convertible(operators.ArrayOperators):
 
 
 class Array(_Convertible, metaclass=_ArrayType):
-    """An array on a device.  Mirrors jax.Array; made by functions, not by calling the class."""
+    """An array on a device.
+
+    Source:     mirrors jax.Array; made by functions, not by calling the class.
+
+    Example:
+        >>> x = jnp.array([[1, 2, 3], [4, 5, 6]])
+        >>> x.shape, x.ndim, x.size, x.dtype
+        ((2, 3), 2, 6, dtype('int32'))
+        >>> isinstance(x, jax.Array)
+        True
+    """
 
     __slots__ = ("__weakref__", "buffer")
     __array_priority__ = 100
@@ -159,7 +169,12 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype gives way to that of other operands."""
+        """Whether the dtype gives way to that of other operands.
+
+        Example:
+            >>> jnp.asarray(2.0).weak_type, jnp.array([2.0]).weak_type
+            (True, False)
+        """
         return self.buffer.aval.weak_type  # type: ignore[no-any-return]
 
     @property
@@ -173,12 +188,23 @@ class Array(_Convertible, metaclass=_ArrayType):
         return self.buffer._sharding.device or self.buffer._sharding.public
 
     def devices(self) -> set[Any]:
-        """All devices that hold a piece."""
+        """All devices that hold a piece.
+
+        Example:
+            >>> len(jnp.arange(3).devices())
+            1
+        """
         return set(self.buffer._sharding.devices)
 
     @property
     def committed(self) -> bool:
-        """Whether the user has placed the array; computations follow such arrays."""
+        """Whether the user has placed the array; computations follow such arrays.
+
+        Example:
+            >>> x = jnp.arange(3)
+            >>> x.committed, jax.device_put(x, jax.devices()[0]).committed
+            (False, True)
+        """
         return self.buffer._committed  # type: ignore[no-any-return]
 
     @property
@@ -215,11 +241,21 @@ class Array(_Convertible, metaclass=_ArrayType):
         return (self[i] for i in range(self.shape[0]))
 
     def item(self, *args: int) -> Any:
-        """One element as a Python scalar: the only one, or that at the given index."""
+        """One element as a Python scalar: the only one, or that at the given index.
+
+        Example:
+            >>> jnp.array([[1, 2], [3, 4]]).item(1, 0)
+            3
+        """
         return self._value.item(*args)
 
     def tolist(self) -> Any:
-        """The elements as nested Python lists."""
+        """The elements as nested Python lists.
+
+        Example:
+            >>> jnp.array([[1, 2], [3, 4]]).tolist()
+            [[1, 2], [3, 4]]
+        """
         return self._value.tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
@@ -273,6 +309,12 @@ class Array(_Convertible, metaclass=_ArrayType):
 
         An array that lacks a piece is deleted too.  Memory that several arrays have in common stays
         until the last of them is gone.
+
+        Example:
+            >>> x = jnp.arange(3)
+            >>> x.delete()
+            >>> x
+            Array(deleted, i32[3])
         """
         with window.memory_lock:
             buffer = self.buffer
@@ -318,7 +360,14 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     @property
     def addressable_shards(self) -> list[Shard]:
-        """The pieces of the array on this process's devices."""
+        """The pieces of the array on this process's devices.
+
+        Example:
+            >>> mesh = jax.make_mesh((2,), ("rows",))
+            >>> x = jax.device_put(jnp.arange(4), jax.NamedSharding(mesh, jax.P("rows")))
+            >>> [piece.data.tolist() for piece in x.addressable_shards]
+            [[0, 1], [2, 3]]
+        """
         sharding = self.buffer._sharding
         if sharding.device is not None and self.is_fully_addressable and not self.is_deleted():
             return [Shard(sharding.device, (slice(None),) * self.ndim, 0, self)]

@@ -34,5 +34,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """All parts, also those that are not loaded yet."""
-    return sorted({*globals(), *__all__})
+    """The parts, loaded or not."""
+    return sorted(__all__)

@@ -54,3 +54,8 @@ def __getattr__(name: str) -> Any:
     found = getattr(importlib.import_module(f"minijax.{homes[name]}"), name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -13,3 +13,8 @@ __all__ = [
     "simulate_devices",
     "simulate_program",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -295,16 +295,18 @@ def check_facades(root: Path) -> Iterator[Violation]:
         if not source.is_facade:
             continue
         for node in source.tree.body:
-            if not (_is_facade_statement(node) or _loads_rooms_on_demand(source, node)):
+            if not (_is_facade_statement(node) or _is_hook(source, node)):
                 yield source.violation(node, f"a façade holds no {type(node).__name__}")
 
 
-def _loads_rooms_on_demand(source: Source, node: ast.stmt) -> bool:
-    """Whether a statement belongs to a hook for what few programs need or other rooms define."""
-    if source.module not in LAZY_FACADES:
-        return False
-    is_hook = isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
-    return is_hook or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+def _is_hook(source: Source, node: ast.stmt) -> bool:
+    """Whether a statement says what completion shows, or loads on demand what few programs need."""
+    name = node.name if isinstance(node, ast.FunctionDef) else None
+    if name == "__dir__" or source.module not in LAZY_FACADES:
+        return name == "__dir__"
+    return name == "__getattr__" or (
+        isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
 
 
 def _is_facade_statement(node: ast.stmt) -> bool:

@@ -85,11 +85,12 @@ def names(module: ModuleType) -> list[str]:
 
 
 def is_described(value: Any) -> bool:
-    """Whether a value is a function or a class of ours.
+    """Whether a value is a function or a class of ours, or is used by brackets as `r_` is.
 
     Errors, primitives and dtypes are described where they are used.
     """
-    if not callable(value) or isinstance(value, Primitive | ScalarType | ModuleType):
+    is_used = callable(value) or hasattr(type(value), "__getitem__")
+    if not is_used or isinstance(value, Primitive | ScalarType | ModuleType):
         return False
     if inspect.isclass(value) and issubclass(value, BaseException):
         return False
@@ -97,12 +98,17 @@ def is_described(value: Any) -> bool:
     return home.partition(".")[0] == "minijax"
 
 
+def is_room(path: str) -> bool:
+    """Whether a path is that of a public module, or leads to one."""
+    return any(name == path or name.startswith(f"{path}.") for name in NAMES)
+
+
 def described(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """The functions and classes that a module shows, with their names."""
     for name in names(module):
-        value = getattr(module, name)
-        if is_described(value):
-            yield f"{module.__name__}.{name}", value
+        path = f"{module.__name__}.{name}"
+        if not is_room(path) and is_described(getattr(module, name)):
+            yield path, getattr(module, name)
 
 
 def methods(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -9,3 +9,8 @@ __all__ = [
     "triangular_solve",
     "triangular_solve_p",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -1,0 +1,71 @@
+"""Questions that users ask about dtypes: of which kind one is, whether it may become another."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from minijax.core.dtypes import ALL, COMPLEXES, FLOATS, SIGNED, UNSIGNED, bool_, np_dtype
+from minijax.core.errors import message
+
+_ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
+    "bool": frozenset({bool_}),
+    "signed integer": frozenset(SIGNED),
+    "unsigned integer": frozenset(UNSIGNED),
+    "integral": frozenset({*SIGNED, *UNSIGNED}),
+    "real floating": frozenset(FLOATS),
+    "complex floating": frozenset(COMPLEXES),
+    "numeric": frozenset(ALL) - {bool_},
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether `dtype` is of `kind`: a dtype, an array API name such as "integral", or a tuple.
+
+    Source: mirrors jax.numpy.isdtype; Python array API standard.
+
+    Raises:
+        ValueError: a string in `kind` names neither a kind nor a dtype.
+        TypeError: `kind` is anything else.
+
+    Example:
+        >>> jnp.isdtype(jnp.int4, "integral"), jnp.isdtype(jnp.int4, ("bool", jnp.int8))
+        (True, False)
+    """
+    subject = np_dtype(dtype, "jnp.isdtype")
+    return any(_is_of_kind(subject, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
+
+
+def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
+    if isinstance(kind, str) and kind in _ARRAY_API_KINDS:
+        return dtype in _ARRAY_API_KINDS[kind]
+    names = ", ".join(map(repr, _ARRAY_API_KINDS))
+    try:
+        return bool(dtype == np.dtype(kind))
+    except TypeError:
+        error = ValueError if isinstance(kind, str) else TypeError
+        raise error(
+            message(
+                "jnp.isdtype",
+                "`kind` names no kind of dtype.",
+                got=repr(kind),
+                expected=f"a dtype, one of {names}, or a tuple of these",
+            )
+        ) from None
+
+
+def can_cast(
+    from_: Any,
+    to: Any,
+    casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe",
+) -> bool:
+    """Whether NumPy's rule `casting` lets a dtype become `to`.
+
+    Source:     mirrors jax.numpy.can_cast.
+
+    Example:
+        >>> jnp.can_cast(jnp.int8, jnp.float16), jnp.can_cast(jnp.float32, jnp.float16)
+        (True, False)
+    """
+    return np.can_cast(np_dtype(from_, "jnp.can_cast"), np_dtype(to, "jnp.can_cast"), casting)
