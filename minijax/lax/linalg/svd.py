@@ -122,8 +122,8 @@ class Svd(BatchedPrimitive):
             )
         refuse_subset("svd", min(x.shape[-2:]), params["subset_by_index"])
         outs = self.bind(x, **(params | {"compute_uv": True, "full_matrices": False}))
-        inner, outs_dot = _tangents(outs, x_dot, compute_uv)
-        outs_dot = [matrices.real_part(matrices.diagonal(inner)), *outs_dot]
+        inner, vectors_dot = _tangents(outs, x_dot, compute_uv)
+        outs_dot = [matrices.real_part(matrices.diagonal(inner)), *vectors_dot]
         return (outs, outs_dot) if compute_uv else (outs[:1], outs_dot)
 
 
@@ -238,7 +238,7 @@ def _called(
 
 def _tangents(
     outs: Sequence[Any], x_dot: Any, compute_uv: bool
-) -> tuple[Any, tuple[Any, Any] | tuple[()]]:
+) -> tuple[Any, Sequence[Any]]:
     """P = Uᴴ x' V, whose diagonal is s', and with `compute_uv` U' and V'ᴴ.
 
     With F_ij = 1 / (s_j² - s_i²) off the diagonal, Townsend (2016, "Differentiating the singular
