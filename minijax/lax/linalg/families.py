@@ -57,10 +57,11 @@ def check_matrices(name: str, argument: str, aval: Any, *, square: bool = False)
     """Refuses what is no matrix, or batch of matrices.
 
     Raises:
-        ValueError: it has fewer than two dimensions, or the last two differ and must not.
+        TypeError: it has fewer than two dimensions.
+        ValueError: the last two differ and must not.
     """
     if aval.ndim < 2:
-        raise ValueError(
+        raise TypeError(
             message(
                 f"lax.linalg.{name}",
                 f"{argument} is no matrix, nor a batch of matrices.",

@@ -27,11 +27,25 @@ _NAMES_OF_COMPLEX = {"or": "un", "sy": "he"}
 GPUS = {"cuda": "cu", "rocm": "hip"}
 
 LOWER, UPPER = np.uint8(ord("L")), np.uint8(ord("U"))
+VECTORS, NO_VECTORS = np.uint8(ord("V")), np.uint8(ord("N"))
 
 
 def lapack(routine: str, dtype: Any) -> str:
-    """The name of a routine of LAPACK for a dtype: `potrf` is `lapack_spotrf_ffi` for float32."""
-    letter = LETTERS[dtype.name]
+    """The name of a routine of LAPACK for a dtype: `potrf` is `lapack_spotrf_ffi` for float32.
+
+    Raises:
+        NotImplementedError: LAPACK does not compute with the dtype.
+    """
+    letter = LETTERS.get(dtype.name)
+    if letter is None:
+        raise NotImplementedError(
+            message(
+                "lax.linalg",
+                f"LAPACK does not compute with {dtype.name}.",
+                expected=" or ".join(LETTERS),
+                fix="x.astype('float32')",
+            )
+        )
     if letter in "cz":
         routine = _NAMES_OF_COMPLEX.get(routine[:2], routine[:2]) + routine[2:]
     return f"lapack_{letter}{routine}_ffi"
@@ -51,6 +65,7 @@ def call(
     *,
     batch: int,
     aliases: Mapping[int, int] | None = None,
+    by_rows: bool = False,
 ) -> list[Any]:
     """Calls a kernel for each entry of a batch.
 
@@ -62,15 +77,17 @@ def call(
         attributes: what the kernel gets besides arrays.
         batch: how many dimensions the batch has.
         aliases: which operands the kernel overwrites with which result.
+        by_rows: whether it gets and gives the rows of matrices contiguous, in place of columns.
     """
+    order = row_major_layout if by_rows else layout
     call_targets.provide_linear_algebra(platform)
     return foreign.call(
         target,
         operands,
         [ShapedArray(tuple(shape), np.dtype(dtype)) for shape, dtype in results],
         attributes=attributes,
-        input_layouts=[layout(x.ndim, batch) for x in operands],
-        output_layouts=[layout(len(shape), batch) for shape, _ in results],
+        input_layouts=[order(x.ndim, batch) for x in operands],
+        output_layouts=[order(len(shape), batch) for shape, _ in results],
         aliases=aliases,
         num_batch_dims=batch,
     )
@@ -83,6 +100,11 @@ def layout(ndim: int, batch: int) -> tuple[int, ...]:
     return tuple(order)
 
 
+def row_major_layout(ndim: int, batch: int) -> tuple[int, ...]:
+    """Minor to major: everything as in C."""
+    return tuple(custom_calls.row_major(ndim))
+
+
 def refuse_platform(name: str, platform: str) -> ValueError:
     """The error of a platform for which there is no kernel."""
     return ValueError(
@@ -90,6 +112,19 @@ def refuse_platform(name: str, platform: str) -> ValueError:
             f"lax.linalg.{name}",
             f"there is no kernel for {platform}.",
             fix="compute it on the host: jax.device_put(x, jax.devices('cpu')[0])",
+        )
+    )
+
+
+def refuse_implementation(
+    name: str, platform: str, given: Any, known: Sequence[Any]
+) -> NotImplementedError:
+    """The error of an algorithm that a platform has not got."""
+    return NotImplementedError(
+        message(
+            f"lax.linalg.{name}",
+            f"{given} is not available on {platform}.",
+            expected=" or ".join(map(str, known)),
         )
     )
 

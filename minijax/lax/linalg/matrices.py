@@ -9,7 +9,9 @@ from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import binary, creation, dots, unary
 from minijax.lax.choice import select
 from minijax.lax.convert import convert_element_type
+from minijax.lax.power import reciprocal
 from minijax.lax.precision import Precision
+from minijax.lax.reduction import reduce_sum
 from minijax.lax.shape import transpose as permute
 
 
@@ -45,12 +47,56 @@ def times_vector(x: Any, v: Any) -> Any:
 
 def symmetrized(x: Any) -> Any:
     """The Hermitian part, (x + xᴴ) / 2."""
-    return halved(binary.add(x, adjoint(x)))
+    return halved(plus_adjoint(x))
+
+
+def plus_adjoint(x: Any) -> Any:
+    """x + xᴴ."""
+    return binary.add(x, adjoint(x))
 
 
 def halved(x: Any) -> Any:
     """x / 2."""
     return binary.div(x, full(x.shape, 2, x.dtype))
+
+
+def real_part(x: Any) -> Any:
+    """The real part; real arrays pass."""
+    return unary.real(x) if x.dtype.kind == "c" else x
+
+
+def converted(x: Any, dtype: Any) -> Any:
+    """`x` in another dtype."""
+    return x if x.dtype == dtype else convert_element_type(x, dtype)
+
+
+def only_diagonal(x: Any) -> Any:
+    """`x` with zeros off the diagonal."""
+    return select(_compared(binary.eq, x), x, full(x.shape, 0, x.dtype))
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of square matrices: T[..., n, n] -> T[..., n]."""
+    return reduce_sum(only_diagonal(x), (x.ndim - 2,))
+
+
+def scaled_columns(x: Any, v: Any) -> Any:
+    """x diag(v): each column of a matrix times an element of a vector."""
+    return binary.mul(x, broadcast_in_dim(v, x.shape, (*range(x.ndim - 2), x.ndim - 1)))
+
+
+def pairs(values: Any) -> tuple[Any, Any]:
+    """v_j and v_i at (i, j), for all pairs of elements of vectors: T[..., n] -> T[..., n, n]."""
+    batch, shape = tuple(range(values.ndim - 1)), (*values.shape, values.shape[-1])
+    in_column = broadcast_in_dim(values, shape, (*batch, values.ndim))
+    return in_column, broadcast_in_dim(values, shape, (*batch, values.ndim - 1))
+
+
+def reciprocals_off_diagonal(x: Any) -> Any:
+    """1 / x, and 0 on the diagonal, where x is zero."""
+    eye = identity_like(x)
+    # The identity keeps the diagonal away from a division by zero, in derivatives as well.
+    return binary.sub(reciprocal(binary.add(x, eye)), eye)
 
 
 def lower_triangle(x: Any, k: int = 0) -> Any:

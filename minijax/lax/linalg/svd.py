@@ -1,0 +1,353 @@
+"""The singular value decomposition."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import ShapedArray, shaped_array
+from minijax.core.errors import MissingRule, message
+from minijax.interpreters.lowering import lower_function
+from minijax.interpreters.structural import broadcast_in_dim, full
+from minijax.interpreters.tangents import Zero
+from minijax.lax import binary
+from minijax.lax.choice import select
+from minijax.lax.families import INEXACT, check_dtype
+from minijax.lax.families import operand as as_operand
+from minijax.lax.linalg import kernels, matrices
+from minijax.lax.linalg.eigh import refuse_subset, subset_size
+from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
+from minijax.lax.power import reciprocal
+from minijax.lax.slicing import slice_in_dim
+
+
+class SvdAlgorithm(enum.Enum):
+    """How singular values are found.
+
+    Attributes:
+        DEFAULT: what suits the platform and the shape.
+        QR: by QR iterations: gesvd.
+        JACOBI: by rotations: gesvdj, on GPU only.
+        POLAR: by the polar decomposition: gesvdp, on GPU only.
+        DIVIDE_AND_CONQUER: gesdd, LAPACK's and that of AMD's GPUs.
+    """
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+# cuSOLVER's documentation recommends Jacobi's method for small matrices.
+_LARGEST_FOR_JACOBI = 1024
+# Up to this size the kernel for batches runs, which knows full matrices only.
+_LARGEST_IN_BATCHES = 32
+
+
+class Svd(BatchedPrimitive):
+    """Descending s, and with `compute_uv` U and Vᴴ with orthonormal columns: x = U diag(s) Vᴴ.
+
+    Shapes: x: T[..., m, n] -> real T[..., k], T[..., m, k], T[..., k, n] with k = min(m, n), or the
+        size of the subset; the latter two are square with `full_matrices`.
+    """
+
+    name = "svd"
+    multiple_results = True
+
+    def abstract_eval(
+        self,
+        x: ShapedArray,
+        *,
+        full_matrices: bool,
+        compute_uv: bool,
+        subset_by_index: tuple[int, int] | None,
+        algorithm: SvdAlgorithm | None,
+    ) -> list[ShapedArray]:
+        check_dtype("linalg.svd", "x", x, INEXACT)
+        check_matrices("svd", "x", x)
+        *batch, rows, columns = x.shape
+        size = subset_size("svd", min(rows, columns), subset_by_index)
+        values = shaped_array((*batch, size), dtypes.real_dtype_of(x.dtype))
+        if not compute_uv:
+            return [values]
+        shapes = _shapes_of_vectors(x.shape, size, full_matrices)
+        return [values, *(x.update(shape=shape, weak_type=False) for shape in shapes)]
+
+    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
+        return lower_function(ctx, lambda x: self._decompose(ctx.platform, x, **params), x)
+
+    def _decompose(
+        self,
+        platform: str,
+        x: Any,
+        *,
+        full_matrices: bool,
+        compute_uv: bool,
+        subset_by_index: tuple[int, int] | None,
+        algorithm: SvdAlgorithm | None,
+    ) -> list[Any]:
+        refuse_subset("svd", min(x.shape[-2:]), subset_by_index)
+        if 0 in x.shape:
+            results = _of_nothing(x, full_matrices)
+        elif platform == "cpu":
+            results = _by_lapack(x, full_matrices, compute_uv, algorithm)
+        elif platform in kernels.GPUS:
+            results = _on_gpu(platform, x, full_matrices, compute_uv, algorithm)
+        else:
+            raise kernels.refuse_platform("svd", platform)
+        return results if compute_uv else results[:1]
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        (x,), (x_dot,) = primals, tangents
+        if type(x_dot) is Zero:
+            outs = self.bind(x, **params)
+            return outs, [Zero.like(out) for out in outs]
+        square = x.shape[-2] == x.shape[-1]
+        compute_uv = params["compute_uv"]
+        if compute_uv and params["full_matrices"] and not square:
+            raise MissingRule(
+                message(
+                    "lax.linalg.svd",
+                    "there is no derivative of the singular vectors that complete the matrices.",
+                    got={"x": x},
+                    fix="svd(x, full_matrices=False)",
+                )
+            )
+        refuse_subset("svd", min(x.shape[-2:]), params["subset_by_index"])
+        outs = self.bind(x, **(params | {"compute_uv": True, "full_matrices": False}))
+        inner, vectors_dot = _tangents(outs, x_dot, compute_uv)
+        outs_dot = [matrices.real_part(matrices.diagonal(inner)), *vectors_dot]
+        return (outs, outs_dot) if compute_uv else (outs[:1], outs_dot)
+
+
+def _shapes_of_vectors(
+    shape: Sequence[int], size: int, full_matrices: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    *batch, rows, columns = shape
+    if full_matrices:
+        return (*batch, rows, rows), (*batch, columns, columns)
+    return (*batch, rows, size), (*batch, size, columns)
+
+
+def _of_nothing(x: Any, full_matrices: bool) -> list[Any]:
+    """The decomposition of matrices without rows or columns: no values, any orthonormal vectors."""
+    size = min(x.shape[-2:])
+    values = full((*x.shape[:-2], size), 0, dtypes.real_dtype_of(x.dtype))
+    shapes = _shapes_of_vectors(x.shape, size, full_matrices)
+    return [values, *(matrices.identity_like(full(shape, 0, x.dtype)) for shape in shapes)]
+
+
+def _by_lapack(
+    x: Any, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None
+) -> list[Any]:
+    known = (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.DIVIDE_AND_CONQUER)
+    if algorithm not in known:
+        raise kernels.refuse_implementation("svd", "cpu", algorithm, known)
+    routine = "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"
+    mode = ("A" if full_matrices else "S") if compute_uv else "N"
+    return _called(
+        "cpu",
+        kernels.lapack(routine, x.dtype),
+        x,
+        # What is not computed takes no more memory than it must.
+        _shapes_of_vectors(x.shape, min(x.shape[-2:]), full_matrices and compute_uv),
+        {"mode": np.uint8(ord(mode))},
+    )
+
+
+def _on_gpu(
+    platform: str, x: Any, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None
+) -> list[Any]:
+    if algorithm in (None, SvdAlgorithm.DEFAULT):
+        small = max(x.shape[-2:]) <= _LARGEST_FOR_JACOBI
+        algorithm = SvdAlgorithm.JACOBI if small else SvdAlgorithm.QR
+    if algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR):
+        return _by_gesvdj_or_gesvdp(platform, x, full_matrices, compute_uv, algorithm)
+    if algorithm is SvdAlgorithm.DIVIDE_AND_CONQUER and platform == "cuda":
+        raise kernels.refuse_implementation("svd", platform, algorithm, tuple(SvdAlgorithm)[:4])
+    # The routine takes tall matrices only: the rows of a wide one are the columns of a tall one.
+    transposed = x.shape[-2] < x.shape[-1] and algorithm is SvdAlgorithm.QR
+    shapes = _shapes_of_vectors(x.shape, min(x.shape[-2:]), full_matrices)
+    if transposed:
+        shapes = shapes[::-1]
+    values, *vectors = _called(
+        platform,
+        kernels.solver(platform, "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"),
+        x,
+        shapes if compute_uv else ((), ()),
+        {"full_matrices": full_matrices, "compute_uv": compute_uv, "transposed": transposed},
+        by_rows=transposed,
+    )
+    return [values, *(vectors[::-1] if transposed else vectors)]
+
+
+def _by_gesvdj_or_gesvdp(
+    platform: str, x: Any, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm
+) -> list[Any]:
+    """These give V in place of Vᴴ."""
+    size = min(x.shape[-2:])
+    jacobi = algorithm is SvdAlgorithm.JACOBI
+    computes_full = full_matrices or (jacobi and size <= _LARGEST_IN_BATCHES)
+    of_u, (*batch, rows, columns) = _shapes_of_vectors(x.shape, size, computes_full)
+    values, u, v = _called(
+        platform,
+        kernels.solver(platform, "gesvdj" if jacobi else "gesvdp"),
+        x,
+        (of_u, (*batch, columns, rows)),
+        {"full_matrices": computes_full, "compute_uv": compute_uv},
+    )
+    vh = matrices.adjoint(v)
+    if computes_full and not full_matrices:
+        u = slice_in_dim(u, 0, size, axis=u.ndim - 1)
+        vh = slice_in_dim(vh, 0, size, axis=vh.ndim - 2)
+    return [values, u, vh]
+
+
+def _called(
+    platform: str,
+    target: str,
+    x: Any,
+    shapes: Sequence[tuple[int, ...]],
+    attributes: dict[str, Any],
+    by_rows: bool = False,
+) -> list[Any]:
+    """Singular values and what a kernel gives of the vectors, NaN where it failed."""
+    batch = x.shape[:-2]
+    of_values = ((*batch, min(x.shape[-2:])), dtypes.real_dtype_of(x.dtype))
+    of_vectors = [(shape, x.dtype) for shape in shapes]
+    _, *outs, info = kernels.call(
+        platform,
+        target,
+        [x],
+        [(x.shape, x.dtype), of_values, *of_vectors, (batch, "int32")],
+        attributes,
+        batch=len(batch),
+        aliases={0: 0},
+        by_rows=by_rows,
+    )
+    succeeded = binary.eq(info, full(batch, 0, info.dtype))
+    return [kernels.nan_unless(succeeded, out) if out.shape else out for out in outs]
+
+
+def _tangents(
+    outs: Sequence[Any], x_dot: Any, compute_uv: bool
+) -> tuple[Any, Sequence[Any]]:
+    """P = Uᴴ x' V, whose diagonal is s', and with `compute_uv` U' and V'ᴴ.
+
+    With F_ij = 1 / (s_j² - s_i²) off the diagonal, Townsend (2016, "Differentiating the singular
+    value decomposition") gives U' = U (F ∘ (P S + S Pᴴ)) + (1 - U Uᴴ) x' V / S and, in V, the same
+    of the adjoint matrix.  For complex matrices P has an imaginary diagonal besides, of which the
+    phases of U take all.
+    """
+    values, u, vh = outs
+    uh, v = matrices.adjoint(u), matrices.adjoint(vh)
+    inner = matrices.product(matrices.product(uh, x_dot), v)
+    if not compute_uv:
+        return inner, ()
+    columns = matrices.converted(values, u.dtype)
+    gaps = _reciprocal_gaps_of_squares(values, u.dtype)
+    scaled = matrices.scaled_columns(inner, columns)
+    of_adjoint = matrices.scaled_columns(matrices.adjoint(inner), columns)
+    phases = matrices.halved(binary.sub(inner, matrices.adjoint(inner)))
+    phases = matrices.scaled_columns(matrices.only_diagonal(phases), _reciprocal_or_zero(columns))
+    u_turn = binary.add(binary.mul(gaps, matrices.plus_adjoint(scaled)), phases)
+    v_turn = binary.mul(gaps, matrices.plus_adjoint(of_adjoint))
+    u_dot = matrices.product(u, u_turn)
+    v_dot = matrices.product(v, v_turn)
+    rows, size = u.shape[-2:]
+    if rows > size:
+        u_dot = binary.add(u_dot, _outside(u, matrices.product(x_dot, v), columns))
+    if v.shape[-2] > size:
+        moved = matrices.product(matrices.adjoint(x_dot), u)
+        v_dot = binary.add(v_dot, _outside(v, moved, columns))
+    return inner, (u_dot, matrices.adjoint(v_dot))
+
+
+def _outside(u: Any, moved: Any, values: Any) -> Any:
+    """(1 - U Uᴴ) y / S."""
+    within = matrices.product(u, matrices.product(matrices.adjoint(u), moved))
+    rest = binary.sub(moved, within)
+    return binary.div(
+        rest, broadcast_in_dim(values, rest.shape, (*range(rest.ndim - 2), rest.ndim - 1))
+    )
+
+
+def _reciprocal_gaps_of_squares(values: Any, dtype: Any) -> Any:
+    """1 / (s_j² - s_i²) off the diagonal, by (s_j + s_i) (s_j - s_i), which cancels less."""
+    in_column, in_row = matrices.pairs(values)
+    gaps = binary.mul(binary.add(in_column, in_row), binary.sub(in_column, in_row))
+    return matrices.converted(matrices.reciprocals_off_diagonal(gaps), dtype)
+
+
+def _reciprocal_or_zero(x: Any) -> Any:
+    is_zero = binary.eq(x, full(x.shape, 0, x.dtype))
+    one = full(x.shape, 1, x.dtype)
+    return select(is_zero, full(x.shape, 0, x.dtype), reciprocal(select(is_zero, one, x)))
+
+
+svd_p = Svd()
+
+
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
+    """The singular value decomposition: (U, s, Vᴴ) with x = U diag(s) Vᴴ, or s alone.
+
+    U and V have orthonormal columns; s descends.  All are NaN where the iteration did not converge.
+
+    Shapes:     x: T[..., m, n] -> T[..., m, k], real T[..., k], T[..., k, n], where k = min(m, n);
+                U is T[..., m, m] and Vᴴ T[..., n, n] with `full_matrices`.
+    Dtypes:     float32, float64, complex64, complex128; the singular values are real.
+    Derivative: of U and V only where singular values differ and are not zero, and not of full
+                matrices that are not square.
+    Lowers to:  LAPACK's gesdd or gesvd on CPU, cuSOLVER's gesvdj, gesvd or gesvdp on GPU.
+    Source:     mirrors jax.lax.linalg.svd (0.10).
+
+    Args:
+        x: matrices.
+        full_matrices: whether U and V are completed to square matrices.
+        compute_uv: whether U and Vᴴ are wanted.
+        subset_by_index: the indices [start, end) of the singular values wanted; the kernels compute
+            all of them only.
+        algorithm: which; the platform's usual one where None.
+
+    Raises:
+        TypeError: the dtype is not inexact, or `x` is no matrix.
+        ValueError: full matrices and a subset are asked for.
+        NotImplementedError: the platform has not got the algorithm, or a subset is asked for.
+
+    Example:
+        >>> lax.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]]), compute_uv=False)
+        Array([3., 2.], dtype=float32)
+    """
+    x = as_operand(x)
+    check_matrices("svd", "x", x)
+    if full_matrices and subset_by_index not in (None, (0, min(x.shape[-2:]))):
+        raise ValueError(
+            message(
+                "lax.linalg.svd",
+                "a subset of the singular vectors makes no full matrices.",
+                got=f"subset_by_index: {subset_by_index}",
+                fix="full_matrices=False",
+            )
+        )
+    values, *vectors = svd_p.bind(
+        x,
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+        subset_by_index=subset_by_index,
+        algorithm=algorithm,
+    )
+    return (vectors[0], values, vectors[1]) if compute_uv else values
