@@ -91,6 +91,7 @@ if TYPE_CHECKING:
         profiler,
         random,
         ref,
+        scipy,
         testing,
     )
     from minijax.explain import no_retrace
@@ -201,6 +202,7 @@ __all__ = [
     "ref",
     "remat",
     "reshard",
+    "scipy",
     "set_mesh",
     "shard_map",
     "sharding",
@@ -231,6 +233,7 @@ def __getattr__(name: str) -> Any:
             "profiler",
             "random",
             "ref",
+            "scipy",
             "testing",
         ),
     )

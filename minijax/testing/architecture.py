@@ -71,6 +71,7 @@ DYNAMIC_IMPORTERS = frozenset(
         "minijax.core.bootstrap",
         "minijax.numpy.einsum_paths",
         "minijax.runtime.plugins",
+        "minijax.scipy",
         "minijax.sharding",
     }
 )
@@ -83,7 +84,7 @@ HOMELESS_NAMES = frozenset({"util", "utils", "helper", "helpers", "common", "mis
 PUBLIC_PATHS = frozenset({"mesh_utils", "tree_util"})
 """Module names owed to JAX's public paths, whatever we think of them."""
 
-DOCUMENTED_ROOMS = frozenset({"lax", "transforms", "numpy", "random", "nn"})
+DOCUMENTED_ROOMS = frozenset({"lax", "transforms", "numpy", "random", "nn", "scipy"})
 
 # The one-letter classes keep a pattern from matching the line that defines it.
 FOREIGN_TEXT = {
@@ -299,7 +300,7 @@ def check_facades(root: Path) -> Iterator[Violation]:
 
 def _loads_rooms_on_demand(source: Source, node: ast.stmt) -> bool:
     """Whether a statement belongs to a hook for what few programs need or other rooms define."""
-    if source.module not in ("minijax", "minijax.sharding"):
+    if source.module not in ("minijax", "minijax.scipy", "minijax.sharding"):
         return False
     is_hook = isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
     return is_hook or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")

@@ -1,0 +1,38 @@
+"""Functions of SciPy on arrays, as `jax.scipy` has them; each part loads when it is first named."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minijax.scipy import spatial as spatial
+    from minijax.scipy import special as special
+    from minijax.scipy import stats as stats
+
+__all__ = [
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a part of the room when it is first named."""
+    if name not in __all__:
+        raise AttributeError(f"module 'minijax.scipy' has no attribute {name!r}")
+    return importlib.import_module(f"minijax.scipy.{name}")
+
+
+def __dir__() -> list[str]:
+    """All parts, also those that are not loaded yet."""
+    return sorted({*globals(), *__all__})

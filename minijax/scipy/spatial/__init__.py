@@ -1,0 +1,1 @@
+"""Geometry: rotations, in `transform`."""

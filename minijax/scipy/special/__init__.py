@@ -1,0 +1,1 @@
+"""Special functions, as `jax.scipy.special` has them."""

@@ -1,0 +1,1 @@
+"""Distributions and statistics, as `jax.scipy.stats` has them."""
