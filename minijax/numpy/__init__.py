@@ -8,6 +8,9 @@ Importing this gives arrays their operators and methods.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from minijax.numpy import operators as operators
 from minijax.numpy.arithmetic import (
     abs as abs,
@@ -462,3 +465,10 @@ from minijax.numpy.windows import (
     hanning as hanning,
     kaiser as kaiser,
 )
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the parts that many programs do without when they are first named."""
+    if name == "fft":
+        return importlib.import_module(f"minijax.numpy.{name}")
+    raise AttributeError(f"module 'minijax.numpy' has no attribute {name!r}")

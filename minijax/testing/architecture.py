@@ -69,6 +69,7 @@ DYNAMIC_IMPORTERS = frozenset(
     {
         "minijax",
         "minijax.core.bootstrap",
+        "minijax.numpy",
         "minijax.numpy.einsum_paths",
         "minijax.runtime.plugins",
         "minijax.scipy",
@@ -300,7 +301,7 @@ def check_facades(root: Path) -> Iterator[Violation]:
 
 def _loads_rooms_on_demand(source: Source, node: ast.stmt) -> bool:
     """Whether a statement belongs to a hook for what few programs need or other rooms define."""
-    if source.module not in ("minijax", "minijax.scipy", "minijax.sharding"):
+    if source.module not in ("minijax", "minijax.numpy", "minijax.scipy", "minijax.sharding"):
         return False
     is_hook = isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
     return is_hook or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
