@@ -155,6 +155,11 @@ from minijax.lax.families import (
     mul_p,
     neg_p,
 )
+from minijax.lax.fourier import (
+    FftType,
+    fft,
+    fft_p,
+)
 from minijax.lax.gather_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -418,6 +423,7 @@ __all__ = [
     "DotAlgorithm",
     "DotAlgorithmPreset",
     "DotDimensionNumbers",
+    "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "Precision",
@@ -558,6 +564,8 @@ __all__ = [
     "expand_dims",
     "expm1",
     "expm1_p",
+    "fft",
+    "fft_p",
     "floor",
     "floor_p",
     "fori_loop",

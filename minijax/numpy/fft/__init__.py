@@ -1,1 +1,40 @@
-"""Discrete Fourier transforms as NumPy has them.  Mirrors jax.numpy.fft."""
+"""Discrete Fourier transforms.  Mirrors jax.numpy.fft."""
+
+from minijax.numpy.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from minijax.numpy.fft.transforms import (
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]

@@ -1,0 +1,232 @@
+"""Discrete Fourier transforms over the last one, two or three dimensions.
+
+What `fft` computes, for one dimension of length n with ω = exp(-2πi/n):
+
+    FFT    y[k] = Σ x[j] ωʲᵏ             IFFT   x[j] = 1/n Σ y[k] ω⁻ʲᵏ
+    RFFT   FFT of real x, for k ≤ n/2    IRFFT  real IFFT of y, whose missing half is conjugate
+
+The choice of axes, lengths and scales is made in `numpy/fft`.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core import dtypes
+from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters import hlo_build
+from minijax.interpreters.structural import full, moveaxis
+from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.lax.arguments import int_tuple
+from minijax.lax.binary import bitwise_or, eq, mul
+from minijax.lax.choice import select
+from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import broadcasted_iota
+from minijax.lax.families import operand
+from minijax.lax.shape import broadcast_in_dim
+from minijax.lax.unary import conj
+from minijax.sharding import rules
+
+_MAX_RANK = 3
+_RFFT_DTYPES = (dtypes.float32, dtypes.float64)
+
+
+class FftType(enum.IntEnum):
+    """Kinds of Fourier transforms: to frequencies or back, of complex or of real values.
+
+    Source: mirrors jax.lax.FftType (0.10).
+
+    Example:
+        >>> lax.FftType.RFFT.name
+        'RFFT'
+    """
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+class Fft(Primitive):
+    """A Fourier transform over the last dimensions, as many as there are lengths.
+
+    Shapes: x: T[b, s] -> U[b, t], where t is `fft_lengths`; real values have n//2 + 1 frequencies
+            in the last dimension.  Linear over the reals.
+    """
+
+    name = "fft"
+    jvp = jvp_of_unary_linear
+    keeps_unreduced = True
+
+    def abstract_eval(
+        self, x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape
+    ) -> ShapedArray:
+        _check_lengths(x, fft_type, fft_lengths)
+        if fft_type == FftType.RFFT:
+            shape = (*x.shape[:-1], fft_lengths[-1] // 2 + 1)
+            return shaped_array(shape, dtypes.complex_dtype_of(x.dtype), False)
+        if fft_type == FftType.IRFFT:
+            shape = (*x.shape[:-1], fft_lengths[-1])
+            return shaped_array(shape, dtypes.real_dtype_of(x.dtype), False)
+        return x
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, fft_type: FftType, fft_lengths: Shape
+    ) -> Any:
+        # XLA gathers what it transforms; a dimension of another length cannot be split as before.
+        if fft_type in (FftType.RFFT, FftType.IRFFT):
+            rules.check_unsharded(self, avals, (avals[0].ndim - 1,))
+        return rules.spec_of(avals[0])
+
+    def lower(self, ctx: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
+        kind = hlo_build.attribute(f"#stablehlo<fft_type {fft_type.name}>")
+        lengths = ctx.i64_array(fft_lengths)
+        return ctx.op("stablehlo.fft", [x], {"fft_type": kind, "fft_length": lengths})
+
+    def transpose(self, ct: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> tuple[Any]:
+        count = math.prod(fft_lengths)
+        if fft_type == FftType.RFFT:
+            # Re Σ ct[k] ωʲᵏ over k ≤ n/2, where IRFFT counts all but the outermost twice.
+            halves = mul(conj(ct), _weights(ct, fft_lengths[-1], count, count / 2))
+            return (self.bind(halves, fft_type=FftType.IRFFT, fft_lengths=fft_lengths),)
+        if fft_type == FftType.IRFFT:
+            forth = self.bind(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
+            return (mul(conj(forth), _weights(forth, fft_lengths[-1], 1 / count, 2 / count)),)
+        # The matrices of both complex transforms are symmetric.
+        return (self.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths),)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        fft_type: FftType,
+        fft_lengths: Shape,
+    ) -> tuple[Any, int]:
+        (x,), (dim,) = args, dims
+        if dim >= x.ndim - len(fft_lengths):
+            x, dim = moveaxis(x, dim, 0), 0
+        return self.bind(x, fft_type=fft_type, fft_lengths=fft_lengths), dim
+
+
+fft_p = Fft()
+
+
+def _weights(spectrum: Any, n: int, alone: float, paired: float) -> Any:
+    """One number for frequencies 0 and n/2 of n real values, another for those that have a twin."""
+    aval = aval_of(spectrum)
+    half = aval.shape[-1]
+    k = broadcasted_iota(dtypes.int32, (half,), 0)
+    is_alone = eq(k, full((half,), 0, dtypes.int32))
+    if n % 2 == 0:
+        is_alone = bitwise_or(is_alone, eq(k, full((half,), half - 1, dtypes.int32)))
+    alone, paired = (full((half,), weight, aval.dtype) for weight in (alone, paired))
+    weights = select(is_alone, alone, paired)
+    return broadcast_in_dim(weights, aval.shape, (aval.ndim - 1,), out_sharding=aval.split)
+
+
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+    """The discrete Fourier transform over the last dimensions, one to three of them.
+
+    Args:
+        x: the values, or frequencies.
+        fft_type: an `FftType` or its name: FFT, IFFT, RFFT or IRFFT.
+        fft_lengths: the lengths of the dimensions of values that are transformed.
+
+    Shapes:     x: T[b, s] -> U[b, t]: s and t are `fft_lengths`, but for real transforms the last
+                dimension of frequencies is n//2 + 1 where the length is n.
+    Dtypes:     FFT, IFFT: to complex; RFFT: float to complex; IRFFT: complex to float.
+    Derivative: linear; FFT and IFFT transpose to themselves, RFFT and IRFFT to each other.
+    Lowers to:  stablehlo.fft.
+    Source:     mirrors jax.lax.fft (0.10); J. Cooley and J. Tukey, An algorithm for the machine
+                calculation of complex Fourier series, 1965.
+
+    Raises:
+        ValueError: the kind is not known, the lengths do not fit the shape, or RFFT is given
+            complex numbers or short floats.
+        TypeError: the lengths are no sequence of integers.
+
+    Example:
+        >>> lax.fft(np.float32([1, 0, 0, 0]), "RFFT", (4,))
+        Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    kind = _kind(fft_type)
+    lengths = int_tuple(fft_lengths, "lax.fft", "fft_lengths")
+    x = _of_dtype(operand(x), kind)
+    if not lengths:
+        return x
+    return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)
+
+
+def _kind(given: FftType | str) -> FftType:
+    if isinstance(given, FftType):
+        return given
+    if isinstance(given, str):
+        try:
+            return FftType[given.upper()]
+        except KeyError:
+            error: type[Exception] = ValueError
+    else:
+        error = TypeError
+    raise error(
+        message(
+            "lax.fft",
+            "unknown kind of transform.",
+            got=f"fft_type: {given!r}",
+            expected="FFT, IFFT, RFFT or IRFFT, by name or as a lax.FftType",
+        )
+    ) from None
+
+
+def _of_dtype(x: Any, kind: FftType) -> Any:
+    aval = aval_of(x)
+    if kind != FftType.RFFT:
+        return convert_element_type(x, dtypes.to_complex_dtype(aval.dtype))
+    dtype = dtypes.to_inexact_dtype(aval.dtype)
+    if dtype not in _RFFT_DTYPES:
+        raise ValueError(
+            message(
+                "lax.fft",
+                f"RFFT does not take {dtype}.",
+                got={"x": aval},
+                expected="float32 or float64 values",
+                fix="FFT for complex values; x.astype(float32) for short floats",
+            )
+        )
+    return convert_element_type(x, dtype)
+
+
+def _check_lengths(aval: ShapedArray, kind: FftType, lengths: tuple[int, ...]) -> None:
+    count = len(lengths)
+    if count > _MAX_RANK or count > aval.ndim:
+        raise ValueError(
+            message(
+                "lax.fft",
+                "too many dimensions are to be transformed.",
+                got={"x": aval, "fft_lengths": lengths},
+                expected=f"at most {min(_MAX_RANK, aval.ndim)} lengths",
+                fix="numpy.fft.fftn for more than three" if count > _MAX_RANK else None,
+            )
+        )
+    needed = lengths
+    if kind == FftType.IRFFT:
+        needed = (*lengths[:-1], lengths[-1] // 2 + 1)
+    empty = kind == FftType.RFFT and operator.index(lengths[-1]) == 0
+    if aval.shape[-count:] != needed or empty:
+        raise ValueError(
+            message(
+                "lax.fft",
+                "the lengths do not fit the operand.",
+                got={"x": aval, "fft_lengths": lengths},
+                expected="at least one value for each real transform"
+                if empty
+                else f"last dimensions {needed} for {kind.name} of lengths {lengths}",
+            )
+        )

@@ -1,0 +1,587 @@
+"""The fast Fourier transform along any axes, to any lengths, in any scale.
+
+`lax.fft` transforms the last dimensions as they are; here axes are moved there, cut or filled up
+with zeros to the lengths asked for, and results are scaled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core.errors import message
+from minijax.lax import fourier
+from minijax.lax.arguments import canonicalize_axes, int_tuple
+from minijax.lax.binary import mul
+from minijax.lax.fourier import FftType
+from minijax.lax.shape import pad
+from minijax.numpy.elementary import conjugate
+from minijax.numpy.one_program import one_program
+from minijax.numpy.shaping import array_argument, moveaxis
+
+# How many dimensions one operation transforms.
+_AT_ONCE = 3
+
+_INVERSE = (FftType.IFFT, FftType.IRFFT)
+
+# For each scale of the transform forth, that of the transform back with the same meaning.
+_MIRRORED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _scale(name: str, kind: FftType, norm: Any, count: int) -> float:
+    """By what to multiply what `lax.fft` gives, which has 1/n in the inverse."""
+    if norm not in _MIRRORED:
+        raise ValueError(
+            message(
+                f"numpy.fft.{name}",
+                "unknown scale.",
+                got=f"norm: {norm!r}",
+                expected='"backward", "ortho" or "forward"',
+            )
+        )
+    if norm in (None, "backward"):
+        return 1.0
+    root = math.sqrt(count) if norm == "ortho" else float(count)
+    return root if kind in _INVERSE else 1 / root
+
+
+def _axes_and_lengths(
+    name: str, kind: FftType, x: Any, s: Any, axes: Any
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes to transform, and how long the values along them are."""
+    label = f"numpy.fft.{name}"
+    lengths = None if s is None else int_tuple(s, label, "s")
+    if axes is None:
+        axes = range(x.ndim) if lengths is None else range(-len(lengths), 0)
+    dims = canonicalize_axes(int_tuple(axes, label, "axes"), x.ndim, label)
+    if lengths is None:
+        found = [x.shape[d] for d in dims]
+        if kind == FftType.IRFFT and dims:
+            found[-1] = max(0, 2 * (found[-1] - 1))
+        return dims, tuple(found)
+    if len(lengths) != len(dims):
+        raise ValueError(
+            message(
+                label,
+                "there must be one length for each axis.",
+                got={"s": lengths, "axes": tuple(axes)},
+            )
+        )
+    if any(n < 1 for n in lengths):
+        raise ValueError(message(label, "lengths must be positive.", got={"s": lengths}))
+    return dims, lengths
+
+
+def _with_sizes(x: Any, dims: Sequence[int], sizes: Sequence[int]) -> Any:
+    """`x` cut at the end, or filled up with zeros there, to the sizes of some dimensions."""
+    edges = [(0, 0, 0)] * x.ndim
+    for d, size in zip(dims, sizes, strict=True):
+        edges[d] = (0, size - x.shape[d], 0)
+    if not any(high for _, high, _ in edges):
+        return x
+    return pad(x, x.dtype.type(0), edges)
+
+
+def _along(x: Any, kind: FftType, dims: Sequence[int], lengths: Sequence[int]) -> Any:
+    """The transform along a few dimensions, wherever they are."""
+    last = range(x.ndim - len(dims), x.ndim)
+    x = moveaxis(x, tuple(dims), tuple(last))
+    return moveaxis(fourier.fft(x, kind, lengths), tuple(last), tuple(dims))
+
+
+def _in_groups(x: Any, kind: FftType, dims: Sequence[int], lengths: Sequence[int]) -> Any:
+    """The transform along all dimensions: the real one last where it goes back, else first."""
+    complex_kind = FftType.IFFT if kind in _INVERSE else FftType.FFT
+    cuts = range(len(dims) - _AT_ONCE, 0, -_AT_ONCE)
+    groups = [(complex_kind, slice(max(cut - _AT_ONCE, 0), cut)) for cut in cuts]
+    whole = (kind, slice(max(len(dims) - _AT_ONCE, 0), None))
+    for each, part in [*groups, whole] if kind in _INVERSE else [whole, *groups]:
+        x = _along(x, each, dims[part], lengths[part])
+    return x
+
+
+def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+    x = array_argument(f"fft.{name}", a)
+    dims, lengths = _axes_and_lengths(name, kind, x, s, axes)
+    scale = _scale(name, kind, norm, math.prod(lengths))
+    if not dims:
+        return fourier.fft(x, kind, ())
+    sizes = lengths
+    if kind == FftType.IRFFT:
+        sizes = (*lengths[:-1], lengths[-1] // 2 + 1)
+    found = _in_groups(_with_sizes(x, dims, sizes), kind, dims, lengths)
+    return found if scale == 1 else mul(found, found.dtype.type(scale))
+
+
+def _one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Any:
+    if isinstance(axis, (tuple, list)):
+        raise ValueError(
+            message(
+                f"numpy.fft.{name}",
+                "transforms along one axis.",
+                got=f"axis: {axis!r}",
+                fix=f"numpy.fft.{name}n" if not name.endswith("hfft") else "one axis at a time",
+            )
+        )
+    axes = None if axis is None else (axis,)
+    return _transformed(name, kind, a, None if n is None else (n,), axes, norm)
+
+
+def _check_one_axis(name: str, axis: Any) -> None:
+    if axis is None:
+        raise TypeError(message(f"numpy.fft.{name}", "needs an axis.", got="axis: None"))
+
+
+def _two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+    axes = int_tuple(axes, f"numpy.fft.{name}", "axes")
+    if len(axes) != 2:
+        raise ValueError(
+            message(
+                f"numpy.fft.{name}",
+                "transforms along two axes.",
+                got=f"axes: {axes!r}",
+                fix=f"numpy.fft.{name[:-1]}n",
+            )
+        )
+    return _transformed(name, kind, a, s, axes, norm)
+
+
+@one_program(static=("n", "axis", "norm"))
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The Fourier transform along one axis: `y[k] = Σ a[j] exp(-2πi jk/n)`.
+
+    Args:
+        a: the values.
+        n: how many values are transformed; more are cut off, missing ones are 0.
+        axis: the axis.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., m, ..] -> complex[.., n, ..].
+    Dtypes:     to complex.
+    Derivative: is its own transpose.
+    Source:     mirrors jax.numpy.fft.fft (0.10).
+
+    Raises:
+        ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
+        TypeError: `a` is no array, or `n` no integer.
+
+    Example:
+        >>> minijax.numpy.fft.fft(np.float32([1, 2, 3, 4]))
+        Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
+    """
+    return _one("fft", FftType.FFT, a, n, axis, norm)
+
+
+@one_program(static=("n", "axis", "norm"))
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `fft`: `a[j] = 1/n Σ y[k] exp(2πi jk/n)`.
+
+    Args:
+        a: the frequencies.
+        n: how many frequencies are transformed; more are cut off, missing ones are 0.
+        axis: the axis.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., m, ..] -> complex[.., n, ..].
+    Dtypes:     to complex.
+    Derivative: is its own transpose.
+    Source:     mirrors jax.numpy.fft.ifft (0.10).
+
+    Raises:
+        ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
+        TypeError: `a` is no array, or `n` no integer.
+
+    Example:
+        >>> minijax.numpy.fft.ifft(np.complex64([4, 0, 0, 0]))
+        Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _one("ifft", FftType.IFFT, a, n, axis, norm)
+
+
+@one_program(static=("n", "axis", "norm"))
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The Fourier transform of real values along one axis: the frequencies from 0 to n//2.
+
+    The others are conjugates of these.
+
+    Args:
+        a: the values.
+        n: how many values are transformed; more are cut off, missing ones are 0.
+        axis: the axis.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., m, ..] -> complex[.., n//2 + 1, ..].
+    Dtypes:     real to complex; not float16 and bfloat16.
+    Derivative: transposes to `irfft` of what stands for both halves.
+    Source:     mirrors jax.numpy.fft.rfft (0.10).
+
+    Raises:
+        ValueError: the axis is out of range, `n` is not positive, `norm` is not known, or `a` is
+            complex.
+        TypeError: `a` is no array, or `n` no integer.
+
+    Example:
+        >>> minijax.numpy.fft.rfft(np.float32([1, 2, 3, 4]))
+        Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    """
+    return _one("rfft", FftType.RFFT, a, n, axis, norm)
+
+
+@one_program(static=("n", "axis", "norm"))
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `rfft`: real values from the frequencies up to n//2.
+
+    Args:
+        a: the frequencies.
+        n: how many values there are; 2 (m - 1) by default.
+        axis: the axis.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., m, ..] -> float[.., n, ..].
+    Dtypes:     to float.
+    Derivative: transposes to `rfft`, where frequencies that stand for two count twice.
+    Source:     mirrors jax.numpy.fft.irfft (0.10).
+
+    Raises:
+        ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
+        TypeError: `a` is no array, or `n` no integer.
+
+    Example:
+        >>> minijax.numpy.fft.irfft(np.complex64([4, 0, 0]))
+        Array([1., 1., 1., 1.], dtype=float32)
+    """
+    return _one("irfft", FftType.IRFFT, a, n, axis, norm)
+
+
+@one_program(static=("n", "axis", "norm"))
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The Fourier transform of values whose second half mirrors the first, conjugated: it is real.
+
+    Args:
+        a: the first half of the values, m of them.
+        n: how many real results there are; 2 (m - 1) by default.
+        axis: the axis.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., m, ..] -> float[.., n, ..].
+    Dtypes:     to float.
+    Derivative: linear over the reals.
+    Source:     mirrors jax.numpy.fft.hfft (0.10).
+
+    Raises:
+        ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
+        TypeError: `a` is no array, or `n` no integer.
+
+    Example:
+        >>> minijax.numpy.fft.hfft(np.complex64([1, 0, 0]))
+        Array([1., 1., 1., 1.], dtype=float32)
+    """
+    _check_one_axis("hfft", axis)
+    return _one("hfft", FftType.IRFFT, conjugate(a), n, axis, _MIRRORED.get(norm, norm))
+
+
+@one_program(static=("n", "axis", "norm"))
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `hfft`: of real values, the first half of what they are the transform of.
+
+    Args:
+        a: the values.
+        n: how many values are transformed; more are cut off, missing ones are 0.
+        axis: the axis.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., m, ..] -> complex[.., n//2 + 1, ..].
+    Dtypes:     real to complex; not float16 and bfloat16.
+    Derivative: linear over the reals.
+    Source:     mirrors jax.numpy.fft.ihfft (0.10).
+
+    Raises:
+        ValueError: the axis is out of range, `n` is not positive, `norm` is not known, or `a` is
+            complex.
+        TypeError: `a` is no array, or `n` no integer.
+
+    Example:
+        >>> minijax.numpy.fft.ihfft(np.float32([1, 1, 1, 1]))
+        Array([1.-0.j, 0.-0.j, 0.-0.j], dtype=complex64)
+    """
+    _check_one_axis("ihfft", axis)
+    return conjugate(_one("ihfft", FftType.RFFT, a, n, axis, _MIRRORED.get(norm, norm)))
+
+
+@one_program(static=("s", "axes", "norm"))
+def fft2(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Any:
+    """The Fourier transform along two axes.
+
+    Args:
+        a: the values.
+        s: how many values are transformed along each axis; as many as there are by default.
+        axes: the two axes.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[..] -> complex[..].
+    Dtypes:     to complex.
+    Derivative: is its own transpose.
+    Source:     mirrors jax.numpy.fft.fft2 (0.10).
+
+    Raises:
+        ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
+            positive, or `norm` is not known.
+        TypeError: `a` is no array, or a length no integer.
+
+    Example:
+        >>> minijax.numpy.fft.fft2(np.float32([[1, 2], [3, 4]]))
+        Array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return _two("fft2", FftType.FFT, a, s, axes, norm)
+
+
+@one_program(static=("s", "axes", "norm"))
+def ifft2(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Any:
+    """The inverse of `fft2`.
+
+    Args:
+        a: the frequencies.
+        s: how many values are transformed along each axis; as many as there are by default.
+        axes: the two axes.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[..] -> complex[..].
+    Dtypes:     to complex.
+    Derivative: is its own transpose.
+    Source:     mirrors jax.numpy.fft.ifft2 (0.10).
+
+    Raises:
+        ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
+            positive, or `norm` is not known.
+        TypeError: `a` is no array, or a length no integer.
+
+    Example:
+        >>> minijax.numpy.fft.ifft2(np.complex64([[4, 0], [0, 0]]))
+        Array([[1.+0.j, 1.+0.j],
+               [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    return _two("ifft2", FftType.IFFT, a, s, axes, norm)
+
+
+@one_program(static=("s", "axes", "norm"))
+def rfft2(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Any:
+    """The Fourier transform of real values along two axes, the last of them halved.
+
+    Args:
+        a: the values.
+        s: how many values are transformed along each axis; as many as there are by default.
+        axes: the two axes.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., n] -> complex[.., n//2 + 1] for the last one of the axes.
+    Dtypes:     real to complex; not float16 and bfloat16.
+    Derivative: linear over the reals.
+    Source:     mirrors jax.numpy.fft.rfft2 (0.10).
+
+    Raises:
+        ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
+            positive, `norm` is not known, or `a` is complex.
+        TypeError: `a` is no array, or a length no integer.
+
+    Example:
+        >>> minijax.numpy.fft.rfft2(np.float32([[1, 2], [3, 4]]))
+        Array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return _two("rfft2", FftType.RFFT, a, s, axes, norm)
+
+
+@one_program(static=("s", "axes", "norm"))
+def irfft2(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Any:
+    """The inverse of `rfft2`: real values from the first half of the frequencies.
+
+    Args:
+        a: the frequencies.
+        s: how many values there are along each axis; 2 (m - 1) along the last one by default.
+        axes: the two axes.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., m] -> float[.., n] for the last one of the axes.
+    Dtypes:     to float.
+    Derivative: linear over the reals.
+    Source:     mirrors jax.numpy.fft.irfft2 (0.10).
+
+    Raises:
+        ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
+            positive, or `norm` is not known.
+        TypeError: `a` is no array, or a length no integer.
+
+    Example:
+        >>> minijax.numpy.fft.irfft2(np.complex64([[4, 0], [0, 0]]))
+        Array([[1., 1.],
+               [1., 1.]], dtype=float32)
+    """
+    return _two("irfft2", FftType.IRFFT, a, s, axes, norm)
+
+
+@one_program(static=("s", "axes", "norm"))
+def fftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """The Fourier transform along several axes.
+
+    Args:
+        a: the values.
+        s: how many values are transformed along each axis; as many as there are by default.
+        axes: the axes; None for the last ones, as many as `s` has lengths, or for all.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[..] -> complex[..].
+    Dtypes:     to complex.
+    Derivative: is its own transpose.
+    Source:     mirrors jax.numpy.fft.fftn (0.10).
+
+    Raises:
+        ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
+            positive, or `norm` is not known.
+        TypeError: `a` is no array, or a length no integer.
+
+    Example:
+        >>> minijax.numpy.fft.fftn(np.float32([[1, 2], [3, 4]]))
+        Array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return _transformed("fftn", FftType.FFT, a, s, axes, norm)
+
+
+@one_program(static=("s", "axes", "norm"))
+def ifftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """The inverse of `fftn`.
+
+    Args:
+        a: the frequencies.
+        s: how many values are transformed along each axis; as many as there are by default.
+        axes: the axes; None for the last ones, as many as `s` has lengths, or for all.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[..] -> complex[..].
+    Dtypes:     to complex.
+    Derivative: is its own transpose.
+    Source:     mirrors jax.numpy.fft.ifftn (0.10).
+
+    Raises:
+        ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
+            positive, or `norm` is not known.
+        TypeError: `a` is no array, or a length no integer.
+
+    Example:
+        >>> minijax.numpy.fft.ifftn(np.complex64([[4, 0], [0, 0]]))
+        Array([[1.+0.j, 1.+0.j],
+               [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    return _transformed("ifftn", FftType.IFFT, a, s, axes, norm)
+
+
+@one_program(static=("s", "axes", "norm"))
+def rfftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """The Fourier transform of real values along several axes, the last of them halved.
+
+    Args:
+        a: the values.
+        s: how many values are transformed along each axis; as many as there are by default.
+        axes: the axes; None for the last ones, as many as `s` has lengths, or for all.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., n] -> complex[.., n//2 + 1] for the last one of the axes.
+    Dtypes:     real to complex; not float16 and bfloat16.
+    Derivative: linear over the reals.
+    Source:     mirrors jax.numpy.fft.rfftn (0.10).
+
+    Raises:
+        ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
+            positive, `norm` is not known, or `a` is complex.
+        TypeError: `a` is no array, or a length no integer.
+
+    Example:
+        >>> minijax.numpy.fft.rfftn(np.float32([[1, 2], [3, 4]]))
+        Array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return _transformed("rfftn", FftType.RFFT, a, s, axes, norm)
+
+
+@one_program(static=("s", "axes", "norm"))
+def irfftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """The inverse of `rfftn`: real values from the first half of the frequencies.
+
+    Args:
+        a: the frequencies.
+        s: how many values there are along each axis; 2 (m - 1) along the last one by default.
+        axes: the axes; None for the last ones, as many as `s` has lengths, or for all.
+        norm: the scale: "backward", the default, divides by the number of values on the way back,
+            "forward" on the way forth, "ortho" by its root on both.
+
+    Shapes:     a: T[.., m] -> float[.., n] for the last one of the axes.
+    Dtypes:     to float.
+    Derivative: linear over the reals.
+    Source:     mirrors jax.numpy.fft.irfftn (0.10).
+
+    Raises:
+        ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
+            positive, or `norm` is not known.
+        TypeError: `a` is no array, or a length no integer.
+
+    Example:
+        >>> minijax.numpy.fft.irfftn(np.complex64([[4, 0], [0, 0]]))
+        Array([[1., 1.],
+               [1., 1.]], dtype=float32)
+    """
+    return _transformed("irfftn", FftType.IRFFT, a, s, axes, norm)
