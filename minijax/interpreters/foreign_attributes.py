@@ -89,35 +89,38 @@ def _frozen(value: Any) -> tuple[Any, tuple[Any, ...]]:
         TypeError: it is of no kind that there are attributes for.
         OverflowError: it is an integer of more than 64 bits.
     """
-    kind = type(value)
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("the keys of a dict must be str")
         parts = {key: _frozen(value[key]) for key in sorted(value)}
-        return {k: part for k, (part, _) in parts.items()}, (
-            dict,
-            tuple((k, facts) for k, (_, facts) in parts.items()),
-        )
-    if kind is tuple:
+        frozen = {key: part for key, (part, _) in parts.items()}
+        return frozen, (dict, tuple((key, facts) for key, (_, facts) in parts.items()))
+    if isinstance(value, tuple):
         each = [_frozen(part) for part in value]
         return tuple(part for part, _ in each), (tuple, *(facts for _, facts in each))
+    if isinstance(value, str):
+        return str(value), (str, str(value))
+    if isinstance(value, bytes):
+        return bytes(value), (bytes, bytes(value))
     if isinstance(value, np.ndarray | np.generic):
         return _frozen_array(value)
-    if isinstance(value, bool | str | bytes | np.dtype):
-        return value, (kind, value)
+    return _frozen_scalar(value)
+
+
+def _frozen_scalar(value: Any) -> tuple[Any, tuple[Any, ...]]:
+    if isinstance(value, bool | np.dtype):
+        return value, (type(value), value)
     if isinstance(value, int):
-        if value.bit_length() > 63 and value != -(2**63):
+        if not -(2**63) <= value < 2**63:
             raise OverflowError
-        return value, (int, value)
+        return int(value), (int, int(value))
     if isinstance(value, float):
-        return value, (float, value.hex())
-    raise TypeError(f"nothing stands for a {kind.__name__}")
+        return float(value), (float, value.hex())
+    raise TypeError(f"nothing stands for values of type {type(value).__name__}")
 
 
 def _frozen_array(value: Any) -> tuple[Any, tuple[Any, ...]]:
     dtype = value.dtype
-    if isinstance(value, str | bytes):
-        return value.item(), (type(value.item()), value.item())
     if dtype.kind not in "biufc" and not dtypes.issubdtype(dtype, np.inexact):
         raise TypeError(f"nothing stands for elements of dtype {dtype}")
     if isinstance(value, np.generic):

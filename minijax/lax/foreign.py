@@ -119,10 +119,10 @@ class FfiCall(Primitive):
             )
             return outs, list(out_dims)
         operands = _whole_operands(size, args, dims, params)
-        before = zip(args, operands, params["input_layouts"], strict=True)
+        before = zip(args, dims, operands, params["input_layouts"], strict=True)
         params["input_layouts"] = tuple(
-            layout if aval_of(x).ndim == aval_of(wide).ndim else _with_batch(layout)
-            for x, wide, layout in before
+            layout if d is None and whole is x else _with_batch(layout)
+            for x, d, whole, layout in before
         )
         avals = params["result_avals"]
         return_dims = [0 if _is_array(aval) else None for aval in avals]

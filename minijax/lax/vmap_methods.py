@@ -70,7 +70,8 @@ def call_for_each(
     size: int,
 ) -> tuple[list[Any], list[int]]:
     """The results of `call` for each example of a batch in turn, stacked."""
-    if method == "sequential":
+    # Without examples, only a loop knows the types of the results.
+    if method == "sequential" or size == 0:
         return call_in_loop(call, args, dims)
     rows = [call(*example(i, args, dims)) for i in range(size)]
     outs = [stacking.stack(column) for column in zip(*rows, strict=True)]
