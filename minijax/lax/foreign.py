@@ -13,7 +13,7 @@ from minijax.core.aval import AbstractToken, aval_of
 from minijax.core.errors import ShardingTypeError, message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import custom_calls
+from minijax.interpreters import custom_calls, manual_regions
 from minijax.interpreters.custom_calls import Layout
 from minijax.interpreters.foreign_attributes import Attribute, attributes_of, to_mlir
 from minijax.interpreters.structural import to_batch_dim
@@ -87,20 +87,27 @@ class FfiCall(Primitive):
         config: Mapping[str, Any] | str | None = legacy_backend_config
         if custom_call_api_version >= custom_calls.TYPED:
             config = {name: to_mlir(value) for name, value in attributes}
-        return custom_calls.custom_call(
-            ctx,
-            target_name,
-            values,
-            ctx.avals_in,
-            result_avals,
-            config=config,
-            operand_layouts=input_layouts,
-            result_layouts=output_layouts,
-            aliases=dict(input_output_aliases),
-            has_side_effect=has_side_effect,
-            api_version=custom_call_api_version,
-            num_batch_dims=num_batch_dims,
-        )
+
+        def call(ctx: Any, *values: Any) -> list[Any]:
+            return custom_calls.custom_call(
+                ctx,
+                target_name,
+                values,
+                ctx.avals_in,
+                result_avals,
+                config=config,
+                operand_layouts=input_layouts,
+                result_layouts=output_layouts,
+                aliases=dict(input_output_aliases),
+                has_side_effect=has_side_effect,
+                api_version=custom_call_api_version,
+                num_batch_dims=None if has_side_effect else num_batch_dims,
+            )
+
+        if has_side_effect and all(map(_is_array, [*ctx.avals_in, *result_avals])):
+            types = list(map(ctx.type_of, result_avals))
+            return manual_regions.on_each_device(ctx, values, types, call)
+        return call(ctx, *values)
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> NoReturn:
         raise ValueError(_no_derivative(params["target_name"]))
