@@ -28,7 +28,7 @@ class Primitive:
         multiple_results: whether `bind` returns a list instead of one value.
         has_effects: whether `effects` must be asked for each equation.
         hidden_params: parameters that jaxprs do not print, because types tell them.
-        hidden_when_empty: parameters that jaxprs print only where they are not empty.
+        hidden_when_empty: parameters that jaxprs print only where they are not empty, nor None.
         without: rules that make no sense for the operation, such as "jvp"; the docstring says why.
     """
 
@@ -166,7 +166,8 @@ class Primitive:
         return {
             k: v
             for k, v in sorted(params.items())
-            if k not in self.hidden_params and (v != () or k not in self.hidden_when_empty)
+            if k not in self.hidden_params
+            and (k not in self.hidden_when_empty or (v is not None and v != ()))
         }
 
     def abstract_eval(self, *avals: Any, **params: Any) -> Any:

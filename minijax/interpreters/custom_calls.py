@@ -15,12 +15,14 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from minijax.core.aval import AbstractToken, ShapedArray
-from minijax.core.errors import message
 from minijax.interpreters import hlo_build
 from minijax.interpreters.hlo_build import LoweringContext
 from minijax.runtime.array import physical_aval
 
-Layout = Sequence[int]
+TYPED = 4
+"""The version of the interface between XLA and foreign functions that has attributes."""
+
+Layout = tuple[int, ...]
 """The dimensions of an array, from the one whose neighbours lie closest: minor to major."""
 
 
@@ -48,7 +50,7 @@ def custom_call(
     result_layouts: Sequence[Layout | None] | None = None,
     aliases: Mapping[int, int] | None = None,
     has_side_effect: bool = False,
-    api_version: int = 4,
+    api_version: int = TYPED,
     num_batch_dims: int | None = None,
     extra_attributes: Mapping[str, Any] | None = None,
 ) -> list[Any]:
@@ -70,17 +72,7 @@ def custom_call(
             devices may divide among them, if the function is known to be batch partitionable.
         extra_attributes: more attributes of the operation, in MLIR.
     """
-    attributes = {
-        "call_target_name": ctx.string(target),
-        "api_version": ctx.integer(api_version, 32),
-        "has_side_effect": ctx.boolean(has_side_effect),
-        "operand_layouts": _layouts(operand_avals, operand_layouts),
-        "result_layouts": _layouts(result_avals, result_layouts),
-        **_config(config),
-        **(extra_attributes or {}),
-    }
-    if aliases:
-        attributes["output_operand_aliases"] = _aliases(aliases, len(result_avals))
+    attributes = dict(extra_attributes or {})
     if num_batch_dims is not None:
         batch = hlo_build.string(str(num_batch_dims))
         attributes["mhlo.frontend_attributes"] = hlo_build.dictionary({"num_batch_dims": batch})
@@ -89,8 +81,78 @@ def custom_call(
                 _shapes(operand_avals), _shapes(result_avals), num_batch_dims
             )
             attributes["sdy.sharding_rule"] = hlo_build.attribute(rule)
-    types = [hlo_build.type_of(aval) for aval in result_avals]
-    return ctx.ops("stablehlo.custom_call", operands, attributes, types)
+    operation = build(
+        ctx,
+        target,
+        operands,
+        [hlo_build.type_of(aval) for aval in result_avals],
+        config=config,
+        operand_layouts=filled(operand_avals, operand_layouts),
+        result_layouts=filled(result_avals, result_layouts),
+        aliases=aliases,
+        has_side_effect=has_side_effect,
+        api_version=api_version,
+        extra_attributes=attributes,
+    )
+    return list(operation.results)
+
+
+def build(
+    ctx: LoweringContext,
+    target: str,
+    operands: Sequence[Any],
+    result_types: Sequence[Any],
+    *,
+    config: Mapping[str, Any] | str | None = None,
+    operand_layouts: Sequence[Layout] | None = None,
+    result_layouts: Sequence[Layout] | None = None,
+    aliases: Mapping[int, int] | None = None,
+    has_side_effect: bool = False,
+    api_version: int = TYPED,
+    result_shapes: Sequence[Any] = (),
+    called_computations: Sequence[str] = (),
+    extra_attributes: Mapping[str, Any] | None = None,
+) -> Any:
+    """Builds the operation alone, of MLIR types: `custom_call` without what avals tell.
+
+    Args:
+        ctx: where to build.
+        target: the function's name in XLA's table.
+        operands: MLIR values.
+        result_types: MLIR types.
+        config: as for `custom_call`.
+        operand_layouts: the order of dimensions of each operand; XLA chooses where all are None.
+        result_layouts: likewise of each result.
+        aliases: as for `custom_call`.
+        has_side_effect: as for `custom_call`.
+        api_version: as for `custom_call`.
+        result_shapes: MLIR values of the shapes of the results, where types leave them open.
+        called_computations: names of functions in the module that the foreign function calls.
+        extra_attributes: more attributes of the operation, in MLIR.
+    """
+    attributes = {
+        "call_target_name": hlo_build.string(target),
+        "api_version": hlo_build.integer(api_version, 32),
+        **_config(config),
+        **(extra_attributes or {}),
+    }
+    if has_side_effect:
+        attributes["has_side_effect"] = hlo_build.boolean(True)
+    if operand_layouts is not None:
+        attributes["operand_layouts"] = _layouts(operand_layouts)
+    if result_layouts is not None:
+        attributes["result_layouts"] = _layouts(result_layouts)
+    if aliases:
+        attributes["output_operand_aliases"] = _aliases(aliases, len(result_types))
+    if called_computations:
+        names = [hlo_build.symbol(name) for name in called_computations]
+        attributes["called_computations"] = ir.ArrayAttr.get(names, hlo_build.context())
+    if result_shapes:
+        indices = np.arange(len(operands), len(operands) + len(result_shapes))
+        attributes["indices_of_shape_operands"] = hlo_build.dense(indices)
+    return ctx.operation(
+        "stablehlo.custom_call", [*operands, *result_shapes], attributes, result_types
+    )
 
 
 def batch_sharding_rule(
@@ -135,16 +197,27 @@ def _config(config: Mapping[str, Any] | str | None) -> dict[str, Any]:
     return {"backend_config": hlo_build.dictionary(dict(config))}
 
 
-def _layouts(avals: Sequence[Any], given: Sequence[Layout | None] | None) -> Any:
-    each = given or [None] * len(avals)
-    texts = [_layout(aval, layout) for aval, layout in zip(avals, each, strict=True)]
+def filled(
+    avals: Sequence[Any], layouts: Sequence[Layout | None] | None = None
+) -> tuple[Layout, ...]:
+    """The layout of each value: row-major where none is given."""
+    given = [None] * len(avals) if layouts is None else layouts
+    return tuple(
+        row_major(_rank(aval)) if layout is None else layout
+        for aval, layout in zip(avals, given, strict=True)
+    )
+
+
+def _rank(aval: Any) -> int:
+    return 0 if isinstance(aval, AbstractToken) else physical_aval(aval).ndim
+
+
+def _layouts(layouts: Sequence[Layout]) -> Any:
+    texts = [
+        f"dense<{list(layout) if layout else ''}> : tensor<{len(layout)}xindex>"
+        for layout in layouts
+    ]
     return hlo_build.attribute(f"[{', '.join(texts)}]")
-
-
-def _layout(aval: Any, layout: Layout | None) -> str:
-    ndim = 0 if isinstance(aval, AbstractToken) else physical_aval(aval).ndim
-    order = row_major(ndim) if layout is None else layout
-    return f"dense<{list(order) if ndim else ''}> : tensor<{ndim}xindex>"
 
 
 def _aliases(aliases: Mapping[int, int], results: int) -> Any:
@@ -155,39 +228,3 @@ def _aliases(aliases: Mapping[int, int], results: int) -> Any:
         for operand, result in sorted(aliases.items())
     ]
     return hlo_build.attribute(f"[{', '.join(texts)}]")
-
-
-def attribute_of(value: Any) -> Any:
-    """The MLIR attribute by which a foreign function gets a Python or NumPy value.
-
-    bool is i1, int is i64, float is f64; NumPy's scalars keep their width, arrays are dense, and
-    mappings are dictionaries.
-
-    Raises:
-        TypeError: there is no attribute for such a value.
-    """
-    if isinstance(value, str):
-        return hlo_build.string(value)
-    if isinstance(value, bool | np.bool_):
-        return hlo_build.boolean(bool(value))
-    if isinstance(value, int):
-        return hlo_build.integer(value)
-    if isinstance(value, float) and not isinstance(value, np.generic):
-        return ir.FloatAttr.get(hlo_build.element_type(np.dtype(np.float64)), value)
-    if isinstance(value, Mapping):
-        return hlo_build.dictionary({k: attribute_of(v) for k, v in sorted(value.items())})
-    if isinstance(value, np.ndarray):
-        return hlo_build.dense(value)
-    if isinstance(value, np.generic) and value.dtype.kind in "iuf":
-        kind = hlo_build.element_type(value.dtype)
-        make = ir.FloatAttr if value.dtype.kind == "f" else ir.IntegerAttr
-        with hlo_build.context(), ir.Location.unknown():
-            return make.get(kind, value.item())
-    raise TypeError(
-        message(
-            "ffi_call",
-            f"there is no attribute for values of type {type(value).__name__}.",
-            got=repr(value),
-            expected="a bool, int, float, str, NumPy scalar or array, or a dict of these",
-        )
-    )

@@ -277,6 +277,17 @@ class LoweringContext:
             regions: for each region, the types of its block arguments and a function that is
                 called with this context and those arguments, and returns the results.
         """
+        return list(self.operation(name, operands, attributes, types, regions).results)
+
+    def operation(
+        self,
+        name: str,
+        operands: Sequence[Any],
+        attributes: dict[str, Any] | None = None,
+        types: Sequence[Any] | None = None,
+        regions: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]] = (),
+    ) -> Any:
+        """As `ops`; the operation itself."""
         if types is None:
             types = [type_of(aval) for aval in self.avals_out]
         operation = _create(
@@ -293,7 +304,7 @@ class LoweringContext:
             inner = self.at(ir.InsertionPoint(block))
             results = list(body(inner, *block.arguments))
             _create("stablehlo.return", [], results, loc=self.location, ip=inner.point)
-        return list(operation.results)
+        return operation
 
     def at(self, point: Any) -> LoweringContext:
         """A context that builds elsewhere, with no constants made yet."""

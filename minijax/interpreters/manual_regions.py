@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 
 from minijax.core.errors import message
-from minijax.core.meshes import MeshAxes
+from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import hlo_build
 from minijax.interpreters.device_axes import PartitionAxes, ReplicaAxes
@@ -74,6 +74,38 @@ def region(
     if module.partitioning.with_shardy:
         return _with_shardy(ctx, inner, manual, operands, ins, outs, body)
     return _with_gspmd(ctx, inner, operands, ins, outs, body)
+
+
+def on_each_device(
+    ctx: LoweringContext,
+    operands: Sequence[Any],
+    types: Sequence[Any],
+    body: Callable[..., Sequence[Any]],
+) -> list[Any]:
+    """The results of what each device does with whole values.
+
+    For operations with side effects, which XLA's partitioner neither cuts nor repeats.
+
+    Args:
+        ctx: where to build.
+        operands: MLIR values.
+        types: MLIR types of the results, which must be the same on all devices.
+        body: builds the operation: of a context and operands to results.
+    """
+    module = ctx.module
+    if module.partitioning.partitions == 1:
+        return list(body(ctx, *operands))
+    axes = module.device_axes
+    mesh: MeshAxes = AbstractMesh(module.partitioning.devices, "devices")
+    free: Sequence[Any] = mesh.axis_names
+    if isinstance(axes, PartitionAxes):
+        mesh, free = axes.mesh, axes.automatic
+    ins = [_whole(value.type) for value in operands]
+    return region(ctx, mesh, free, operands, ins, list(map(_whole, types)), body)
+
+
+def _whole(kind: Any) -> Border:
+    return Border(PartitionSpec(), ir.RankedTensorType(kind).rank, kind, kind)
 
 
 def scalar(

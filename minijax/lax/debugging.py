@@ -19,7 +19,8 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters import eager
-from minijax.lax.host_callbacks import FlatCallback, example, lower_call
+from minijax.lax.host_callbacks import FlatCallback, lower_call
+from minijax.lax.vmap_methods import example
 from minijax.runtime import callbacks, tokens
 from minijax.sharding import rules
 

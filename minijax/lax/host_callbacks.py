@@ -14,9 +14,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters import eager, flattening
-from minijax.interpreters.structural import moveaxis, new_axis, to_batch_dim
-from minijax.lax import slicing, stacking
-from minijax.lax.control_flow import mapping
+from minijax.lax import vmap_methods
 from minijax.runtime import callbacks, tokens
 from minijax.runtime.array import Array, ExtendedArray, physical_aval
 from minijax.sharding import rules
@@ -146,45 +144,10 @@ def _row_major(ctx: Any, ranks: Sequence[int]) -> Any:
     return ctx.attribute(f"[{', '.join(layouts)}]")
 
 
-def call_one_by_one(
-    call: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None], size: int
-) -> tuple[list[Any], list[int]]:
-    """The results of `call` for each example of a batch in turn, stacked, without a loop."""
-    rows = [call(*example(i, args, dims)) for i in range(size)]
-    outs = [stacking.stack(column) for column in zip(*rows, strict=True)]
-    return outs, [0] * len(outs)
-
-
-def example(i: int, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """The arguments of one example of a batch."""
-    return [
-        x if d is None else slicing.index_in_dim(x, i, d, keepdims=False)
-        for x, d in zip(args, dims, strict=True)
-    ]
-
-
-def call_in_loop(
-    call: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None], _: int
-) -> tuple[list[Any], list[int]]:
-    """The results of `call` for each example of a batch in turn, stacked, by a loop."""
-    mapped = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
-
-    def step(slices: Sequence[Any]) -> Sequence[Any]:
-        given = iter(slices)
-        return call(*(x if d is None else next(given) for x, d in zip(args, dims, strict=True)))
-
-    outs = list(mapping.map(step, mapped))
-    return outs, [0] * len(outs)
-
-
 def _without_keys(args: Sequence[Any]) -> list[Any]:
     """Arguments as callbacks get them: random keys as the integers underneath."""
     eager.check_no_tracers(args)
     return [Array(x.buffer) if isinstance(x, ExtendedArray) else x for x in args]
-
-
-_VECTORIZED = ("expand_dims", "broadcast_all", "legacy_vectorized")
-VMAP_METHODS = ("sequential", "sequential_unrolled", *_VECTORIZED)
 
 
 class PureCallback(Primitive):
@@ -229,28 +192,19 @@ class PureCallback(Primitive):
         **params: Any,
     ) -> tuple[list[Any], list[int]]:
         params["vmap_method"] = vmap_method
-        if vmap_method is None:
-            raise NotImplementedError(
-                message(
-                    "pure_callback",
-                    f"vmap does not know how to call {params['callback']!r} for a batch.",
-                    got="vmap_method=None",
-                    expected=f"one of {', '.join(map(repr, VMAP_METHODS))}",
-                    fix="vmap_method='sequential' calls it once per example; with 'expand_dims' "
-                    "or 'broadcast_all' it gets the whole batch along axis 0",
-                )
+        vmap_methods.check_chosen("pure_callback", repr(params["callback"]), vmap_method)
+        assert vmap_method is not None
+        if vmap_methods.is_one_by_one(vmap_method):
+            return vmap_methods.call_for_each(
+                vmap_method,
+                lambda *xs: self.bind(*xs, result_avals=result_avals, **params),
+                args,
+                dims,
+                size,
             )
-        if vmap_method not in _VECTORIZED:
-            each = call_in_loop if vmap_method == "sequential" else call_one_by_one
-            return each(
-                lambda *xs: self.bind(*xs, result_avals=result_avals, **params), args, dims, size
-            )
-        whole = []
-        for x, d in zip(args, dims, strict=True):
-            if d is not None or vmap_method == "broadcast_all":
-                whole.append(to_batch_dim(x, d, 0, size))
-            else:
-                whole.append(new_axis(x, 1, 0) if vmap_method == "expand_dims" else x)
+        whole = [
+            vmap_methods.whole(vmap_method, x, d, size) for x, d in zip(args, dims, strict=True)
+        ]
         wide = tuple(aval.with_shape((size, *aval.shape)) for aval in result_avals)
         outs = self.bind(*whole, result_avals=wide, **params)
         return outs, [0] * len(outs)
@@ -308,7 +262,7 @@ class IOCallback(Primitive):
                     fix="ordered=False, or a loop (lax.scan, lax.map) in place of vmap",
                 )
             )
-        return call_in_loop(lambda *xs: self.bind(*xs, **params), args, dims, size)
+        return vmap_methods.call_in_loop(lambda *xs: self.bind(*xs, **params), args, dims)
 
 
 _IO = frozenset({io_effect})
@@ -421,14 +375,7 @@ def pure_callback(
         TypeError: `callback` cannot be called, or an argument is no array and no number.
         ValueError: `vmap_method` is unknown, or a 64-bit result is promised while disabled.
     """
-    if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise ValueError(
-            message(
-                "pure_callback",
-                f"unknown vmap_method {vmap_method!r}.",
-                expected=f"None or one of {', '.join(map(repr, VMAP_METHODS))}",
-            )
-        )
+    vmap_methods.check("pure_callback", vmap_method)
     return _call(
         pure_callback_p,
         callback,

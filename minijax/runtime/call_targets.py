@@ -6,13 +6,15 @@ the whole process; a function for a platform that has no client yet is kept unti
 
 from __future__ import annotations
 
+import functools
 import importlib
+import importlib.util
 import threading
-from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from jaxlib import xla_client
+from jaxlib import _jax, xla_client
 
 LEGACY, TYPED = 0, 1
 """Versions of the interface between XLA and foreign functions, as the table numbers them."""
@@ -26,6 +28,17 @@ _KERNELS_OF_PLATFORM = {
 _lock = threading.Lock()
 _batch_partitionable: set[str] = set()
 _with_kernels: set[str] = set()
+
+
+@functools.cache
+def _open_table_of_host() -> None:
+    """Lets what is registered for the host reach XLA at once, in the order of registration.
+
+    jaxlib would keep it until there is a client and then enter functions before types; but types
+    must be known before the functions that keep values of them.
+    """
+    xla_client.register_custom_type_handler("cpu", _jax.register_custom_type)
+    xla_client.register_custom_call_handler("cpu", _jax.register_custom_call_target)
 
 
 def register(
@@ -44,12 +57,13 @@ def register(
         api_version: `TYPED` or `LEGACY`.
         traits: bits of XLA's FFI traits.
     """
+    _open_table_of_host()
     xla_client.register_custom_call_target(
         name, function, platform, api_version, xla_client.CustomCallTargetTraits(traits)
     )
 
 
-def register_type(name: str, declaration: Mapping[str, Any], platform: str = "cpu") -> None:
+def register_type(name: str, declaration: Any, platform: str = "cpu") -> None:
     """Makes a type known whose values stateful functions keep.
 
     Args:
@@ -57,7 +71,8 @@ def register_type(name: str, declaration: Mapping[str, Any], platform: str = "cp
         declaration: capsules of its id (`type_id`) and of how to delete a value (`type_info`).
         platform: the back end it is for.
     """
-    xla_client.register_custom_type(name, dict(declaration), platform)
+    _open_table_of_host()
+    xla_client.register_custom_type(name, declaration, platform)
 
 
 def register_as_batch_partitionable(name: str) -> None:
@@ -71,6 +86,14 @@ def register_as_batch_partitionable(name: str) -> None:
 def is_batch_partitionable(name: str) -> bool:
     """Whether a function is known to work on the entries of leading dimensions one by one."""
     return name in _batch_partitionable
+
+
+def include_folder() -> str | None:
+    """The folder of the C++ headers that jaxlib brings; None if it brings none."""
+    spec = importlib.util.find_spec("jaxlib")
+    places = [] if spec is None else spec.submodule_search_locations or []
+    folders = [Path(place, "include") for place in places]
+    return next((str(folder) for folder in folders if folder.is_dir()), None)
 
 
 def provide_linear_algebra(platform: str) -> None:

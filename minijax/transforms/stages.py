@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax.core import dtypes, tree
 from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
@@ -50,7 +52,9 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError(message("ShapeDtypeStruct", "dtype must be given.", got="None"))
         self.shape = canonicalize_shape(shape)
-        self.dtype = dtype if dtypes.is_extended(dtype) else dtypes.canonicalize_dtype(dtype)
+        canonical = dtypes.canonicalize_dtype(dtype)
+        # As asked for, also where x64 is off: foreign functions have results of 64 bits in any case.
+        self.dtype = canonical if dtypes.is_extended(canonical) else np.dtype(dtype)
         self.sharding = None if sharding is None else _sharding_of(sharding, len(self.shape))
         self.weak_type = weak_type
 
@@ -67,7 +71,7 @@ class ShapeDtypeStruct:
     @property
     def aval(self) -> ShapedArray:
         """The type."""
-        aval = ShapedArray(self.shape, self.dtype, self.weak_type)
+        aval = ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype), self.weak_type)
         if isinstance(self.sharding, NamedSharding) and self.sharding.mesh.explicit_axes:
             aval = rules.typed_aval(aval, self.sharding)
         return aval

@@ -1,0 +1,24 @@
+"""Functions in machine code, such as kernels in C++, as operations of programs."""
+
+from minijax.ffi.calls import ffi_call
+from minijax.ffi.lowerings import build_ffi_lowering_function as build_ffi_lowering_function
+from minijax.ffi.lowerings import ffi_lowering
+from minijax.ffi.registration import (
+    include_dir,
+    pycapsule,
+    register_ffi_target,
+    register_ffi_target_as_batch_partitionable,
+    register_ffi_type,
+    register_ffi_type_id,
+)
+
+__all__ = [
+    "ffi_call",
+    "ffi_lowering",
+    "include_dir",
+    "pycapsule",
+    "register_ffi_target",
+    "register_ffi_target_as_batch_partitionable",
+    "register_ffi_type",
+    "register_ffi_type_id",
+]

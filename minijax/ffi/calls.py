@@ -1,0 +1,274 @@
+"""`ffi_call`: a foreign function as a function of arrays.
+
+Input: a function's name in XLA's table, the types of its results, and what XLA may know of it.
+Output: a function of arrays and attributes that can be used like those of `lax`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from minijax.core.aval import AbstractToken, ShapedArray
+from minijax.core.errors import message
+from minijax.ffi import layouts
+from minijax.interpreters import custom_calls, flattening
+from minijax.interpreters.custom_calls import Layout
+from minijax.lax import foreign, vmap_methods
+from minijax.runtime.array import physical_aval
+from minijax.sharding import rules
+from minijax.sharding.named import NamedSharding
+
+_NAME = "ffi.ffi_call"
+
+
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_layouts: Sequence[Any] | None = None,
+    output_layouts: Any = None,
+    input_output_aliases: Mapping[int, int] | None = None,
+    custom_call_api_version: int = custom_calls.TYPED,
+    legacy_backend_config: str | None = None,
+    num_batch_dims: int | None = None,
+) -> Callable[..., Any]:
+    """Makes a function of arrays of one that `register_ffi_target` has made known.
+
+    The result takes arrays by position, and by keyword attributes: values that are known when the
+    program is compiled. These are bool, int (64 bits), float (64 bits), str, dtypes, scalars of
+    NumPy with their own width, small arrays of NumPy, tuples, and dicts with names as keys.
+
+    Shapes:     operands and results as the foreign function has them.
+    Dtypes:     as promised, also 64-bit ones where x64 is off.
+    Varying:    results vary over the mesh axes over which any operand does.
+    Derivative: none; wrap the call in custom_jvp or custom_vjp.
+    Lowers to:  stablehlo.custom_call.
+    Source:     mirrors jax.ffi.ffi_call (0.10), and has num_batch_dims besides.
+
+    Args:
+        target_name: the name of the foreign function.
+        result_shape_dtypes: what it returns: something with shape and dtype, or a sequence of
+            these; the abstract token is one, too.
+        has_side_effect: whether it is called for more than its results: then the call stays where
+            nobody uses these.
+        vmap_method: what vmap does: `"sequential"` calls it once per example, in a loop,
+            `"sequential_unrolled"` without one; `"expand_dims"` and `"broadcast_all"` call it once
+            with a leading batch axis on all arguments, which has length 1 with `"expand_dims"`
+            where an argument is not mapped; `"legacy_vectorized"` leaves such arguments as they
+            are; None refuses.
+        input_layouts: for each operand the order of its dimensions in memory, from major to minor;
+            None stands for C's order.
+        output_layouts: likewise for the result, or for each result.
+        input_output_aliases: which operands' memory results take: operand to result. Arrays that
+            others still use are copied first.
+        custom_call_api_version: of the interface between XLA and the function; 4 is that of
+            `xla/ffi/api/ffi.h`.
+        legacy_backend_config: a text that it gets in place of attributes before version 4.
+        num_batch_dims: how many leading dimensions all operands and results share, on whose
+            entries the function works one by one. Devices may divide these among them, if
+            `register_ffi_target_as_batch_partitionable` has told so.
+
+    Returns:
+        A function of arrays and attributes, which returns an array, or a list or tuple of them as
+        `result_shape_dtypes` is one.
+
+    Raises:
+        TypeError: `target_name` is no text, or a layout is none.
+        ValueError: what was given does not fit together; the text names it.
+
+    Example:
+        >>> call = minijax.ffi.ffi_call("my_kernel", minijax.ShapeDtypeStruct((2, 2), jnp.float32))
+        >>> minijax.eval_shape(call, jnp.ones(4))
+        ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+    """
+    vmap_methods.check(_NAME, vmap_method)
+    _check_target(target_name, custom_call_api_version, legacy_backend_config)
+    is_sequence = isinstance(result_shape_dtypes, Sequence)
+    promises = result_shape_dtypes if is_sequence else [result_shape_dtypes]
+    result_avals = [_promised(i, promise) for i, promise in enumerate(promises)]
+    if output_layouts is not None and not is_sequence:
+        output_layouts = [output_layouts]
+    order_out = layouts.all_minor_to_major(
+        _NAME, "output_layouts", output_layouts, _ranks(result_avals), "results"
+    )
+    aliases = dict(input_output_aliases or {})
+
+    def call(*args: Any, **attributes: Any) -> Any:
+        avals = flattening.avals_of(args, lambda: [f"args[{i}]" for i in range(len(args))], _NAME)
+        order_in = layouts.all_minor_to_major(
+            _NAME, "input_layouts", input_layouts, _ranks(avals), "operands"
+        )
+        _check_attributes(attributes, custom_call_api_version)
+        _check_aliases(aliases, avals, result_avals, order_in, order_out)
+        _check_batch(num_batch_dims, [*avals, *result_avals])
+        outs = foreign.call(
+            target_name,
+            args,
+            result_avals,
+            attributes=attributes,
+            input_layouts=order_in,
+            output_layouts=order_out,
+            aliases=aliases,
+            has_side_effect=has_side_effect,
+            api_version=custom_call_api_version,
+            legacy_backend_config=legacy_backend_config,
+            num_batch_dims=num_batch_dims,
+            vmap_method=vmap_method,
+        )
+        if not is_sequence:
+            return outs[0]
+        return tuple(outs) if isinstance(result_shape_dtypes, tuple) else outs
+
+    call.__name__ = call.__qualname__ = target_name
+    return call
+
+
+def _promised(position: int, promise: Any) -> Any:
+    """The type that a promise of a result promises.
+
+    Raises:
+        ValueError: it has no shape, or no dtype.
+    """
+    if isinstance(promise, AbstractToken):
+        return promise
+    if not (hasattr(promise, "shape") and hasattr(promise, "dtype")):
+        raise ValueError(
+            message(
+                _NAME,
+                f"result_shape_dtypes has something without shape and dtype at position "
+                f"{position}.",
+                got=f"{promise!r} of type {type(promise).__name__}",
+                expected="minijax.ShapeDtypeStruct(shape, dtype), or an array",
+            )
+        )
+    aval = ShapedArray(promise.shape, promise.dtype, getattr(promise, "weak_type", False))
+    sharding = getattr(promise, "sharding", None)
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        return rules.typed_aval(aval, sharding)
+    return aval
+
+
+def _ranks(avals: Sequence[Any]) -> list[int]:
+    return [0 if isinstance(a, AbstractToken) else physical_aval(a).ndim for a in avals]
+
+
+def _check_target(name: str, version: int, config: str | None) -> None:
+    """Refuses what is no name, no version, or a text for an interface that has attributes.
+
+    Raises:
+        TypeError: the name is no text.
+        ValueError: there is no such version, or it takes no text.
+    """
+    if not isinstance(name, str):
+        facts = f"{name!r} of type {type(name).__name__}"
+        raise TypeError(message(_NAME, "target_name must be a str.", got=facts))
+    if version not in range(1, custom_calls.TYPED + 1):
+        raise ValueError(
+            message(
+                _NAME,
+                "there is no such version of the interface.",
+                got=f"custom_call_api_version={version!r}",
+                expected=f"{custom_calls.TYPED} for functions by xla/ffi/api/ffi.h, or 1 to 3",
+            )
+        )
+    if version >= custom_calls.TYPED and config is not None:
+        raise ValueError(
+            message(
+                _NAME,
+                "legacy_backend_config is for versions before 4 of the interface.",
+                got=f"custom_call_api_version={version}, legacy_backend_config={config!r}",
+                fix="pass attributes to the function by keyword",
+            )
+        )
+
+
+def _check_attributes(attributes: Mapping[str, Any], version: int) -> None:
+    """Refuses attributes for an interface without them.
+
+    Raises:
+        ValueError: there are some.
+    """
+    if attributes and version < custom_calls.TYPED:
+        raise ValueError(
+            message(
+                _NAME,
+                f"attributes need version {custom_calls.TYPED} of the interface.",
+                got=f"custom_call_api_version={version}, attributes {', '.join(attributes)}",
+                fix="legacy_backend_config passes a text",
+            )
+        )
+
+
+def _check_aliases(
+    aliases: Mapping[int, int],
+    avals: Sequence[Any],
+    result_avals: Sequence[Any],
+    order_in: Sequence[Layout | None],
+    order_out: Sequence[Layout | None],
+) -> None:
+    """Refuses results that cannot take the memory of operands.
+
+    Raises:
+        ValueError: there is no such operand or result, or they differ in type or layout.
+    """
+    filled_in = custom_calls.filled(avals, order_in)
+    filled_out = custom_calls.filled(result_avals, order_out)
+    for i, o in aliases.items():
+        for what, index, count in (("operand", i, len(avals)), ("result", o, len(result_avals))):
+            if not 0 <= index < count:
+                raise ValueError(
+                    message(
+                        _NAME,
+                        f"input_output_aliases names the {what} {index}, which is not there.",
+                        got=f"{{{i}: {o}}}",
+                        expected=f"{what}s from 0 to {count - 1}",
+                    )
+                )
+        given, promised = avals[i], result_avals[o]
+        facts = {f"operand {i}": given, f"result {o}": promised}
+        if (given.shape, given.dtype) != (promised.shape, promised.dtype):
+            raise ValueError(
+                message(
+                    _NAME,
+                    f"the result {o} cannot take the memory of the operand {i}, which is of "
+                    "another shape or dtype.",
+                    got=facts,
+                    fix=f"leave {i} out of input_output_aliases",
+                )
+            )
+        if filled_in[i] != filled_out[o]:
+            raise ValueError(
+                message(
+                    _NAME,
+                    f"the result {o} cannot take the memory of the operand {i}, which is in "
+                    "another layout.",
+                    got={
+                        f"operand {i}": f"{filled_in[i][::-1]} major to minor",
+                        f"result {o}": str(filled_out[o][::-1]),
+                    },
+                    fix="say the same in input_layouts and output_layouts",
+                )
+            )
+
+
+def _check_batch(count: int | None, avals: Sequence[Any]) -> None:
+    """Refuses operands and results that do not share their leading dimensions.
+
+    Raises:
+        ValueError: they do not, or there are not as many.
+    """
+    if count is None:
+        return
+    batches = {tuple(aval.shape[:count]) for aval in avals if isinstance(aval, ShapedArray)}
+    if count < 0 or len(batches) > 1 or any(len(batch) < count for batch in batches):
+        raise ValueError(
+            message(
+                _NAME,
+                "not all operands and results share the leading dimensions that num_batch_dims "
+                "counts.",
+                got=f"num_batch_dims={count} for {', '.join(map(str, avals))}",
+            )
+        )
