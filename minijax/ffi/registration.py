@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from minijax.core.errors import message
-from minijax.runtime import custom_calls
+from minijax.runtime import call_targets
 
 
 def include_dir() -> str:
@@ -26,7 +26,7 @@ def include_dir() -> str:
         >>> Path(minijax.ffi.include_dir(), "xla", "ffi", "api", "ffi.h").exists()
         True
     """
-    found = custom_calls.include_folder()
+    found = call_targets.include_folder()
     if found is None:
         raise RuntimeError(
             message(
@@ -109,7 +109,7 @@ def register_ffi_target(
                 expected="traits, or none",
             )
         )
-    custom_calls.register(name, fn, platform, api_version, **kwargs)
+    call_targets.register(name, fn, platform, api_version, **kwargs)
 
 
 def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
@@ -132,7 +132,7 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
         >>> capsule = minijax.ffi.pycapsule(ctypes.pythonapi.Py_IsInitialized)
         >>> minijax.ffi.register_ffi_type("a_state", {"type_id": capsule}, platform="some_gpu")
     """
-    custom_calls.register_type(name, type_registration, platform)
+    call_targets.register_type(name, type_registration, platform)
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
@@ -155,7 +155,7 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
         >>> minijax.ffi.register_ffi_type_id("a_type", capsule, platform="some_gpu")
     """
     declaration = obj if isinstance(obj, Mapping) else {"type_id": obj}
-    custom_calls.register_type(name, declaration, platform)
+    call_targets.register_type(name, declaration, platform)
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
@@ -183,4 +183,4 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
                 got=f"{name!r} of type {type(name).__name__}",
             )
         )
-    custom_calls.register_as_batch_partitionable(name)
+    call_targets.register_as_batch_partitionable(name)
