@@ -91,7 +91,7 @@ def test_copied_equations_have_the_line_of_their_own_call() -> None:
         return one, other
 
     jaxpr = minijax.make_jaxpr(function)(X, X)
-    lines = [source.user_frame(eqn.source_info).start_line for eqn in jaxpr.eqns]
+    lines = [source.user_frame(eqn.source_info).line for eqn in jaxpr.eqns]
     start = function.__code__.co_firstlineno
     assert lines == [start + 1, start + 1, start + 2, start + 2]
 
