@@ -1,5 +1,6 @@
 """Random numbers from explicit keys, with the figures of `jax.random`."""
 
+from minijax.random.counts import binomial, multinomial, poisson
 from minijax.random.discrete import (
     bernoulli,
     categorical,
@@ -20,6 +21,16 @@ from minijax.random.distributions import (
     normal,
     truncated_normal,
     uniform,
+)
+from minijax.random.gamma import gamma, loggamma, random_gamma_p
+from minijax.random.gamma_family import (
+    ball,
+    beta,
+    chisquare,
+    dirichlet,
+    f,
+    generalized_normal,
+    t,
 )
 from minijax.random.keys import (
     PRNGKey,
@@ -44,15 +55,23 @@ from minijax.random.parametric import (
 
 __all__ = [
     "PRNGKey",
+    "ball",
     "bernoulli",
+    "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
+    "chisquare",
     "choice",
     "clone",
+    "dirichlet",
     "double_sided_maxwell",
     "exponential",
+    "f",
     "fold_in",
+    "gamma",
+    "generalized_normal",
     "geometric",
     "gumbel",
     "key",
@@ -60,16 +79,21 @@ __all__ = [
     "key_dtype",
     "key_impl",
     "laplace",
+    "loggamma",
     "logistic",
     "lognormal",
     "maxwell",
+    "multinomial",
     "normal",
     "pareto",
     "permutation",
+    "poisson",
     "rademacher",
     "randint",
+    "random_gamma_p",
     "rayleigh",
     "split",
+    "t",
     "triangular",
     "truncated_normal",
     "uniform",
