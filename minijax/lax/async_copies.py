@@ -17,7 +17,6 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import Eqn
 from minijax.core.primitive import Primitive
-from minijax.core.refs import Cell
 from minijax.interpreters.tangents import Zero
 from minijax.lax import references, semaphores
 from minijax.lax.reference_indexing import Index
@@ -172,9 +171,9 @@ class AsyncCopyDescriptor(NamedTuple):
             *src.flat,
             *dst.flat,
             *sem.flat,
-            src_index=src.index,
-            dst_index=dst.index,
-            sem_index=sem.index,
+            src_index=src.where,
+            dst_index=dst.where,
+            sem_index=sem.where,
             add=add,
         )
 
@@ -186,7 +185,7 @@ class AsyncCopyDescriptor(NamedTuple):
                 waited for already.
         """
         _, dst, sem = self
-        dma_wait_p.bind(*dst.flat, *sem.flat, dst_index=dst.index, sem_index=sem.index)
+        dma_wait_p.bind(*dst.flat, *sem.flat, dst_index=dst.where, sem_index=sem.where)
 
 
 def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
@@ -204,13 +203,14 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor
         ValueError: `src_ref` or `dst_ref` is no reference to an array, or they do not fit.
 
     Example:
+        >>> from minijax.experimental import pallas as pl
         >>> from minijax.experimental.pallas import tpu as pltpu
         >>> x, y = minijax.new_ref(jnp.arange(3)), minijax.new_ref(jnp.zeros(3, int))
         >>> def copy(sem):
         ...     descriptor = pltpu.make_async_copy(x, y, sem)
         ...     descriptor.start()
         ...     descriptor.wait()
-        >>> pltpu.run_scoped(copy, pltpu.SemaphoreType.DMA)
+        >>> pl.run_scoped(copy, pltpu.SemaphoreType.DMA)
         >>> y[...]
         Array([0, 1, 2], dtype=int32)
     """
@@ -263,9 +263,10 @@ def async_copy(
         ValueError: `src_ref` or `dst_ref` is no reference to an array, or they do not fit.
 
     Example:
+        >>> from minijax.experimental import pallas as pl
         >>> from minijax.experimental.pallas import tpu as pltpu
         >>> x, y = minijax.new_ref(jnp.arange(4)), minijax.new_ref(jnp.zeros(2, int))
-        >>> pltpu.run_scoped(
+        >>> pl.run_scoped(
         ...     lambda sem: pltpu.async_copy(x.at[2:], y, sem).wait(), pltpu.SemaphoreType.DMA
         ... )
         >>> y[...]
@@ -279,7 +280,7 @@ def async_copy(
 
 def _described(name: str, src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
     src, dst = _array_place(name, "src_ref", src_ref), _array_place(name, "dst_ref", dst_ref)
-    shapes = {"src_ref": src.index.shape, "dst_ref": dst.index.shape}
+    shapes = {"src_ref": src.where.shape, "dst_ref": dst.where.shape}
     dtypes = {"src_ref": src.ref.aval.dtype, "dst_ref": dst.ref.aval.dtype}
     for what, facts in (("shape", shapes), ("dtype", dtypes)):
         if facts["src_ref"] != facts["dst_ref"]:

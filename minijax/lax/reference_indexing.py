@@ -105,7 +105,7 @@ class Index(NamedTuple):
 class Located(NamedTuple):
     """What stands in brackets where the index was parsed before: for parts of references."""
 
-    index: Index
+    where: Index
     operands: tuple[Any, ...]
 
 
@@ -123,7 +123,7 @@ def parse(index: Any, dims: Shape, name: str) -> tuple[Index, list[Any]]:
         NonConcreteBooleanIndexError: it is an array of booleans.
     """
     if type(index) is Located:
-        return index.index, list(index.operands)
+        return index.where, list(index.operands)
     items = index if type(index) is tuple else () if index is None else (index,)
     gaps = sum(item is ... for item in items)
     count = len(items) - gaps

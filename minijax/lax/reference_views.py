@@ -32,7 +32,7 @@ class View:
     @property
     def shape(self) -> tuple[int, ...]:
         """The dimensions of the part."""
-        return self.located.index.shape
+        return self.located.where.shape
 
     @property
     def dtype(self) -> Any:
@@ -90,14 +90,14 @@ def resolved(ref: Any, index: Any) -> tuple[Any, Any]:
 
 def _composed(outer: Located, inner: Index, inner_operands: Sequence[Any]) -> Located:
     """The index that selects at once what `inner` selects of what `outer` does."""
-    if inner.is_whole(outer.index.shape):
+    if inner.is_whole(outer.where.shape):
         return outer
-    if outer.index.has_arrays or (inner.has_arrays and outer.index.points):
+    if outer.where.has_arrays or (inner.has_arrays and outer.where.points):
         raise NotImplementedError(
             message(
                 "ref.at",
                 "arrays of positions select from whole references only, once.",
-                got={"shape of the part": outer.index.shape, "of what is taken": inner.shape},
+                got={"shape of the part": outer.where.shape, "of what is taken": inner.shape},
                 fix="index the reference once, with all indices",
             )
         )
@@ -105,7 +105,7 @@ def _composed(outer: Located, inner: Index, inner_operands: Sequence[Any]) -> Lo
     chosen = iter(inner.entries)
     entries: list[Span | Point] = []
     operands: list[Any] = []
-    for entry in outer.index.entries:
+    for entry in outer.where.entries:
         if type(entry) is Point:
             entries.append(entry)
             operands.append(next(given))

@@ -21,7 +21,7 @@ from minijax.core.refs import AbstractRef, Cell
 from minijax.core.trace import Tracer
 from minijax.lax import creation, reference_indexing, references
 from minijax.lax.convert import convert_element_type
-from minijax.lax.reference_indexing import Index, Located, Point
+from minijax.lax.reference_indexing import Index, Point
 from minijax.lax.reference_views import View
 
 
@@ -57,7 +57,7 @@ class Place(NamedTuple):
     """A reference and an index of it: what an operation reads, writes or counts at."""
 
     ref: Any
-    index: Index
+    where: Index
     operands: tuple[Any, ...]
 
     @property
@@ -78,7 +78,7 @@ def notation(
 ) -> str:
     """The text of an equation on places: `dma_start x[...] -> y[0] sem`."""
     *data, sem = (
-        references.place_text(place.ref, place.index, place.operands, name)
+        references.place_text(place.ref, place.where, place.operands, name)
         for place in places(args, *indices)
     )
     return f"{verb} {' -> '.join(data)} {sem}"
@@ -120,12 +120,12 @@ def semaphore_place(name: str, sem: Any, kinds: Sequence[SemaphoreType]) -> Plac
             )
         )
     place = place_of(sem)
-    if place.index.shape:
+    if place.where.shape:
         raise ValueError(
             message(
                 name,
                 "sem is an array of semaphores.",
-                got=f"{aval} of shape {place.index.shape}",
+                got=f"{aval} of shape {place.where.shape}",
                 fix="choose one: sem.at[i]",
             )
         )
@@ -178,7 +178,9 @@ class _Counting(Primitive):
     without = frozenset({"transpose", "lower"})
     sign: ClassVar[int]
 
-    def abstract_eval(self, amount: Any, sem: AbstractRef, *operands: Any, index: Index) -> list[Any]:
+    def abstract_eval(
+        self, amount: Any, sem: AbstractRef, *operands: Any, index: Index
+    ) -> list[Any]:
         return []
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
@@ -288,7 +290,7 @@ def semaphore_signal(
         )
     place = semaphore_place("semaphore_signal", sem_or_view, _COUNTERS)
     amount = _amount("semaphore_signal", "inc", inc)
-    semaphore_signal_p.bind(amount, *place.flat, index=place.index)
+    semaphore_signal_p.bind(amount, *place.flat, index=place.where)
 
 
 def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) -> None:
@@ -318,9 +320,9 @@ def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) 
     """
     place = semaphore_place("semaphore_wait", sem_or_view, _COUNTERS)
     amount = _amount("semaphore_wait", "value", value)
-    semaphore_wait_p.bind(amount, *place.flat, index=place.index)
+    semaphore_wait_p.bind(amount, *place.flat, index=place.where)
     if not decrement:
-        semaphore_signal_p.bind(amount, *place.flat, index=place.index)
+        semaphore_signal_p.bind(amount, *place.flat, index=place.where)
 
 
 def semaphore_read(sem_or_view: Any) -> Any:
@@ -338,7 +340,7 @@ def semaphore_read(sem_or_view: Any) -> Any:
         Array(0, dtype=int32)
     """
     place = semaphore_place("semaphore_read", sem_or_view, tuple(SemaphoreType))
-    return references.get_p.bind(*place.flat, index=place.index)
+    return references.get_p.bind(*place.flat, index=place.where)
 
 
 def _amount(name: str, argument: str, amount: Any) -> Any:

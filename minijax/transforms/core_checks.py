@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from minijax.core import axes, refs, source
-from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from minijax.core.trace import current
 from minijax.interpreters import eager
@@ -66,7 +65,9 @@ class _Follower:
             return _value_of(atom.value) if type(atom) is Literal else values[atom]
 
         for eqn in jaxpr.eqns:
-            values.update(zip(eqn.outvars, self._step(eqn, list(map(read, eqn.invars))), strict=True))
+            values.update(
+                zip(eqn.outvars, self._step(eqn, list(map(read, eqn.invars))), strict=True)
+            )
         return list(map(read, jaxpr.outvars))
 
     def _step(self, eqn: Eqn, args: list[Any]) -> Sequence[Any]:
@@ -104,13 +105,13 @@ class _Follower:
         src, dst, sem = _regions(
             args, params["src_index"], params["dst_index"], params["sem_index"]
         )
-        size = async_copies.byte_count(dst.memory.aval.dtype, dst.index)
+        size = async_copies.byte_count(dst.memory.aval.dtype, dst.where)
         self.watch.start(src, dst, sem, size, source.summarize(eqn.source))
         return []
 
     def dma_wait(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         dst, sem = _regions(args, eqn.params["dst_index"], eqn.params["sem_index"])
-        size = async_copies.byte_count(dst.memory.aval.dtype, dst.index)
+        size = async_copies.byte_count(dst.memory.aval.dtype, dst.where)
         self.watch.land(dst, sem, size, source.summarize(eqn.source))
         return []
 
@@ -201,7 +202,7 @@ _RULES: dict[str, Any] = {
 def _regions(args: Sequence[Any], *indices: Index) -> list[Region]:
     """The places among the operands of an operation on references."""
     return [
-        Region(place.ref, place.index, tuple(map(_position, place.operands)))
+        Region(place.ref, place.where, tuple(map(_position, place.operands)))
         for place in semaphores.places(args, *indices)
     ]
 

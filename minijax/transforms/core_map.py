@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes, config, refs, source, tree
-from minijax.core.aval import aval_of, shaped_array
+from minijax.core.aval import shaped_array
 from minijax.core.effects import Effect, control_flow_allowed_effects, lowerable_effects
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr

@@ -36,17 +36,17 @@ class Region(NamedTuple):
     """The elements of a reference at an index, whose operands are integers or unknown."""
 
     memory: Memory
-    index: Index
+    where: Index
     operands: tuple[Any, ...]
 
     def meets(self, other: Region) -> bool:
         """Whether both certainly have an element in common."""
-        if self.memory is not other.memory or 0 in (*self.index.shape, *other.index.shape):
+        if self.memory is not other.memory or 0 in (*self.where.shape, *other.where.shape):
             return False
         dims = self.memory.aval.shape
-        if self.index.is_whole(dims) or other.index.is_whole(dims):
+        if self.where.is_whole(dims) or other.where.is_whole(dims):
             return True
-        if self.index.has_arrays or other.index.has_arrays:
+        if self.where.has_arrays or other.where.has_arrays:
             return False
         return all(map(_meet, dims, self._parts(), other._parts()))
 
@@ -54,7 +54,7 @@ class Region(NamedTuple):
         """For each dimension the first position, how many there are, and their stride."""
         given = iter(self.operands)
         parts = []
-        for entry in self.index.entries:
+        for entry in self.where.entries:
             if type(entry) is Span:
                 start = next(given) if entry.start is None else entry.start
                 parts.append((start, entry.size, entry.stride))
@@ -126,9 +126,7 @@ class Watch:
         """
         for flight in self.flights:
             if memory in (flight.sem, flight.source.memory, flight.target.memory):
-                raise self._error(
-                    "scratch memory ends its life while a copy needs it.", flight, at
-                )
+                raise self._error("scratch memory ends its life while a copy needs it.", flight, at)
 
     def read(self, region: Region, at: str) -> None:
         """A place is read.

@@ -19,11 +19,12 @@ from minijax.core import axes, tree
 from minijax.core.errors import message
 from minijax.lax import async_copies, binary
 from minijax.lax.collectives import axis_index
-from minijax.lax.control_flow import branching, looping
+from minijax.lax.control_flow import looping
 from minijax.lax.reference_indexing import ds
 from minijax.lax.reference_views import View
 from minijax.lax.semaphores import SemaphoreType
 from minijax.transforms import scratch
+from minijax.transforms.kernels import when
 from minijax.transforms.scratch import MemorySpace
 
 NAME = "emit_pipeline"
@@ -200,45 +201,57 @@ def emit_pipeline(
                 fix="core_axis_name='core', the axis of the mesh of core_map",
             )
         )
-    ins = _specs("in_specs", in_specs)
-    outs = _specs("out_specs", out_specs)
+    ins, outs = _specs("in_specs", in_specs), _specs("out_specs", out_specs)
+    described = _Pipeline(body, ins, outs, _explicit_indices)
 
     def pipeline(*refs: Any, scratches: Any = ()) -> None:
-        if len(refs) != len(ins) + len(outs):
+        own = _grid_of_core(tuple(grid), core_axis_name, dimension_semantics)
+        described.run(own, refs, scratches)
+
+    return pipeline
+
+
+class _Pipeline(NamedTuple):
+    """What to do in a step, on which blocks."""
+
+    body: Callable[..., None]
+    ins: list[BlockSpec]
+    outs: list[BlockSpec]
+    takes_indices: bool
+
+    def run(self, grid: _Grid, refs: Sequence[Any], scratches: Sequence[Any]) -> None:
+        """The loop over a grid, with buffers of its own."""
+        specs = [*self.ins, *self.outs]
+        if len(refs) != len(specs):
             raise ValueError(
                 message(
                     NAME,
                     "each reference needs a spec.",
-                    got={"references": len(refs), "specs": len(ins) + len(outs)},
+                    got={"references": len(refs), "specs": len(specs)},
                 )
             )
-        own = _grid_of_core(tuple(grid), core_axis_name, dimension_semantics)
         operands = [
-            None if spec.is_reference else _operand(f"reference {i}", spec, ref, len(grid))
-            for i, (spec, ref) in enumerate(zip((*ins, *outs), refs, strict=True))
+            None if spec.is_reference else _operand(f"reference {i}", spec, ref)
+            for i, (spec, ref) in enumerate(zip(specs, refs, strict=True))
         ]
         blocked = [x for x in operands if x is not None]
-        count = sum(x is not None for x in operands[: len(ins)])
+        reads = sum(x is not None for x in operands[: len(self.ins)])
+        count = len(blocked)
 
         def call(indices: Sequence[Any], blocks: Sequence[Any]) -> None:
             given = iter(blocks)
-            args = [
-                r if x is None else next(given) for r, x in zip(refs, operands, strict=True)
-            ]
-            body(*((indices,) if _explicit_indices else ()), *args, *scratches)
+            args = [r if x is None else next(given) for r, x in zip(refs, operands, strict=True)]
+            self.body(*((indices,) if self.takes_indices else ()), *args, *scratches)
 
-        def run(*memory: Any) -> None:
-            half = len(blocked)
+        def buffered(*memory: Any) -> None:
             full = [
-                x._replace(buffers=b, sems=s)
-                for x, b, s in zip(blocked, memory[:half], memory[half:], strict=True)
+                x._replace(buffers=buffers, sems=sems)
+                for x, buffers, sems in zip(blocked, memory[:count], memory[count:], strict=True)
             ]
-            _run(call, own, full[:count], full[count:])
+            _run(call, grid, full[:reads], full[reads:])
 
-        buffers = [_buffers(x) for x in blocked]
-        scratch.run_scoped(run, *buffers, *(SemaphoreType.DMA((2,)) for _ in blocked))
-
-    return pipeline
+        types = [*map(_buffers, blocked), *(SemaphoreType.DMA((2,)) for _ in blocked)]
+        scratch.run_scoped(buffered, *types)
 
 
 def _run(
@@ -271,18 +284,18 @@ def _run(
             for x, (_, next_block), move, slot in zip(ins, pairs, moves, slots, strict=False)
         ]
         for move, copy in fetches:
-            _when(move, copy.start)
+            when(move)(copy.start)
         call(now, [x.buffers.at[slot] for x, slot in zip(operands, slots, strict=True)])
         for move, copy in fetches:
-            _when(move, copy.wait)
+            when(move)(copy.wait)
         late = slice(len(ins), None)
         for x, (block, _), move, slot, before in zip(
             outs, pairs[late], moves[late], slots[late], befores[late], strict=True
         ):
             ends = move | (i == last)
             # As many bytes as the block before brought, wherever it went.
-            _when(ends & (before > 0), x.store(block, 1 - slot).wait)
-            _when(ends, x.store(block, slot).start)
+            when(ends & (before > 0))(x.store(block, 1 - slot).wait)
+            when(ends)(x.store(block, slot).start)
         return tuple(
             before + move.astype(np.int32) for before, move in zip(befores, moves, strict=True)
         )
@@ -308,13 +321,6 @@ def _differ(block: Sequence[Any], other: Sequence[Any]) -> Any:
     return found
 
 
-def _when(condition: Any, do: Callable[[], None]) -> None:
-    """Calls a function in the branch of a program where a condition holds."""
-    if condition is np.False_:
-        return
-    branching.cond(condition, do, lambda: None)
-
-
 def _specs(argument: str, specs: Any) -> list[BlockSpec]:
     """The leaves of a tree of specs."""
     found: list[BlockSpec] = tree.leaves(specs, is_leaf=lambda x: isinstance(x, BlockSpec))
@@ -326,7 +332,7 @@ def _specs(argument: str, specs: Any) -> list[BlockSpec]:
     return found
 
 
-def _operand(name: str, spec: BlockSpec, ref: Any, rank: int) -> _Operand:
+def _operand(name: str, spec: BlockSpec, ref: Any) -> _Operand:
     """A reference as steps see it.
 
     Raises:
@@ -336,10 +342,10 @@ def _operand(name: str, spec: BlockSpec, ref: Any, rank: int) -> _Operand:
     sizes = shape if spec.block_shape is None else tuple(spec.block_shape)
     facts = {"block_shape": sizes, "reference": shape}
     if len(sizes) != len(shape):
-        raise ValueError(
-            message(NAME, f"the spec of {name} has another rank than it.", got=facts)
-        )
-    if any(size is not None and (size < 1 or n % size) for size, n in zip(sizes, shape, strict=True)):
+        raise ValueError(message(NAME, f"the spec of {name} has another rank than it.", got=facts))
+    if any(
+        size is not None and (size < 1 or n % size) for size, n in zip(sizes, shape, strict=True)
+    ):
         raise ValueError(
             message(
                 NAME,

@@ -150,11 +150,15 @@ def _made(kind: Any, argument: str) -> Any:
                 expected="VMEM(shape, dtype), ShapeDtypeStruct(shape, dtype), or a SemaphoreType",
             )
         )
-    return references.new_ref(undefined(tuple(kind.shape), kind.dtype))
+    return new_scratch(kind)
 
 
-def undefined(shape: Shape, dtype: Any) -> Any:
-    """An array such that what is computed from it looks wrong."""
+def new_scratch(kind: Any) -> Any:
+    """A new reference of the shape and dtype of `kind`, to what its memory happens to hold."""
+    return references.new_ref(_undefined(tuple(kind.shape), kind.dtype))
+
+
+def _undefined(shape: Shape, dtype: Any) -> Any:
     if dtypes.issubdtype(dtype, np.inexact):
         return creation.full(shape, np.nan, dtype)
     if dtypes.issubdtype(dtype, np.bool_):
