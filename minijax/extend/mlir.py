@@ -35,7 +35,8 @@ def register_lowering(
         outs = chosen(ctx, *values, **params)
         if primitive.multiple_results:
             return outs
-        return outs[0] if isinstance(outs, (list, tuple)) else outs
+        # MLIR's lists of results are sequences by their methods only.
+        return outs[0] if hasattr(outs, "__getitem__") else outs
 
     primitive.lower = lower  # type: ignore[method-assign]
     return rule
