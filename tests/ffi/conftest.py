@@ -40,7 +40,7 @@ def kernels(
 
 
 def _compile(compiler: str, library: Path) -> None:
-    flags = ["-std=c++17", "-w", "-shared", "-fPIC", f"-I{ffi.include_dir()}"]
+    flags = ["-std=c++17", "-Wall", "-shared", "-fPIC", "-isystem", ffi.include_dir()]
     subprocess.run([compiler, *flags, str(SOURCE), "-o", str(library)], check=True)
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ffi.conftest import PREFIX
 
 import minijax as jax
 from minijax import ffi
+from tests.ffi.conftest import PREFIX
 
 pytestmark = [pytest.mark.usefixtures("kernels"), pytest.mark.feature("FF-09")]
 

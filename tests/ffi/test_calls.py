@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ffi.conftest import PREFIX
 
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import P, ffi, lax
 from minijax.core.aval import abstract_token
 from minijax.sharding import AxisType
+from tests.ffi.conftest import PREFIX
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -44,13 +44,14 @@ def test_kernel_computes_what_numpy_does(devices: Devices) -> None:
     def loop(x: Any) -> Any:
         return lax.scan(lambda total, row: (total + 1, normalize(row)), 0, x)[1]
 
+    per_device = jax.shard_map(normalize, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     ways = {
         "eager": normalize,
         "jit": jax.jit(normalize),
         "scan": jax.jit(loop),
         "pmap": jax.pmap(normalize),
         "jit of pmap": jax.jit(jax.pmap(normalize)),
-        "shard_map": jax.jit(jax.shard_map(normalize, mesh=mesh, in_specs=P("x"), out_specs=P("x"))),
+        "shard_map": jax.jit(per_device),
     }
 
     for name, way in ways.items():
@@ -59,9 +60,8 @@ def test_kernel_computes_what_numpy_does(devices: Devices) -> None:
 
 def test_results_have_the_tree_that_promises_have() -> None:
     like = struct(3)
-    one, several, pair = (
-        ffi.ffi_call(PREFIX + "normalize_rows", promise)(X[0]) for promise in (like, [like], (like,))
-    )
+    promises = like, [like], (like,)
+    one, several, pair = (ffi.ffi_call(PREFIX + "normalize_rows", p)(X[0]) for p in promises)
 
     assert isinstance(one, jax.Array)
     assert [type(several), type(pair)] == [list, tuple]
@@ -136,7 +136,7 @@ def note(x: Any, **options: Any) -> Any:
     return ffi.ffi_call(PREFIX + "note", struct(*x.shape), **options)(x)
 
 
-@pytest.mark.feature("FF-10")
+@pytest.mark.feature("FF-10", "EF-06")
 def test_side_effects_happen_although_nobody_uses_the_result(kernels: Any) -> None:
     def f(x: Any, has_side_effect: bool) -> Any:
         note(x, has_side_effect=has_side_effect)
@@ -153,8 +153,11 @@ def test_side_effects_happen_although_nobody_uses_the_result(kernels: Any) -> No
 
 
 def test_side_effects_happen_once_for_each_step_of_a_loop(kernels: Any) -> None:
+    def noted(x: Any) -> Any:
+        return note(x, has_side_effect=True)
+
     def step(total: Any, x: Any) -> tuple[Any, None]:
-        return total + lax.cond(x > 2, lambda v: note(v, has_side_effect=True), jnp.negative, x), None
+        return total + lax.cond(x > 2, noted, jnp.negative, x), None
 
     before = kernels.sum_of_notes()
     total, _ = jax.jit(lambda xs: lax.scan(step, 0.0, xs))(jnp.arange(5.0))

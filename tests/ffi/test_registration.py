@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ffi.conftest import PREFIX
 
 import minijax as jax
 from minijax import ffi
 from minijax.extend import core, mlir
 from minijax.interpreters import hlo_build
+from tests.ffi.conftest import PREFIX
 
 
 @pytest.mark.feature("FF-11")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ffi.conftest import PREFIX
 
 import minijax as jax
 from minijax import P, ffi
@@ -14,6 +13,7 @@ from minijax.core import config
 from minijax.extend import core, mlir
 from minijax.interpreters import hlo_build
 from minijax.sharding import AxisType, Mesh, NamedSharding
+from tests.ffi.conftest import PREFIX
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -188,7 +188,7 @@ def test_side_effects_happen_on_each_device(mesh: Mesh, kernels: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("name", ["cholesky"])
+@pytest.mark.parametrize("name", ["cholesky", "eigh", "svd"])
 def test_factors_of_a_split_batch_are_computed_where_it_lies(mesh: Mesh, name: str) -> None:
     factor = getattr(jax.lax.linalg, name)
     a = X @ X.transpose(0, 2, 1) + 4 * np.eye(4, dtype=np.float32)
