@@ -37,9 +37,8 @@ def register_lowering(
         outs = chosen(ctx, *values, **params)
         if primitive.multiple_results:
             return list(outs)
-        # A single value is none; MLIR's lists of results are sequences of no Python class.
-        is_sequence = hasattr(outs, "__getitem__")
-        return outs[0] if is_sequence else outs
+        # MLIR's lists of results are sequences by their methods only.
+        return outs[0] if hasattr(outs, "__getitem__") else outs
 
     primitive.lower = lower  # type: ignore[method-assign]
     return rule

@@ -22,9 +22,18 @@ from minijax.sharding import rules
 
 
 class FfiEffect(effects.Effect):
-    """A program calls a foreign function for more than its results; in any order."""
+    """A program calls a foreign function for more than its results; in any order.
+
+    All such effects are equal.
+    """
 
     __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is FfiEffect
+
+    def __hash__(self) -> int:
+        return hash(FfiEffect)
 
     def __repr__(self) -> str:
         return "Ffi"

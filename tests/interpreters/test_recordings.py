@@ -85,15 +85,16 @@ def test_constants_of_a_recording_go_along() -> None:
 
 
 def test_copied_equations_have_the_line_of_their_own_call() -> None:
-    def function(x, y):
-        one = counted(x, y)
-        other = counted(x, y)
+    def function(x):
+        one = jnp.hypot(x, x)
+        other = jnp.hypot(x, x)
         return one, other
 
-    jaxpr = minijax.make_jaxpr(function)(X, X)
+    jaxpr = minijax.make_jaxpr(function)(X)
     lines = [source.user_frame(eqn.source_info).line for eqn in jaxpr.eqns]
     start = function.__code__.co_firstlineno
-    assert lines == [start + 1, start + 1, start + 2, start + 2]
+    half = len(lines) // 2
+    assert lines == [start + 1] * half + [start + 2] * half
 
 
 def test_copied_equations_have_the_scope_of_their_own_call() -> None:
