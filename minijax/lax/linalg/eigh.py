@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import ShapedArray, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, message
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
@@ -211,7 +211,7 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("eigh", "x", x, square=True)
+    check_matrices("eigh", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = matrices.symmetrized(x)
     vectors, values = eigh_p.bind(

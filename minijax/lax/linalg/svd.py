@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import ShapedArray, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, message
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full
@@ -333,7 +333,7 @@ def svd(
         Array([3., 2.], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("svd", "x", x)
+    check_matrices("svd", "x", aval_of(x))
     if full_matrices and subset_by_index not in (None, (0, min(x.shape[-2:]))):
         raise ValueError(
             message(
