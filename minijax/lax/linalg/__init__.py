@@ -1,15 +1,19 @@
 """Linear algebra on the last two dimensions of arrays; the others are a batch."""
 
 from minijax.lax.linalg.cholesky import cholesky, cholesky_p
+from minijax.lax.linalg.eig import EigImplementation, eig, eig_p
 from minijax.lax.linalg.eigh import EighImplementation, eigh, eigh_p
 from minijax.lax.linalg.svd import SvdAlgorithm, svd, svd_p
 from minijax.lax.linalg.triangular import triangular_solve, triangular_solve_p
 
 __all__ = [
+    "EigImplementation",
     "EighImplementation",
     "SvdAlgorithm",
     "cholesky",
     "cholesky_p",
+    "eig",
+    "eig_p",
     "eigh",
     "eigh_p",
     "svd",

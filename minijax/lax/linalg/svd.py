@@ -236,9 +236,7 @@ def _called(
     return [kernels.nan_unless(succeeded, out) if out.shape else out for out in outs]
 
 
-def _tangents(
-    outs: Sequence[Any], x_dot: Any, compute_uv: bool
-) -> tuple[Any, Sequence[Any]]:
+def _tangents(outs: Sequence[Any], x_dot: Any, compute_uv: bool) -> tuple[Any, Sequence[Any]]:
     """P = Uᴴ x' V, whose diagonal is s', and with `compute_uv` U' and V'ᴴ.
 
     With F_ij = 1 / (s_j² - s_i²) off the diagonal, Townsend (2016, "Differentiating the singular
