@@ -1,11 +1,39 @@
 """Linear algebra on the last two dimensions of arrays; the others are a batch."""
 
 from minijax.lax.linalg.cholesky import cholesky, cholesky_p
+from minijax.lax.linalg.householder import (
+    householder_product,
+    householder_product_p,
+    ormqr,
+    ormqr_p,
+)
+from minijax.lax.linalg.lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
+from minijax.lax.linalg.qr import qr, qr_p
 from minijax.lax.linalg.triangular import triangular_solve, triangular_solve_p
+from minijax.lax.linalg.updates import (
+    cholesky_update,
+    cholesky_update_p,
+    symmetric_product,
+    symmetric_product_p,
+)
 
 __all__ = [
     "cholesky",
     "cholesky_p",
+    "cholesky_update",
+    "cholesky_update_p",
+    "householder_product",
+    "householder_product_p",
+    "lu",
+    "lu_p",
+    "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation_p",
+    "ormqr",
+    "ormqr_p",
+    "qr",
+    "qr_p",
+    "symmetric_product",
+    "symmetric_product_p",
     "triangular_solve",
     "triangular_solve_p",
 ]

@@ -49,7 +49,7 @@ def call(
     results: Sequence[tuple[Sequence[int], Any]],
     attributes: Mapping[str, Any] | None = None,
     *,
-    batch: int,
+    batch: int | None = None,
     aliases: Mapping[int, int] | None = None,
 ) -> list[Any]:
     """Calls a kernel for each entry of a batch.
@@ -60,7 +60,8 @@ def call(
         operands: arrays whose leading dimensions are the batch.
         results: shape and dtype of each result, with the batch.
         attributes: what the kernel gets besides arrays.
-        batch: how many dimensions the batch has.
+        batch: how many dimensions the batch has; None for kernels that take everything as it lies
+            in C, and whose work devices do not divide.
         aliases: which operands the kernel overwrites with which result.
     """
     call_targets.provide_linear_algebra(platform)
@@ -76,11 +77,45 @@ def call(
     )
 
 
-def layout(ndim: int, batch: int) -> tuple[int, ...]:
+def layout(ndim: int, batch: int | None) -> tuple[int, ...]:
     """Minor to major: matrices by columns, everything else as in C."""
-    is_matrix = ndim - batch == 2
+    is_matrix = batch is not None and ndim - batch == 2
     order = custom_calls.column_major(ndim) if is_matrix else custom_calls.row_major(ndim)
     return tuple(order)
+
+
+def routine(name: str, platform: str, routine: str, dtype: Any) -> str:
+    """The kernel of a routine: LAPACK's on CPU, the dense solvers' on GPU.
+
+    Args:
+        name: the function of lax.linalg, for messages.
+        platform: what the program is for.
+        routine: what LAPACK calls it, without the letter of the dtype.
+        dtype: that of the matrices.
+
+    Raises:
+        NotImplementedError: there is none for the dtype.
+        ValueError: there is none for the platform.
+    """
+    if dtype.name not in LETTERS:
+        raise refuse_dtype(name, dtype)
+    if platform == "cpu":
+        return lapack(routine, dtype)
+    if platform in GPUS:
+        return solver(platform, routine)
+    raise refuse_platform(name, platform)
+
+
+def refuse_dtype(name: str, dtype: Any) -> NotImplementedError:
+    """The error of a dtype for which there is no kernel."""
+    return NotImplementedError(
+        message(
+            f"lax.linalg.{name}",
+            f"there is no kernel for {dtype.name}.",
+            expected=f"one of {', '.join(LETTERS)}",
+            fix="x.astype(numpy.float32) first",
+        )
+    )
 
 
 def refuse_platform(name: str, platform: str) -> ValueError:
