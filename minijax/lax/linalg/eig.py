@@ -17,10 +17,8 @@ from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.choice import select
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
-from minijax.lax.linalg import kernels, matrices
-from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
-from minijax.lax.linalg.svd import svd
-from minijax.lax.power import reciprocal
+from minijax.lax.linalg import kernels, matrices, solving
+from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.shape import broadcast_in_dim
 
 
@@ -83,21 +81,19 @@ class Eig(BatchedPrimitive):
     ) -> list[Any]:
         attributes: dict[str, Any]
         wanted = (compute_left_eigenvectors, compute_right_eigenvectors)
+        target = kernels.routine("eig", platform, "geev", x.dtype)
         if platform == "cpu":
             if implementation not in (None, EigImplementation.LAPACK):
                 raise _refuse(platform, implementation)
             modes = [kernels.VECTORS if each else kernels.NO_VECTORS for each in wanted]
-            target = kernels.lapack("geev", x.dtype)
             attributes = dict(zip(("compute_left", "compute_right"), modes, strict=True))
-        elif platform in kernels.GPUS:
+        else:
             if implementation is EigImplementation.CUSOLVER:
                 raise _refuse(platform, implementation)
             kind = "comp" if x.dtype.kind == "c" else "real"
             target = f"{kernels.GPUS[platform]}hybrid_eig_{kind}"
             magma = _MAGMA[implementation]
             attributes = {"left": wanted[0], "right": wanted[1], "magma": magma}
-        else:
-            raise kernels.refuse_platform("eig", platform)
         values, left, right = _called(platform, target, x, attributes)
         vectors = zip((left, right), wanted, strict=True)
         return [values, *(each for each, is_wanted in vectors if is_wanted)]
@@ -126,7 +122,7 @@ class Eig(BatchedPrimitive):
         values, *left, right = outs
         outs = outs if compute_right_eigenvectors else outs[:-1]
         if type(x_dot) is Zero:
-            return outs, [Zero.like(out) for out in outs]
+            return without_tangents(outs)
         x_dot = matrices.converted(x_dot, right.dtype)
         values_dot, right_dot = _tangents(values, right, x_dot)
         outs_dot = [values_dot]
@@ -169,18 +165,10 @@ def _tangents(values: Any, vectors: Any, x_dot: Any) -> tuple[Any, Any]:
     F_ij = 1 / (w_j - w_i) off the diagonal (Giles, 2008, An extended collection of matrix
     derivative results, §3.1).
     """
-    inner = _solve(vectors, matrices.product(x_dot, vectors))
+    inner = solving.solve(vectors, matrices.product(x_dot, vectors))
     gaps = matrices.reciprocals_off_diagonal(binary.sub(*matrices.pairs(values)))
     turn = binary.mul(gaps, inner)
     return matrices.diagonal(inner), matrices.product(vectors, turn)
-
-
-def _solve(a: Any, b: Any) -> Any:
-    """The solution of a x = b."""
-    u, values, vh = svd(a, full_matrices=False)
-    inverses = matrices.converted(reciprocal(values), b.dtype)
-    v = matrices.scaled_columns(matrices.adjoint(vh), inverses)
-    return matrices.product(v, matrices.product(matrices.adjoint(u), b))
 
 
 def _with_phase_kept(vectors: Any, vectors_dot: Any) -> Any:

@@ -18,7 +18,7 @@ from minijax.lax import binary
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels, matrices
-from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
+from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
 
 
 class EighImplementation(enum.Enum):
@@ -73,18 +73,18 @@ class Eigh(BatchedPrimitive):
         # The kernels sort eigenvalues whether that is asked for or not.
         refuse_subset("eigh", x.shape[-1], subset_by_index)
         batch, size = x.shape[:-2], x.shape[-1]
+        target = kernels.routine("eigh", platform, "syevd", x.dtype)
+        known = (
+            tuple(_NUMBERS_ON_GPU) if platform in kernels.GPUS else (None, EighImplementation.QR)
+        )
+        if algorithm not in known:
+            raise kernels.refuse_implementation("eigh", platform, algorithm, known)
         attributes: dict[str, Any]
-        if platform == "cpu":
-            _check_algorithm(platform, algorithm, (None, EighImplementation.QR))
-            target = kernels.lapack("syevd", x.dtype)
-            uplo = kernels.LOWER if lower else kernels.UPPER
-            attributes = {"mode": kernels.VECTORS, "uplo": uplo}
-        elif platform in kernels.GPUS:
-            _check_algorithm(platform, algorithm, tuple(_NUMBERS_ON_GPU))
-            target = kernels.solver(platform, "syevd")
+        if on_gpu:
             attributes = {"lower": lower, "algorithm": _NUMBERS_ON_GPU[algorithm]}
         else:
-            raise kernels.refuse_platform("eigh", platform)
+            uplo = kernels.LOWER if lower else kernels.UPPER
+            attributes = {"mode": kernels.VECTORS, "uplo": uplo}
         real = dtypes.real_dtype_of(x.dtype)
         results = [(x.shape, x.dtype), ((*batch, size), real), (batch, "int32")]
         vectors, values, info = kernels.call(
@@ -101,7 +101,7 @@ class Eigh(BatchedPrimitive):
         (x,), (x_dot,) = primals, tangents
         vectors, values = self.bind(x, **params)
         if type(x_dot) is Zero:
-            return [vectors, values], [Zero.like(vectors), Zero.like(values)]
+            return without_tangents([vectors, values])
         if vectors.shape[-1] != x.shape[-1]:
             raise MissingRule(
                 message(
@@ -124,11 +124,6 @@ _NUMBERS_ON_GPU: dict[EighImplementation | None, np.uint8] = {
     EighImplementation.QR: np.uint8(1),
     EighImplementation.JACOBI: np.uint8(2),
 }
-
-
-def _check_algorithm(platform: str, algorithm: Any, known: tuple[Any, ...]) -> None:
-    if algorithm not in known:
-        raise kernels.refuse_implementation("eigh", platform, algorithm, known)
 
 
 def subset_size(name: str, size: int, subset: tuple[int, int] | None) -> int:
@@ -202,8 +197,8 @@ def eigh(
         implementation: which algorithm; the platform's usual one where None.
 
     Raises:
-        TypeError: the dtype is not inexact.
-        ValueError: `x` is no square matrix, nor a batch of them.
+        TypeError: the dtype is not inexact, or `x` is no matrix.
+        IncompatibleShapesError: the matrices are not square.
         NotImplementedError: the platform has not got the implementation, or a subset is asked for.
 
     Example:

@@ -20,7 +20,7 @@ from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels, matrices
 from minijax.lax.linalg.eigh import refuse_subset, subset_size
-from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
+from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.power import reciprocal
 from minijax.lax.slicing import slice_in_dim
 
@@ -107,8 +107,7 @@ class Svd(BatchedPrimitive):
     ) -> tuple[list[Any], list[Any]]:
         (x,), (x_dot,) = primals, tangents
         if type(x_dot) is Zero:
-            outs = self.bind(x, **params)
-            return outs, [Zero.like(out) for out in outs]
+            return without_tangents(self.bind(x, **params))
         square = x.shape[-2] == x.shape[-1]
         compute_uv = params["compute_uv"]
         if compute_uv and params["full_matrices"] and not square:
@@ -154,7 +153,7 @@ def _by_lapack(
     mode = ("A" if full_matrices else "S") if compute_uv else "N"
     return _called(
         "cpu",
-        kernels.lapack(routine, x.dtype),
+        kernels.routine("svd", "cpu", routine, x.dtype),
         x,
         # What is not computed takes no more memory than it must.
         _shapes_of_vectors(x.shape, min(x.shape[-2:]), full_matrices and compute_uv),
@@ -177,9 +176,10 @@ def _on_gpu(
     shapes = _shapes_of_vectors(x.shape, min(x.shape[-2:]), full_matrices)
     if transposed:
         shapes = shapes[::-1]
+    routine = "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"
     values, *vectors = _called(
         platform,
-        kernels.solver(platform, "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"),
+        kernels.routine("svd", platform, routine, x.dtype),
         x,
         shapes if compute_uv else ((), ()),
         {"full_matrices": full_matrices, "compute_uv": compute_uv, "transposed": transposed},
@@ -198,7 +198,7 @@ def _by_gesvdj_or_gesvdp(
     of_u, (*batch, rows, columns) = _shapes_of_vectors(x.shape, size, computes_full)
     values, u, v = _called(
         platform,
-        kernels.solver(platform, "gesvdj" if jacobi else "gesvdp"),
+        kernels.routine("svd", platform, "gesvdj" if jacobi else "gesvdp", x.dtype),
         x,
         (of_u, (*batch, columns, rows)),
         {"full_matrices": computes_full, "compute_uv": compute_uv},
