@@ -62,9 +62,9 @@ class Eig(BatchedPrimitive):
         check_dtype("linalg.eig", "x", x, INEXACT)
         check_matrices("eig", "x", x, square=True)
         dtype = dtypes.complex_dtype_of(x.dtype)
-        vectors = shaped_array(x.shape, dtype)
         count = compute_left_eigenvectors + compute_right_eigenvectors
-        return [shaped_array(x.shape[:-1], dtype), *[vectors] * count]
+        values = shaped_array(x.shape[:-1], dtype, x.weak_type)
+        return [values, *[shaped_array(x.shape, dtype, x.weak_type)] * count]
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
         return lower_function(ctx, lambda x: self._decompose(ctx.platform, x, **params), x)

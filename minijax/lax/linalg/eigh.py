@@ -53,8 +53,8 @@ class Eigh(BatchedPrimitive):
         real = dtypes.real_dtype_of(x.dtype)
         batch = x.shape[:-2]
         return [
-            x.update(shape=(*x.shape[:-1], size), weak_type=False),
-            shaped_array((*batch, size), real),
+            shaped_array((*x.shape[:-1], size), x.dtype, x.weak_type),
+            shaped_array((*batch, size), real, x.weak_type),
         ]
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
@@ -74,9 +74,8 @@ class Eigh(BatchedPrimitive):
         refuse_subset("eigh", x.shape[-1], subset_by_index)
         batch, size = x.shape[:-2], x.shape[-1]
         target = kernels.routine("eigh", platform, "syevd", x.dtype)
-        known = (
-            tuple(_NUMBERS_ON_GPU) if platform in kernels.GPUS else (None, EighImplementation.QR)
-        )
+        on_gpu = platform in kernels.GPUS
+        known = tuple(_NUMBERS_ON_GPU) if on_gpu else (None, EighImplementation.QR)
         if algorithm not in known:
             raise kernels.refuse_implementation("eigh", platform, algorithm, known)
         attributes: dict[str, Any]

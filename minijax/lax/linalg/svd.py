@@ -72,11 +72,11 @@ class Svd(BatchedPrimitive):
         check_matrices("svd", "x", x)
         *batch, rows, columns = x.shape
         size = subset_size("svd", min(rows, columns), subset_by_index)
-        values = shaped_array((*batch, size), dtypes.real_dtype_of(x.dtype))
+        values = shaped_array((*batch, size), dtypes.real_dtype_of(x.dtype), x.weak_type)
         if not compute_uv:
             return [values]
         shapes = _shapes_of_vectors(x.shape, size, full_matrices)
-        return [values, *(x.update(shape=shape, weak_type=False) for shape in shapes)]
+        return [values, *(shaped_array(shape, x.dtype, x.weak_type) for shape in shapes)]
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
         return lower_function(ctx, lambda x: self._decompose(ctx.platform, x, **params), x)
