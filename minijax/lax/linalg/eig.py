@@ -61,7 +61,7 @@ class Eig(BatchedPrimitive):
     ) -> list[ShapedArray]:
         check_dtype("linalg.eig", "x", x, INEXACT)
         check_matrices("eig", "x", x, square=True)
-        dtype = dtypes.complex_dtype_of(x.dtype)
+        dtype = dtypes.to_complex_dtype(x.dtype)
         count = compute_left_eigenvectors + compute_right_eigenvectors
         values = shaped_array(x.shape[:-1], dtype, x.weak_type)
         return [values, *[shaped_array(x.shape, dtype, x.weak_type)] * count]
@@ -111,7 +111,15 @@ class Eig(BatchedPrimitive):
         (x,), (x_dot,) = primals, tangents
         some = compute_left_eigenvectors or compute_right_eigenvectors
         if some and not enable_eigvec_derivs:
-            raise MissingRule(_NO_DERIVATIVE_OF_VECTORS)
+            raise MissingRule(
+                message(
+                    "lax.linalg.eig",
+                    "the derivatives of eigenvectors are asked for, which need not exist.",
+                    expected="distinct eigenvalues, and in each eigenvector one largest element",
+                    fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
+                    "always have derivatives",
+                )
+            )
         outs = self.bind(
             x,
             compute_left_eigenvectors=compute_left_eigenvectors,
@@ -192,13 +200,6 @@ def _with_phase_kept(vectors: Any, vectors_dot: Any) -> Any:
     correction = unary.complex(unary.real(along), turned)
     return binary.sub(vectors_dot, matrices.scaled_columns(vectors, correction))
 
-
-_NO_DERIVATIVE_OF_VECTORS = message(
-    "lax.linalg.eig",
-    "the derivatives of eigenvectors are asked for, which need not exist.",
-    expected="distinct eigenvalues, and in each eigenvector a single element of largest size",
-    fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone always have them",
-)
 
 eig_p = Eig()
 

@@ -88,6 +88,11 @@ def scaled_columns(x: Any, v: Any) -> Any:
     return binary.mul(x, broadcast_in_dim(v, x.shape, (*range(x.ndim - 2), x.ndim - 1)))
 
 
+def scaled_rows(x: Any, v: Any) -> Any:
+    """diag(v) x: each row of a matrix times an element of a vector."""
+    return binary.mul(x, broadcast_in_dim(v, x.shape, tuple(range(x.ndim - 1))))
+
+
 def pairs(values: Any) -> tuple[Any, Any]:
     """v_j and v_i at (i, j), for all pairs of elements of vectors: T[..., n] -> T[..., n, n]."""
     batch, shape = tuple(range(values.ndim - 1)), (*values.shape, values.shape[-1])
