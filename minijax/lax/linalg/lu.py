@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.aval import ShapedArray, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.interpreters.lowering import lower_function
-from minijax.interpreters.structural import full
+from minijax.interpreters.structural import full, zeros
 from minijax.interpreters.tangents import Zero, jvp_of_constant
 from minijax.lax import binary, creation, shape
 from minijax.lax.control_flow.looping import fori_loop
@@ -192,7 +192,9 @@ class LuPivotsToPermutation(BatchedPrimitive):
             return kernels.call(
                 platform, target, [pivots], [((*batch, size), "int32")], batch=rank
             )[0]
-        start = creation.broadcasted_iota(pivots.dtype, (*batch, size), rank)
+        order = aval_of(pivots).update(shape=(*batch, size))
+        # Zeros, so that the loop begins with an order that is split and varies as the pivots do.
+        start = binary.add(creation.broadcasted_iota("int32", order.shape, rank), zeros(order))
         if 0 in pivots.shape:
             return start
 

@@ -12,7 +12,6 @@ from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.interpreters.tangents import Zero
 from minijax.lax import binary, shape, unary
-from minijax.lax.convert import convert_element_type
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import matrices, solving
@@ -131,8 +130,9 @@ def _square_tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:
     below = matrices.strict_lower_triangle(seen)
     turn = binary.sub(below, matrices.adjoint(below))
     if seen.dtype.kind == "c":
-        real = convert_element_type(unary.real(seen), seen.dtype)
-        turn = binary.add(turn, binary.mul(matrices.identity_like(seen), binary.sub(seen, real)))
+        imaginary = unary.imag(seen)
+        turning = unary.complex(full(seen.shape, 0, imaginary.dtype), imaginary)
+        turn = binary.add(turn, binary.mul(matrices.identity_like(seen), turning))
     q_dot = binary.add(scaled, matrices.product(q, binary.sub(turn, seen)))
     return q_dot, matrices.product(binary.sub(seen, turn), r)
 

@@ -20,7 +20,7 @@ from minijax.lax.linalg.families import (
     check_together,
     weak_if_all,
 )
-from minijax.lax.shape import expand_dims, squeeze
+from minijax.lax.shape import concatenate, expand_dims
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
 
 
@@ -166,29 +166,31 @@ cholesky_update_p = CholeskyUpdate()
 
 def _rotated(r: Any, w: Any) -> Any:
     """Rotates each row of r with w in turn, so that w is left with zeros."""
-    rank = w.ndim - 1
+    size, rank = w.shape[-1], w.ndim - 1
+    if size == 0:
+        return r
 
-    def rotate(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
-        r, w = state
-        row = squeeze(dynamic_index_in_dim(r, i, rank), (rank,))
-        cosine, sine = _rotation(
-            dynamic_index_in_dim(row, i, rank), dynamic_index_in_dim(w, i, rank)
-        )
-        rotated = binary.add(binary.mul(cosine, row), binary.mul(sine, w))
-        w = binary.sub(binary.mul(cosine, w), binary.mul(sine, row))
-        return dynamic_update_slice_in_dim(r, expand_dims(rotated, (rank,)), i, rank), w
+    def rotate(i: Any, rows: Any) -> Any:
+        row, last = (dynamic_index_in_dim(rows, k, rank) for k in (i, size))
+        cosine, sine = _rotation(*(dynamic_index_in_dim(x, i, rank + 1) for x in (row, last)))
+        rotated = binary.add(binary.mul(cosine, row), binary.mul(sine, last))
+        left = binary.sub(binary.mul(cosine, last), binary.mul(sine, row))
+        rows = dynamic_update_slice_in_dim(rows, rotated, i, rank)
+        return dynamic_update_slice_in_dim(rows, left, size, rank)
 
-    return fori_loop(0, w.shape[-1], rotate, (r, w))[0] if w.shape[-1] else r
+    rows = concatenate([r, expand_dims(w, (rank,))], rank)
+    return matrices.block(fori_loop(0, size, rotate, rows), (0, size), (0, size))
 
 
 def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
     """Cosine and sine of the rotation that turns (x, y) into (√(x² + y²), 0), without overflow."""
     scale = binary.max(unary.abs(x), unary.abs(y))
-    x, scaled_y = binary.div(x, scale), binary.div(y, scale)
-    inverse = power.rsqrt(binary.add(binary.mul(x, x), binary.mul(scaled_y, scaled_y)))
+    adjacent, opposite = binary.div(x, scale), binary.div(y, scale)
+    squares = binary.add(binary.mul(adjacent, adjacent), binary.mul(opposite, opposite))
+    inverse = power.rsqrt(squares)
     is_done = binary.eq(y, full(y.shape, 0, y.dtype))
-    cosine = select(is_done, full(y.shape, 1, y.dtype), binary.mul(x, inverse))
-    return cosine, select(is_done, y, binary.mul(scaled_y, inverse))
+    cosine = select(is_done, full(y.shape, 1, y.dtype), binary.mul(adjacent, inverse))
+    return cosine, select(is_done, y, binary.mul(opposite, inverse))
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
