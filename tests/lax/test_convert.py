@@ -94,6 +94,13 @@ def test_bitcast_of_scalar_adds_a_dimension() -> None:
     assert np.asarray(halves).tolist() == [1, 2]
 
 
+def test_second_derivative_of_a_conversion_to_complex_warns_of_nothing() -> None:
+    def slope(x):
+        return minijax.grad(lambda x: minijax.lax.real(x.astype("complex64") ** 3))(x)
+
+    assert float(minijax.jvp(slope, (np.float32(2),), (np.float32(1),))[1]) == 12
+
+
 def test_bitcast_to_four_bits_splits_bytes() -> None:
     out = minijax.eval_shape(
         lambda x: convert.bitcast_convert_type(x, "int4"), np.zeros((1, 4), "uint8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.interpreters.tangents import Zero
@@ -28,20 +28,15 @@ class Cholesky(BatchedPrimitive):
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         check_dtype("linalg.cholesky", "x", x, INEXACT)
         check_matrices("cholesky", "x", x, square=True)
-        return x.update(weak_type=False)
+        return x
 
     def lower(self, ctx: Any, x: Any) -> Any:
         return lower_function(ctx, lambda x: [self._factor(ctx.platform, x)], x)[0]
 
     def _factor(self, platform: str, x: Any) -> Any:
         batch = x.shape[:-2]
-        attributes: dict[str, Any]
-        if platform == "cpu":
-            target, attributes = kernels.lapack("potrf", x.dtype), {"uplo": kernels.LOWER}
-        elif platform in kernels.GPUS:
-            target, attributes = kernels.solver(platform, "potrf"), {"lower": True}
-        else:
-            raise kernels.refuse_platform("cholesky", platform)
+        target = kernels.routine("cholesky", platform, "potrf", x.dtype)
+        attributes = {"uplo": kernels.LOWER} if platform == "cpu" else {"lower": True}
         results = [(x.shape, x.dtype), (batch, "int32")]
         factor, info = kernels.call(
             platform, target, [x], results, attributes, batch=len(batch), aliases={0: 0}
@@ -83,8 +78,9 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
             reading its lower triangle alone.
 
     Raises:
-        TypeError: the dtype is not inexact.
-        ValueError: `x` is no square matrix, nor a batch of them.
+        TypeError: `x` is no matrix, or its dtype is not inexact.
+        IncompatibleShapesError: the matrices are not square.
+        NotImplementedError: there is no kernel for the dtype, such as bfloat16.
 
     Example:
         >>> lax.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -92,7 +88,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
                [1., 2.]], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("cholesky", "x", x, square=True)
+    check_matrices("cholesky", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = matrices.symmetrized(x)
     return matrices.lower_triangle(cholesky_p.bind(x))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import ShapedArray, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, message
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
@@ -18,7 +18,7 @@ from minijax.lax import binary
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels, matrices
-from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
+from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
 
 
 class EighImplementation(enum.Enum):
@@ -61,8 +61,8 @@ class Eigh(BatchedPrimitive):
         real = dtypes.real_dtype_of(x.dtype)
         batch = x.shape[:-2]
         return [
-            x.update(shape=(*x.shape[:-1], size), weak_type=False),
-            shaped_array((*batch, size), real),
+            shaped_array((*x.shape[:-1], size), x.dtype, x.weak_type),
+            shaped_array((*batch, size), real, x.weak_type),
         ]
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
@@ -81,18 +81,17 @@ class Eigh(BatchedPrimitive):
         # The kernels sort eigenvalues whether that is asked for or not.
         refuse_subset("eigh", x.shape[-1], subset_by_index)
         batch, size = x.shape[:-2], x.shape[-1]
+        target = kernels.routine("eigh", platform, "syevd", x.dtype)
+        on_gpu = platform in kernels.GPUS
+        known = tuple(_NUMBERS_ON_GPU) if on_gpu else (None, EighImplementation.QR)
+        if algorithm not in known:
+            raise kernels.refuse_implementation("eigh", platform, algorithm, known)
         attributes: dict[str, Any]
-        if platform == "cpu":
-            _check_algorithm(platform, algorithm, (None, EighImplementation.QR))
-            target = kernels.lapack("syevd", x.dtype)
-            uplo = kernels.LOWER if lower else kernels.UPPER
-            attributes = {"mode": kernels.VECTORS, "uplo": uplo}
-        elif platform in kernels.GPUS:
-            _check_algorithm(platform, algorithm, tuple(_NUMBERS_ON_GPU))
-            target = kernels.solver(platform, "syevd")
+        if on_gpu:
             attributes = {"lower": lower, "algorithm": _NUMBERS_ON_GPU[algorithm]}
         else:
-            raise kernels.refuse_platform("eigh", platform)
+            uplo = kernels.LOWER if lower else kernels.UPPER
+            attributes = {"mode": kernels.VECTORS, "uplo": uplo}
         real = dtypes.real_dtype_of(x.dtype)
         results = [(x.shape, x.dtype), ((*batch, size), real), (batch, "int32")]
         vectors, values, info = kernels.call(
@@ -109,7 +108,7 @@ class Eigh(BatchedPrimitive):
         (x,), (x_dot,) = primals, tangents
         vectors, values = self.bind(x, **params)
         if type(x_dot) is Zero:
-            return [vectors, values], [Zero.like(vectors), Zero.like(values)]
+            return without_tangents([vectors, values])
         if vectors.shape[-1] != x.shape[-1]:
             raise MissingRule(
                 message(
@@ -132,11 +131,6 @@ _NUMBERS_ON_GPU: dict[EighImplementation | None, np.uint8] = {
     EighImplementation.QR: np.uint8(1),
     EighImplementation.JACOBI: np.uint8(2),
 }
-
-
-def _check_algorithm(platform: str, algorithm: Any, known: tuple[Any, ...]) -> None:
-    if algorithm not in known:
-        raise kernels.refuse_implementation("eigh", platform, algorithm, known)
 
 
 def subset_size(name: str, size: int, subset: tuple[int, int] | None) -> int:
@@ -210,8 +204,8 @@ def eigh(
         implementation: which algorithm; the platform's usual one where None.
 
     Raises:
-        TypeError: the dtype is not inexact.
-        ValueError: `x` is no square matrix, nor a batch of them.
+        TypeError: the dtype is not inexact, or `x` is no matrix.
+        IncompatibleShapesError: the matrices are not square.
         NotImplementedError: the platform has not got the implementation, or a subset is asked for.
 
     Example:
@@ -219,7 +213,7 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("eigh", "x", x, square=True)
+    check_matrices("eigh", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = matrices.symmetrized(x)
     vectors, values = eigh_p.bind(

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from minijax.core.errors import message
+from minijax.core.errors import IncompatibleShapesError, message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import to_batch_dim
+from minijax.interpreters.tangents import Zero
+from minijax.lax.families import check_same_dtype
 from minijax.sharding import rules
 
 
@@ -58,7 +60,7 @@ def check_matrices(name: str, argument: str, aval: Any, *, square: bool = False)
 
     Raises:
         TypeError: it has fewer than two dimensions.
-        ValueError: the last two differ and must not.
+        IncompatibleShapesError: the last two differ and must not.
     """
     if aval.ndim < 2:
         raise TypeError(
@@ -70,7 +72,7 @@ def check_matrices(name: str, argument: str, aval: Any, *, square: bool = False)
             )
         )
     if square and aval.shape[-1] != aval.shape[-2]:
-        raise ValueError(
+        raise IncompatibleShapesError(
             message(
                 f"lax.linalg.{name}",
                 f"the matrices in {argument} are not square.",
@@ -78,3 +80,44 @@ def check_matrices(name: str, argument: str, aval: Any, *, square: bool = False)
                 expected="T[..., n, n]",
             )
         )
+
+
+def check_together(name: str, cores: Sequence[int], **avals: Any) -> None:
+    """Refuses operands of different dtypes, or with different leading dimensions.
+
+    Args:
+        name: the public function.
+        cores: how many of the last dimensions of each operand are no batch.
+        avals: the operands' types, by the names of the arguments.
+
+    Raises:
+        TypeError: their dtypes differ, or how many leading dimensions they have.
+        ValueError: the sizes of leading dimensions differ.
+    """
+    check_same_dtype(f"linalg.{name}", **avals)
+    ranks = [aval.ndim - core for aval, core in zip(avals.values(), cores, strict=True)]
+    batches = {
+        aval.shape[:rank] for aval, rank in zip(avals.values(), ranks, strict=True) if rank >= 0
+    }
+    if min(ranks) >= 0 and len(batches) == 1:
+        return
+    of_one_rank = min(ranks) == max(ranks) >= 0
+    own = [f"{core} of {argument}" for argument, core in zip(avals, cores, strict=True)]
+    raise (ValueError if of_one_rank else TypeError)(
+        message(
+            f"lax.linalg.{name}",
+            "the operands are not batches of one shape.",
+            got=avals,
+            expected=f"equal dimensions before the last {' and '.join(own)}",
+        )
+    )
+
+
+def weak_if_all(*avals: Any) -> bool:
+    """Whether results of operands of these types are weakly typed."""
+    return all(aval.weak_type for aval in avals)
+
+
+def without_tangents(outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """What a jvp returns where no operand has a tangent."""
+    return list(outs), [Zero.like(x) for x in outs]

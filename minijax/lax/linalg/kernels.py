@@ -31,21 +31,8 @@ VECTORS, NO_VECTORS = np.uint8(ord("V")), np.uint8(ord("N"))
 
 
 def lapack(routine: str, dtype: Any) -> str:
-    """The name of a routine of LAPACK for a dtype: `potrf` is `lapack_spotrf_ffi` for float32.
-
-    Raises:
-        NotImplementedError: LAPACK does not compute with the dtype.
-    """
-    letter = LETTERS.get(dtype.name)
-    if letter is None:
-        raise NotImplementedError(
-            message(
-                "lax.linalg",
-                f"LAPACK does not compute with {dtype.name}.",
-                expected=" or ".join(LETTERS),
-                fix="x.astype('float32')",
-            )
-        )
+    """The name of a routine of LAPACK for a dtype: `potrf` is `lapack_spotrf_ffi` for float32."""
+    letter = LETTERS[dtype.name]
     if letter in "cz":
         routine = _NAMES_OF_COMPLEX.get(routine[:2], routine[:2]) + routine[2:]
     return f"lapack_{letter}{routine}_ffi"
@@ -63,7 +50,7 @@ def call(
     results: Sequence[tuple[Sequence[int], Any]],
     attributes: Mapping[str, Any] | None = None,
     *,
-    batch: int,
+    batch: int | None = None,
     aliases: Mapping[int, int] | None = None,
     by_rows: bool = False,
 ) -> list[Any]:
@@ -75,7 +62,8 @@ def call(
         operands: arrays whose leading dimensions are the batch.
         results: shape and dtype of each result, with the batch.
         attributes: what the kernel gets besides arrays.
-        batch: how many dimensions the batch has.
+        batch: how many dimensions the batch has; None for kernels that take everything as it lies
+            in C, and whose work devices do not divide.
         aliases: which operands the kernel overwrites with which result.
         by_rows: whether it gets and gives the rows of matrices contiguous, in place of columns.
     """
@@ -93,16 +81,50 @@ def call(
     )
 
 
-def layout(ndim: int, batch: int) -> tuple[int, ...]:
+def layout(ndim: int, batch: int | None) -> tuple[int, ...]:
     """Minor to major: matrices by columns, everything else as in C."""
-    is_matrix = ndim - batch == 2
+    is_matrix = batch is not None and ndim - batch == 2
     order = custom_calls.column_major(ndim) if is_matrix else custom_calls.row_major(ndim)
     return tuple(order)
 
 
-def row_major_layout(ndim: int, batch: int) -> tuple[int, ...]:
+def row_major_layout(ndim: int, batch: int | None) -> tuple[int, ...]:
     """Minor to major: everything as in C."""
     return tuple(custom_calls.row_major(ndim))
+
+
+def routine(name: str, platform: str, routine: str, dtype: Any) -> str:
+    """The kernel of a routine: LAPACK's on CPU, the dense solvers' on GPU.
+
+    Args:
+        name: the function of lax.linalg, for messages.
+        platform: what the program is for.
+        routine: what LAPACK calls it, without the letter of the dtype.
+        dtype: that of the matrices.
+
+    Raises:
+        NotImplementedError: there is none for the dtype.
+        ValueError: there is none for the platform.
+    """
+    if dtype.name not in LETTERS:
+        raise refuse_dtype(name, dtype)
+    if platform == "cpu":
+        return lapack(routine, dtype)
+    if platform in GPUS:
+        return solver(platform, routine)
+    raise refuse_platform(name, platform)
+
+
+def refuse_dtype(name: str, dtype: Any) -> NotImplementedError:
+    """The error of a dtype for which there is no kernel."""
+    return NotImplementedError(
+        message(
+            f"lax.linalg.{name}",
+            f"there is no kernel for {dtype.name}.",
+            expected=f"one of {', '.join(LETTERS)}",
+            fix="x.astype(numpy.float32) first",
+        )
+    )
 
 
 def refuse_platform(name: str, platform: str) -> ValueError:

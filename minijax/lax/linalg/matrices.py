@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.interpreters.structural import broadcast_in_dim, full
-from minijax.lax import binary, creation, dots, unary
+from minijax.lax import binary, creation, dots, slicing, unary
 from minijax.lax.choice import select
 from minijax.lax.convert import convert_element_type
+from minijax.lax.gather_numbers import GatherDimensionNumbers
+from minijax.lax.gather_scatter import gather
 from minijax.lax.power import reciprocal
 from minijax.lax.precision import Precision
 from minijax.lax.reduction import reduce_sum
+from minijax.lax.shape import expand_dims
 from minijax.lax.shape import transpose as permute
 
 
@@ -85,6 +88,11 @@ def scaled_columns(x: Any, v: Any) -> Any:
     return binary.mul(x, broadcast_in_dim(v, x.shape, (*range(x.ndim - 2), x.ndim - 1)))
 
 
+def scaled_rows(x: Any, v: Any) -> Any:
+    """diag(v) x: each row of a matrix times an element of a vector."""
+    return binary.mul(x, broadcast_in_dim(v, x.shape, tuple(range(x.ndim - 1))))
+
+
 def pairs(values: Any) -> tuple[Any, Any]:
     """v_j and v_i at (i, j), for all pairs of elements of vectors: T[..., n] -> T[..., n, n]."""
     batch, shape = tuple(range(values.ndim - 1)), (*values.shape, values.shape[-1])
@@ -104,6 +112,11 @@ def lower_triangle(x: Any, k: int = 0) -> Any:
     return select(_compared(binary.ge, x, k), x, full(x.shape, 0, x.dtype))
 
 
+def strict_lower_triangle(x: Any) -> Any:
+    """`x` with zeros on the diagonal and above."""
+    return lower_triangle(x, -1)
+
+
 def upper_triangle(x: Any, k: int = 0) -> Any:
     """`x` with zeros below diagonal `k`."""
     return select(_compared(binary.ge, x, k - 1), full(x.shape, 0, x.dtype), x)
@@ -112,6 +125,39 @@ def upper_triangle(x: Any, k: int = 0) -> Any:
 def identity_like(x: Any) -> Any:
     """Identity matrices, of the shape and dtype of `x`; ones on the diagonal of other matrices."""
     return convert_element_type(_compared(binary.eq, x), x.dtype)
+
+
+def block(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+    """The part of matrices from a row and a column up to others."""
+    batch = x.shape[:-2]
+    if (rows, columns) == ((0, x.shape[-2]), (0, x.shape[-1])):
+        return x
+    starts = (*[0] * len(batch), rows[0], columns[0])
+    return slicing.slice(x, starts, (*batch, rows[1], columns[1]))
+
+
+def columns_at(x: Any, places: Any) -> Any:
+    """Columns in another order: T[..., m, n], int[..., n] -> T[..., m, n]."""
+    return _reordered(x, places, x.ndim - 1, x.ndim - 2)
+
+
+def rows_at(x: Any, places: Any) -> Any:
+    """Rows in another order: T[..., m, n], int[..., m] -> T[..., m, n]."""
+    return _reordered(x, places, x.ndim - 2, x.ndim - 1)
+
+
+def _reordered(x: Any, places: Any, dim: int, other: int) -> Any:
+    batch = tuple(range(x.ndim - 2))
+    numbers = GatherDimensionNumbers(
+        offset_dims=(other,),
+        collapsed_slice_dims=(dim,),
+        start_index_map=(dim,),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+    )
+    sizes = [min(size, 1) for size in x.shape]
+    sizes[other] = x.shape[other]
+    return gather(x, expand_dims(places, (places.ndim,)), numbers, sizes, unique_indices=True)
 
 
 def _compared(comparison: Callable[[Any, Any], Any], x: Any, k: int = 0) -> Any:

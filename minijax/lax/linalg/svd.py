@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import ShapedArray, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, message
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full
@@ -20,7 +20,7 @@ from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels, matrices
 from minijax.lax.linalg.eigh import refuse_subset, subset_size
-from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
+from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.power import reciprocal
 from minijax.lax.slicing import slice_in_dim
 
@@ -80,11 +80,11 @@ class Svd(BatchedPrimitive):
         check_matrices("svd", "x", x)
         *batch, rows, columns = x.shape
         size = subset_size("svd", min(rows, columns), subset_by_index)
-        values = shaped_array((*batch, size), dtypes.real_dtype_of(x.dtype))
+        values = shaped_array((*batch, size), dtypes.real_dtype_of(x.dtype), x.weak_type)
         if not compute_uv:
             return [values]
         shapes = _shapes_of_vectors(x.shape, size, full_matrices)
-        return [values, *(x.update(shape=shape, weak_type=False) for shape in shapes)]
+        return [values, *(shaped_array(shape, x.dtype, x.weak_type) for shape in shapes)]
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
         return lower_function(ctx, lambda x: self._decompose(ctx.platform, x, **params), x)
@@ -115,8 +115,7 @@ class Svd(BatchedPrimitive):
     ) -> tuple[list[Any], list[Any]]:
         (x,), (x_dot,) = primals, tangents
         if type(x_dot) is Zero:
-            outs = self.bind(x, **params)
-            return outs, [Zero.like(out) for out in outs]
+            return without_tangents(self.bind(x, **params))
         square = x.shape[-2] == x.shape[-1]
         compute_uv = params["compute_uv"]
         if compute_uv and params["full_matrices"] and not square:
@@ -162,7 +161,7 @@ def _by_lapack(
     mode = ("A" if full_matrices else "S") if compute_uv else "N"
     return _called(
         "cpu",
-        kernels.lapack(routine, x.dtype),
+        kernels.routine("svd", "cpu", routine, x.dtype),
         x,
         # What is not computed takes no more memory than it must.
         _shapes_of_vectors(x.shape, min(x.shape[-2:]), full_matrices and compute_uv),
@@ -185,9 +184,10 @@ def _on_gpu(
     shapes = _shapes_of_vectors(x.shape, min(x.shape[-2:]), full_matrices)
     if transposed:
         shapes = shapes[::-1]
+    routine = "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"
     values, *vectors = _called(
         platform,
-        kernels.solver(platform, "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"),
+        kernels.routine("svd", platform, routine, x.dtype),
         x,
         shapes if compute_uv else ((), ()),
         {"full_matrices": full_matrices, "compute_uv": compute_uv, "transposed": transposed},
@@ -206,7 +206,7 @@ def _by_gesvdj_or_gesvdp(
     of_u, (*batch, rows, columns) = _shapes_of_vectors(x.shape, size, computes_full)
     values, u, v = _called(
         platform,
-        kernels.solver(platform, "gesvdj" if jacobi else "gesvdp"),
+        kernels.routine("svd", platform, "gesvdj" if jacobi else "gesvdp", x.dtype),
         x,
         (of_u, (*batch, columns, rows)),
         {"full_matrices": computes_full, "compute_uv": compute_uv},
@@ -244,9 +244,7 @@ def _called(
     return [kernels.nan_unless(succeeded, out) if out.shape else out for out in outs]
 
 
-def _tangents(
-    outs: Sequence[Any], x_dot: Any, compute_uv: bool
-) -> tuple[Any, Sequence[Any]]:
+def _tangents(outs: Sequence[Any], x_dot: Any, compute_uv: bool) -> tuple[Any, Sequence[Any]]:
     """P = Uᴴ x' V, whose diagonal is s', and with `compute_uv` U' and V'ᴴ.
 
     With F_ij = 1 / (s_j² - s_i²) off the diagonal, Townsend (2016, "Differentiating the singular
@@ -341,7 +339,7 @@ def svd(
         Array([3., 2.], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("svd", "x", x)
+    check_matrices("svd", "x", aval_of(x))
     if full_matrices and subset_by_index not in (None, (0, min(x.shape[-2:]))):
         raise ValueError(
             message(

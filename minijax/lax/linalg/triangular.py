@@ -7,17 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.interpreters.lowering import lower_function
-from minijax.interpreters.structural import add_tangents
+from minijax.interpreters.structural import add_tangents, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import unary
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels, matrices
-from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
-from minijax.lax.shape import expand_dims, squeeze
+from minijax.lax.linalg.families import (
+    BatchedPrimitive,
+    check_matrices,
+    check_together,
+    weak_if_all,
+)
+from minijax.lax.shape import expand_dims, reshape, squeeze
 
 
 class TriangularSolve(BatchedPrimitive):
@@ -35,20 +40,18 @@ class TriangularSolve(BatchedPrimitive):
     ) -> ShapedArray:
         for argument, aval in (("a", a), ("b", b)):
             check_dtype("linalg.triangular_solve", argument, aval, INEXACT)
+        check_together("triangular_solve", self.core_ndims, a=a, b=b)
         check_matrices("triangular_solve", "a", a, square=True)
-        check_matrices("triangular_solve", "b", b)
-        shared = b.shape[-2] if left_side else b.shape[-1]
-        if a.dtype != b.dtype or a.shape[:-2] != b.shape[:-2] or shared != a.shape[-1]:
-            side = "T[..., n, m]" if left_side else "T[..., m, n]"
-            raise (TypeError if a.dtype != b.dtype else ValueError)(
+        if b.shape[-2 if left_side else -1] != a.shape[-1]:
+            raise ValueError(
                 message(
                     "lax.linalg.triangular_solve",
-                    "the equations do not fit together.",
+                    f"the {'rows' if left_side else 'columns'} of b do not fit the matrices a.",
                     got={"a": a, "b": b},
-                    expected=f"a: T[..., n, n] and b: {side}, of one dtype and batch",
+                    expected=f"b: {'T[..., n, m]' if left_side else 'T[..., m, n]'}",
                 )
             )
-        return b.update(weak_type=False)
+        return b.update(weak_type=weak_if_all(a, b))
 
     def lower(self, ctx: Any, a: Any, b: Any, **params: bool) -> Any:
         if ctx.platform == "cpu" and ctx.avals_in[0].dtype.name in kernels.LETTERS:
@@ -116,21 +119,35 @@ class TriangularSolve(BatchedPrimitive):
         # From op(a) x = b follows op(a) x' = b' - op(a') x.
         (a, b), (a_dot, b_dot) = primals, tangents
         x = self.bind(a, b, **params)
-        of_b: Any = Zero.like(x)
-        if type(b_dot) is not Zero:
-            of_b = self.bind(a, b_dot, **params)
         if type(a_dot) is Zero:
-            return x, of_b
-        changed = _operated(a_dot, **params)
-        moved = (
-            matrices.product(changed, x) if params["left_side"] else matrices.product(x, changed)
-        )
-        return x, add_tangents(of_b, unary.neg(self.bind(a, moved, **params)))
+            return x, Zero.like(x) if type(b_dot) is Zero else self.bind(a, b_dot, **params)
+        changed = unary.neg(_operated(a_dot, **params))
+        multiply = matrices.product if params["left_side"] else _product_from_right
+        count = b.shape[-1 if params["left_side"] else -2]
+        if type(b_dot) is Zero and count > a.shape[-1]:
+            # Fewer columns are solved for before the product than after it.
+            return x, multiply(self.bind(a, changed, **params), x)
+        return x, self.bind(a, add_tangents(b_dot, multiply(changed, x)), **params)
 
     def transpose(self, ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: bool) -> Any:
         assert not is_linear(a), "it is linear in b alone"
         # With op(a) = aᴴ, the transpose of the inverse solves with the conjugate of a, and so on.
         return None, self.bind(a, ct, transpose_a=not transpose_a, **params)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        (a, b), (a_dim, b_dim) = args, dims
+        if a_dim is not None or aval_of(b).split is not None:
+            a, b = to_batch_dim(a, a_dim, 0, size), to_batch_dim(b, b_dim, 0, size)
+            return self.bind(a, b, **params), 0
+        # Systems with one matrix are one system: the batch becomes more columns of it, or rows.
+        position = b.ndim - 1 if params["left_side"] else b.ndim - 2
+        b = moveaxis(b, b_dim, position)
+        count = b.shape[position - 1] * size
+        joined = reshape(b, (*b.shape[: position - 1], count, *b.shape[position + 1 :]))
+        x = self.bind(a, joined, **params)
+        return reshape(x, b.shape), position
 
 
 def _operated(
@@ -147,6 +164,10 @@ def _operated(
     triangle = matrices.lower_triangle(a, -inside) if lower else matrices.upper_triangle(a, inside)
     triangle = matrices.conjugate(triangle) if conjugate_a else triangle
     return matrices.transposed(triangle) if transpose_a else triangle
+
+
+def _product_from_right(a: Any, x: Any) -> Any:
+    return matrices.product(x, a)
 
 
 def _letter(character: str) -> np.uint8:
@@ -185,7 +206,7 @@ def triangular_solve(
         unit_diagonal: whether the diagonal is taken for ones, whatever it holds.
 
     Raises:
-        TypeError: the dtypes differ, or are not inexact.
+        TypeError: the dtypes differ or are not inexact, or so do the numbers of dimensions.
         ValueError: a is not square, or the shapes do not fit together.
 
     Example:
@@ -194,7 +215,7 @@ def triangular_solve(
         Array([2., 3.], dtype=float32)
     """
     a, b = as_operand(a), as_operand(b)
-    is_vector = b.ndim == a.ndim - 1
+    is_vector = aval_of(b).ndim == aval_of(a).ndim - 1
     if is_vector:
         b = expand_dims(b, (b.ndim if left_side else b.ndim - 1,))
     x = triangular_solve_p.bind(
@@ -203,7 +224,7 @@ def triangular_solve(
         left_side=left_side,
         lower=lower,
         transpose_a=transpose_a,
-        conjugate_a=conjugate_a and a.dtype.kind == "c",
+        conjugate_a=conjugate_a and aval_of(a).dtype.kind == "c",
         unit_diagonal=unit_diagonal,
     )
     return squeeze(x, (x.ndim - 1 if left_side else x.ndim - 2,)) if is_vector else x

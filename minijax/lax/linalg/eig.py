@@ -1,0 +1,263 @@
+"""Eigenvalues and eigenvectors of square matrices."""
+
+from __future__ import annotations
+
+import enum
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core import dtypes
+from minijax.core.aval import ShapedArray, shaped_array
+from minijax.core.errors import MissingRule, message
+from minijax.interpreters.lowering import lower_function
+from minijax.interpreters.structural import full
+from minijax.interpreters.tangents import Zero
+from minijax.lax import binary, creation, reduction, unary
+from minijax.lax.choice import select
+from minijax.lax.families import INEXACT, check_dtype
+from minijax.lax.families import operand as as_operand
+from minijax.lax.linalg import kernels, matrices, solving
+from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
+from minijax.lax.shape import broadcast_in_dim
+
+
+class EigImplementation(enum.Enum):
+    """Who finds the eigenvalues of square matrices.
+
+    Attributes:
+        CUSOLVER: cuSOLVER, since 11.7.1, for right eigenvectors.
+        MAGMA: the library MAGMA, where a GPU's host has it.
+        LAPACK: LAPACK on the host, for GPUs as well.
+    """
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+# How the kernel that computes on the host is told whether to use MAGMA.
+_MAGMA = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}
+
+
+class Eig(BatchedPrimitive):
+    """Complex w, and where asked for U and V with Uᴴ x = diag(w) Uᴴ and x V = V diag(w).
+
+    Columns have length 1, and a largest element that is real.
+
+    Shapes: x: T[..., n, n] -> complex T[..., n], complex T[..., n, n] for U and for V.
+    """
+
+    name = "eig"
+    multiple_results = True
+
+    def abstract_eval(
+        self,
+        x: ShapedArray,
+        *,
+        compute_left_eigenvectors: bool,
+        compute_right_eigenvectors: bool,
+        **params: Any,
+    ) -> list[ShapedArray]:
+        check_dtype("linalg.eig", "x", x, INEXACT)
+        check_matrices("eig", "x", x, square=True)
+        dtype = dtypes.to_complex_dtype(x.dtype)
+        count = compute_left_eigenvectors + compute_right_eigenvectors
+        values = shaped_array(x.shape[:-1], dtype, x.weak_type)
+        return [values, *[shaped_array(x.shape, dtype, x.weak_type)] * count]
+
+    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
+        return lower_function(ctx, lambda x: self._decompose(ctx.platform, x, **params), x)
+
+    def _decompose(
+        self,
+        platform: str,
+        x: Any,
+        *,
+        compute_left_eigenvectors: bool,
+        compute_right_eigenvectors: bool,
+        enable_eigvec_derivs: bool,
+        implementation: EigImplementation | None,
+    ) -> list[Any]:
+        attributes: dict[str, Any]
+        wanted = (compute_left_eigenvectors, compute_right_eigenvectors)
+        target = kernels.routine("eig", platform, "geev", x.dtype)
+        if platform == "cpu":
+            if implementation not in (None, EigImplementation.LAPACK):
+                raise _refuse(platform, implementation)
+            modes = [kernels.VECTORS if each else kernels.NO_VECTORS for each in wanted]
+            attributes = dict(zip(("compute_left", "compute_right"), modes, strict=True))
+        else:
+            if implementation is EigImplementation.CUSOLVER:
+                raise _refuse(platform, implementation)
+            kind = "comp" if x.dtype.kind == "c" else "real"
+            target = f"{kernels.GPUS[platform]}hybrid_eig_{kind}"
+            magma = _MAGMA[implementation]
+            attributes = {"left": wanted[0], "right": wanted[1], "magma": magma}
+        values, left, right = _called(platform, target, x, attributes)
+        vectors = zip((left, right), wanted, strict=True)
+        return [values, *(each for each, is_wanted in vectors if is_wanted)]
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        compute_left_eigenvectors: bool,
+        compute_right_eigenvectors: bool,
+        enable_eigvec_derivs: bool,
+        implementation: EigImplementation | None,
+    ) -> tuple[list[Any], list[Any]]:
+        (x,), (x_dot,) = primals, tangents
+        some = compute_left_eigenvectors or compute_right_eigenvectors
+        if some and not enable_eigvec_derivs:
+            raise MissingRule(
+                message(
+                    "lax.linalg.eig",
+                    "the derivatives of eigenvectors are asked for, which need not exist.",
+                    expected="distinct eigenvalues, and in each eigenvector one largest element",
+                    fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
+                    "always have derivatives",
+                )
+            )
+        outs = self.bind(
+            x,
+            compute_left_eigenvectors=compute_left_eigenvectors,
+            compute_right_eigenvectors=True,
+            enable_eigvec_derivs=enable_eigvec_derivs,
+            implementation=implementation,
+        )
+        values, *left, right = outs
+        outs = outs if compute_right_eigenvectors else outs[:-1]
+        if type(x_dot) is Zero:
+            return without_tangents(outs)
+        x_dot = matrices.converted(x_dot, right.dtype)
+        values_dot, right_dot = _tangents(values, right, x_dot)
+        outs_dot = [values_dot]
+        if left:
+            # Left eigenvectors are the right ones of the adjoint matrix.
+            of_adjoint = matrices.conjugate(values), left[0], matrices.adjoint(x_dot)
+            outs_dot.append(_with_phase_kept(left[0], _tangents(*of_adjoint)[1]))
+        if compute_right_eigenvectors:
+            outs_dot.append(_with_phase_kept(right, right_dot))
+        return outs, outs_dot
+
+
+def _called(platform: str, target: str, x: Any, attributes: dict[str, Any]) -> list[Any]:
+    """Values, left and right vectors; NaN where the iteration did not converge."""
+    batch, dtype = x.shape[:-2], dtypes.complex_dtype_of(x.dtype)
+    # Kernels for real matrices give the two parts of eigenvalues apart.
+    parts = [(x.shape[:-1], x.dtype)] * (1 if x.dtype == dtype else 2)
+    results = [*parts, (x.shape, dtype), (x.shape, dtype), (batch, "int32")]
+    *values, left, right, info = kernels.call(
+        platform, target, [x], results, attributes, batch=len(batch)
+    )
+    whole = values[0] if len(values) == 1 else unary.complex(*values)
+    succeeded = binary.eq(info, full(batch, 0, info.dtype))
+    return [kernels.nan_unless(succeeded, out) for out in (whole, left, right)]
+
+
+def _refuse(platform: str, implementation: Any) -> ValueError:
+    return ValueError(
+        message(
+            "lax.linalg.eig",
+            f"{implementation} is not available on {platform}.",
+            expected="LAPACK" if platform == "cpu" else "MAGMA or LAPACK",
+        )
+    )
+
+
+def _tangents(values: Any, vectors: Any, x_dot: Any) -> tuple[Any, Any]:
+    """With P = V⁻¹ x' V: w' = diag(P), and V' = V (F ∘ P), up to lengths and phases.
+
+    F_ij = 1 / (w_j - w_i) off the diagonal (Giles, 2008, An extended collection of matrix
+    derivative results, §3.1).
+    """
+    inner = solving.solve(vectors, matrices.product(x_dot, vectors))
+    gaps = matrices.reciprocals_off_diagonal(binary.sub(*matrices.pairs(values)))
+    turn = binary.mul(gaps, inner)
+    return matrices.diagonal(inner), matrices.product(vectors, turn)
+
+
+def _with_phase_kept(vectors: Any, vectors_dot: Any) -> Any:
+    """Adds to each column's tangent that multiple of the column which keeps its norm and phase.
+
+    The length stays 1, so the real part of vᴴ v' is zero; the largest element stays real.
+    """
+    rows = vectors.ndim - 2
+    sizes = unary.abs(vectors)
+    largest = reduction.argmax(sizes, rows, "int32")
+    places = creation.broadcasted_iota("int32", vectors.shape, rows)
+    columns = (*range(rows), rows + 1)
+    is_largest = binary.eq(places, broadcast_in_dim(largest, vectors.shape, columns))
+
+    def at_largest(x: Any) -> Any:
+        alone = select(is_largest, x, full(x.shape, 0, x.dtype))
+        return reduction.reduce_sum(alone, (rows,))
+
+    along = reduction.reduce_sum(binary.mul(matrices.conjugate(vectors), vectors_dot), (rows,))
+    turned = binary.div(unary.imag(at_largest(vectors_dot)), unary.real(at_largest(vectors)))
+    correction = unary.complex(unary.real(along), turned)
+    return binary.sub(vectors_dot, matrices.scaled_columns(vectors, correction))
+
+
+eig_p = Eig()
+
+
+def eig(
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> list[Any]:
+    """Eigenvalues and eigenvectors of square matrices: [w, U, V], or fewer.
+
+    They are complex: x V = V diag(w) and Uᴴ x = diag(w) Uᴴ.  The columns of U and V have length 1
+    and a largest element that is real.  All are NaN where the iteration did not converge.
+
+    Shapes:     x: T[..., n, n] -> complex T[..., n], complex T[..., n, n] for U and for V.
+    Dtypes:     float32, float64, complex64, complex128; the results are complex.
+    Derivative: of w where no eigenvalue is repeated; of U and V, if enabled, where besides each
+                column has a single largest element.
+    Lowers to:  LAPACK's geev, also for GPUs, where MAGMA's may take its place.
+    Source:     mirrors jax.lax.linalg.eig (0.10).
+
+    Args:
+        x: square matrices.
+        compute_left_eigenvectors: whether U is wanted.
+        compute_right_eigenvectors: whether V is wanted.
+        enable_eigvec_derivs: whether U and V may be differentiated; you promise what is said under
+            Derivative, which cannot be checked.
+        implementation: who computes; the platform's usual one where None.
+        use_magma: deprecated; True for `EigImplementation.MAGMA`, False for `LAPACK`.
+
+    Raises:
+        TypeError: the dtype is not inexact, or `x` is no matrix.
+        ValueError: the matrices are not square, or the platform has not got the implementation.
+
+    Example:
+        >>> lax.linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
+        Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    if use_magma is not None:
+        implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
+        warnings.warn(
+            message(
+                "lax.linalg.eig",
+                "use_magma is deprecated.",
+                fix=f"implementation={implementation}",
+            ),
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    outs: list[Any] = eig_p.bind(
+        as_operand(x),
+        compute_left_eigenvectors=compute_left_eigenvectors,
+        compute_right_eigenvectors=compute_right_eigenvectors,
+        enable_eigvec_derivs=enable_eigvec_derivs,
+        implementation=implementation,
+    )
+    return outs
