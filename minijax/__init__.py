@@ -237,7 +237,7 @@ def __getattr__(name: str) -> Any:
             "experimental",
             "explain",
             "extend",
-    "ffi",
+            "ffi",
             "flatten_util",
             "image",
             "nn",

@@ -119,9 +119,7 @@ def _recorded(
     return Recording(parameters, constants, eqns, [x.variable for x in outs], out_tree)
 
 
-def _replayed(
-    trace: StagingTrace, recording: Recording, traced: Sequence[StagingTracer]
-) -> Any:
+def _replayed(trace: StagingTrace, recording: Recording, traced: Sequence[StagingTracer]) -> Any:
     """Adds copies of the recorded equations to `trace`; the results."""
     new = dict(zip(recording.parameters, (x.variable for x in traced), strict=True))
     for var, constant in recording.constants:

@@ -179,9 +179,7 @@ def check_out(name: str, out: Any) -> None:
     """
     if out is not None:
         raise NotImplementedError(
-            message(
-                title(name), "results cannot be written into an array.", fix="leave out= away"
-            )
+            message(title(name), "results cannot be written into an array.", fix="leave out= away")
         )
 
 

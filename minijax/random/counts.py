@@ -256,7 +256,9 @@ def binomial_samples(key: Any, n: Any, p: Any, dims: Shape, dtype: Any) -> Any:
     rejected = _binomial_by_rejection(
         key, select(few, full_like(n, 1e4), whole), select(few, full_like(q, 0.5), q)
     )
-    successes = select(few, convert_element_type(counted, dtype), convert_element_type(rejected, dtype))
+    successes = select(
+        few, convert_element_type(counted, dtype), convert_element_type(rejected, dtype)
+    )
     wrong = bitwise_or(no_probability, no_count)
     successes = select(wrong, full_like(successes, np.nan), successes)
     successes = select(

@@ -63,9 +63,7 @@ class RandomGamma(Primitive):
             )
         return a.strip_weak_type()
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, log_space: bool
-    ) -> PartitionSpec:
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, log_space: bool) -> PartitionSpec:
         return rules.spec_of(avals[1])
 
     def lower(self, ctx: Any, keys: Any, a: Any, *, log_space: bool) -> Any:

@@ -143,9 +143,7 @@ def _f(key: Any, dfnum: Any, dfden: Any, dims: Shape, dtype: Any) -> Any:
 
 
 @sampler("t")
-def t(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Samples of Student's t distribution: a normal number over the root of a chi-square mean.
 
     Shapes:     key[], float[s] -> float[shape], by default that of `df`.
@@ -251,9 +249,7 @@ def generalized_normal(
         True
     """
     wanted = check_float("generalized_normal", dtype)
-    return generalized_normal_samples(
-        key, p, check_shape("generalized_normal", shape, p), wanted
-    )
+    return generalized_normal_samples(key, p, check_shape("generalized_normal", shape, p), wanted)
 
 
 @program

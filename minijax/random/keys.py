@@ -95,9 +95,7 @@ class RandomWrap(Primitive):
             )
         return shaped_array(data.shape[:-1], _KEY_DTYPES[impl])
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, impl: Generator
-    ) -> PartitionSpec:
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, impl: Generator) -> PartitionSpec:
         last = outs[0].ndim
         rules.check_unsharded(self, avals, (last,))
         return rules.dropped(rules.spec_of(avals[0]), (last,))
