@@ -18,7 +18,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
 from minijax.lax import special
-from minijax.lax.binary import add, bitwise_and, div, eq, gt, lt, mul, sub
+from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, gt, lt, mul, ne, sub
 from minijax.lax.choice import select
 from minijax.lax.convergence import full_like
 from minijax.lax.power import square
