@@ -21,6 +21,7 @@ from minijax.interpreters.tangents import Zero
 from minijax.lax import families
 from minijax.lax.binary import add, mul, sub
 from minijax.lax.convergence import Computation, epsilon
+from minijax.lax.convert import convert_element_type
 from minijax.numpy import creation, promotion
 from minijax.sharding import rules
 
@@ -73,6 +74,7 @@ class Elementwise(Primitive):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self.bind(*primals)
         total: Any = Zero.like(out)
+        wide = [_widened(x) for x in (*primals, out)]
         for i, (tangent, slope) in enumerate(zip(tangents, self.slopes, strict=True)):
             if type(tangent) is Zero:
                 continue
@@ -84,13 +86,19 @@ class Elementwise(Primitive):
                         fix="hold it constant with lax.stop_gradient, or use custom_jvp",
                     )
                 )
-            change = families.broadcast_to(mul(tangent, slope(*primals, out)), out)
+            change = convert_element_type(slope(*wide), aval_of(out).dtype)
+            change = families.broadcast_to(mul(tangent, change), out)
             total = add_tangents(total, change)
         return out, total
 
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
         aligned, dim = families.align_batched(args, dims)
         return self.bind(*aligned), dim
+
+
+def _widened(x: Any) -> Any:
+    narrow = dtypes.bit_width(aval_of(x).dtype) < 32
+    return convert_element_type(x, dtypes.float32) if narrow else x
 
 
 def real_operands(
@@ -138,6 +146,11 @@ def plain_operand(name: str, argument: str, x: Any) -> Any:
             )
         )
     return promotion.strong(x)
+
+
+def number_like(value: complex, like: Any) -> Any:
+    """A number of the dtype of `like`."""
+    return aval_of(like).dtype.type(value)
 
 
 def chebyshev(t: Any, coefficients: Sequence[float]) -> Any:

@@ -24,7 +24,7 @@ from minijax.lax.power import square
 from minijax.lax.unary import abs, complex, exp, floor, imag, neg, real
 from minijax.numpy import promotion
 from minijax.numpy.one_program import one_program
-from minijax.scipy.special.elementwise import Elementwise, chebyshev, real_operands
+from minijax.scipy.special.elementwise import Elementwise, chebyshev, number_like, real_operands
 
 _ROOT_OF_PI = math.sqrt(math.pi)
 
@@ -214,11 +214,7 @@ def erfcx(x: Any) -> Any:
     x = promotion.strong(promotion.inexact("scipy.special.erfcx", x))
     if not dtypes.issubdtype(aval_of(x).dtype, np.complexfloating):
         return erfcx_p.bind(x)
-    return wofz_p.bind(mul(x, _scalar(1j, x)))
-
-
-def _scalar(value: Any, like: Any) -> Any:
-    return aval_of(like).dtype.type(value)
+    return wofz_p.bind(mul(x, number_like(1j, x)))
 
 
 def _dawsn(x: Any) -> Any:
@@ -269,22 +265,24 @@ def _wofz(z: Any) -> Any:
     upper = select(is_lower, neg(z), z)
     scale, coefficients = _weideman(18 if epsilon(z) > 1e-8 else 40)
     turned = complex(neg(imag(upper)), real(upper))
-    below = div(_scalar(1.0, z), sub(_scalar(scale, z), turned))
-    mapped = mul(add(_scalar(scale, z), turned), below)
-    total: Any = _scalar(coefficients[0], z)
+    below = div(number_like(1.0, z), sub(number_like(scale, z), turned))
+    mapped = mul(add(number_like(scale, z), turned), below)
+    total: Any = number_like(coefficients[0], z)
     for c in coefficients[1:]:
-        total = add(mul(total, mapped), _scalar(c, z))
-    w = mul(below, add(mul(mul(total, below), _scalar(2.0, z)), _scalar(1 / _ROOT_OF_PI, z)))
+        total = add(mul(total, mapped), number_like(c, z))
+    w = mul(
+        below, add(mul(mul(total, below), number_like(2.0, z)), number_like(1 / _ROOT_OF_PI, z))
+    )
     # On the real axis the real part is far smaller than the imaginary one, but known.
     gaussian = exp(neg(square(real(z))))
     w = complex(select(eq(imag(z), 0.0), gaussian, real(w)), imag(w))
-    return select(is_lower, sub(mul(exp(neg(square(z))), _scalar(2.0, z)), w), w)
+    return select(is_lower, sub(mul(exp(neg(square(z))), number_like(2.0, z)), w), w)
 
 
 wofz_p = Elementwise(
     "wofz",
     _wofz,
-    lambda z, w: add(mul(mul(z, w), _scalar(-2.0, z)), _scalar(2j / _ROOT_OF_PI, z)),
+    lambda z, w: add(mul(mul(z, w), number_like(-2.0, z)), number_like(2j / _ROOT_OF_PI, z)),
     accepts=families.COMPLEX,
 )
 
