@@ -144,7 +144,7 @@ def _samples(keys: Any, a: Any, log_space: bool) -> Any:
         out = _samples_of_keys(keys, a, log_space)
     else:
         # Keys that are used together would share one stream.
-        out = control_flow.map(lambda x: _samples_of_keys(*x, log_space), (keys, a))
+        out = control_flow.map(lambda x: _samples_of_keys(x[0], x[1], log_space), (keys, a))
     return lax_shape.reshape(out, aval.shape)
 
 
