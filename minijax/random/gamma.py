@@ -22,10 +22,18 @@ from minijax.core.specs import PartitionSpec
 from minijax.interpreters import lowering
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import Zero
-from minijax.lax import binary, creation, incomplete_gamma, power, reduction, slicing, unary
+from minijax.lax import (
+    binary,
+    control_flow,
+    creation,
+    incomplete_gamma,
+    power,
+    reduction,
+    slicing,
+    unary,
+)
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
-from minijax.lax.control_flow import while_loop
 from minijax.numpy.one_program import one_program
 from minijax.random.distributions import (
     check_float,
@@ -37,6 +45,7 @@ from minijax.random.distributions import (
     scalar,
     uniform_samples,
 )
+from minijax.random.generators import THREEFRY
 from minijax.random.keys import random_split_p
 from minijax.sharding import rules
 
@@ -131,23 +140,34 @@ def _samples(keys: Any, a: Any, log_space: bool) -> Any:
     count = math.prod(aval.shape[lead:])
     keys = lax_shape.reshape(random_split_p.bind(keys, shape=(count,)), (aval.size,))
     a = lax_shape.reshape(a, (aval.size,))
-    one = scalar(1, aval.dtype)
+    if aval_of(keys).dtype.impl == THREEFRY:
+        out = _samples_of_keys(keys, a, log_space)
+    else:
+        # Keys that are used together would share one stream.
+        out = control_flow.map(lambda x: _samples_of_keys(x[0], x[1], log_space), (keys, a))
+    return lax_shape.reshape(out, aval.shape)
+
+
+def _samples_of_keys(keys: Any, a: Any, log_space: bool) -> Any:
+    """Samples of arrays of keys and parameters of one shape."""
+    dtype = aval_of(a).dtype
+    one = scalar(1, dtype)
     # Samples of a parameter below 1 are made from those of the parameter above.
     large = binary.ge(a, one)
-    d = binary.sub(select(large, a, binary.add(a, one)), scalar(1 / 3, aval.dtype))
+    d = binary.sub(select(large, a, binary.add(a, one)), scalar(1 / 3, dtype))
     first, second = _keys_of(keys, 2)
     cube = _accepted_cubes(first, d)
     if log_space:
-        logs = unary.neg(exponential_samples(second, (), aval.dtype))
+        logs = unary.neg(exponential_samples(second, (), dtype))
         # A logarithm of 0 stays so, whatever it is multiplied with.
-        whole = binary.bitwise_or(large, binary.eq(logs, scalar(0, aval.dtype)))
+        whole = binary.bitwise_or(large, binary.eq(logs, scalar(0, dtype)))
         boost = select(whole, creation.full_like(a, 0), binary.mul(logs, binary.div(one, a)))
         out = binary.add(binary.add(unary.log(d), unary.log(cube)), boost)
     else:
-        u = binary.sub(one, uniform_samples(second, scalar(0, aval.dtype), one, (), aval.dtype))
+        u = binary.sub(one, uniform_samples(second, scalar(0, dtype), one, (), dtype))
         boost = select(large, creation.full_like(a, 1), power.pow(u, binary.div(one, a)))
         out = binary.mul(binary.mul(d, cube), boost)
-    return lax_shape.reshape(out, aval.shape)
+    return out
 
 
 def _keys_of(keys: Any, count: int) -> list[Any]:
@@ -169,7 +189,7 @@ def _accepted_cubes(keys: Any, d: Any) -> Any:
     c = binary.div(scalar(1 / 3, dtype), power.sqrt(d))
 
     def unfinished(trial: _Trial) -> Any:
-        return reduction.reduce_or(trial.pending, (0,))
+        return reduction.reduce_or(trial.pending, tuple(range(aval.ndim)))
 
     def step(trial: _Trial) -> _Trial:
         next_key, for_x, for_u = _keys_of(trial.key, 3)
@@ -190,7 +210,7 @@ def _accepted_cubes(keys: Any, d: Any) -> Any:
 
     none = creation.full(aval.shape, False, np.dtype(bool))
     start = _Trial(keys, keys, none, unary.bitwise_not(none), creation.full_like(d, 1))
-    return while_loop(unfinished, step, start).cube
+    return control_flow.while_loop(unfinished, step, start).cube
 
 
 def _is_refused(square: Any, cube: Any, u: Any, d: Any) -> Any:

@@ -52,7 +52,7 @@ class Generator:
         raise NotImplementedError
 
     def fold_in(self, data: Any, numbers: Any) -> Any:
-        """Keys with integers mixed in: u32[s, words], u32[s] -> u32[s, words]."""
+        """Keys with integers mixed in: u32[s, words], u32[t] -> u32[s, words], where t ends s."""
         raise NotImplementedError
 
     def bits(self, data: Any, bit_width: int, extra: Shape) -> Any:
@@ -70,6 +70,7 @@ class Threefry(Generator):
         return _new_keys(*_hash(data, extra))
 
     def fold_in(self, data: Any, numbers: Any) -> Any:
+        numbers = _spread(numbers, aval_of(data).shape[:-1])
         high, low = _words_of_numbers(numbers)
         return _new_keys(*random_bits.threefry2x32_p.bind(*_words(data, ()), high, low))
 
@@ -104,7 +105,7 @@ class Rbg(Generator):
 
     def fold_in(self, data: Any, numbers: Any) -> Any:
         lead = aval_of(data).shape[:-1]
-        both = broadcast_in_dim(numbers, (*lead, 2), range(len(lead)))
+        both = broadcast_in_dim(_spread(numbers, lead), (*lead, 2), range(len(lead)))
         halves = THREEFRY.fold_in(shape.reshape(data, (*lead, 2, 2)), both)
         return shape.reshape(halves, (*lead, 4))
 
@@ -126,13 +127,13 @@ class UnsafeRbg(Rbg):
 
     def fold_in(self, data: Any, numbers: Any) -> Any:
         words = _every_tenth(self.bits(self.seed(numbers), 32, (10, 4)), 9)
-        mixed = shape.reshape(words, (*aval_of(numbers).shape, 4))
-        return binary.bitwise_xor(data, mixed)
+        words = shape.reshape(words, (*aval_of(numbers).shape, 4))
+        return binary.bitwise_xor(data, _spread(words, aval_of(data).shape))
 
 
 RBG = Rbg("rbg", "rbg", 4)
 UNSAFE_RBG = UnsafeRbg("unsafe_rbg", "urbg", 4)
-GENERATORS = {generator.name: generator for generator in (THREEFRY, RBG, UNSAFE_RBG)}
+GENERATORS: dict[str, Generator] = {generator.name: generator for generator in (THREEFRY, RBG, UNSAFE_RBG)}
 
 
 def _generated(data: Any, dims: Shape, bit_width: int) -> Any:
@@ -148,6 +149,12 @@ def _every_tenth(words: Any, start: int) -> Any:
     starts = (*(0,) * (len(dims) - 2), start, 0)
     strides = (*(1,) * (len(dims) - 2), 10, 1)
     return slicing.slice(words, starts, dims, strides)
+
+
+def _spread(x: Any, dims: Shape) -> Any:
+    """An array repeated to a shape that ends in its own."""
+    rank = aval_of(x).ndim
+    return broadcast_in_dim(x, dims, range(len(dims) - rank, len(dims)))
 
 
 def _words_of_numbers(numbers: Any) -> tuple[Any, Any]:

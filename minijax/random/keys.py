@@ -205,8 +205,6 @@ class RandomFoldIn(Primitive):
             rank = aval_of(keys).ndim - 1
             kept = (*range(len(dims) - rank, len(dims)), len(dims))
             keys = broadcast_in_dim(keys, (*dims, generator.words), kept)
-            rank = aval_of(numbers).ndim
-            numbers = broadcast_in_dim(numbers, dims, range(len(dims) - rank, len(dims)))
             return generator.fold_in(keys, numbers)
 
         return _lower_on_data(ctx, fold_in, keys, data)
@@ -215,14 +213,12 @@ class RandomFoldIn(Primitive):
         keys, data = (
             x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
         )
+        # Shapes are aligned at their ends, so only a batched scalar lacks dimensions.
+        rank = aval_of(args[0]).ndim + 1
+        if dims[0] is None and 1 < rank != aval_of(data).ndim:
+            data = broadcast_in_dim(data, (size,) + (1,) * (rank - 1), (0,))
         if dims[0] is None:
-            keys = broadcast_in_dim(
-                keys, (size, *aval_of(keys).shape), range(1, aval_of(keys).ndim + 1)
-            )
-        if dims[1] is None:
-            data = broadcast_in_dim(
-                data, (size, *aval_of(data).shape), range(1, aval_of(data).ndim + 1)
-            )
+            keys = broadcast_in_dim(keys, (size, *aval_of(keys).shape), range(1, rank))
         return self.bind(keys, data), 0
 
 
@@ -272,10 +268,14 @@ def _lower_on_data(ctx: Any, function: Any, *values: Any) -> Any:
     return lowering.lower_physical_function(ctx, lambda *xs: [function(*xs)], *values)[0]
 
 
+_NOT_BUILT = ("philox2x32", "philox4x32", "threefry4x32")
+
+
 def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
     """The generator that a user means, by either of two arguments.
 
     Raises:
+        NotImplementedError: it is one that minijax lacks.
         TypeError: `impl` names no generator.
         ValueError: there is no such generator, or both arguments are given.
     """
@@ -291,6 +291,8 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
     facts = {"got": repr(chosen), "expected": ", ".join(map(repr, GENERATORS))}
     if not isinstance(chosen, str):
         raise TypeError(message(name, "a generator is named by a string.", **facts))
+    if chosen in _NOT_BUILT:
+        raise NotImplementedError(message(name, "this generator is not built.", **facts))
     if chosen not in GENERATORS:
         raise ValueError(message(name, "unknown random number generator.", **facts))
     return GENERATORS[chosen]
