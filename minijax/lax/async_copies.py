@@ -40,6 +40,17 @@ class DmaStart(Primitive):
     def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
         return []
 
+    def agree(
+        self, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        src, dst = semaphores.places(args, params["src_index"], params["dst_index"])
+        operands = (*src.operands, *dst.operands)
+        references.check_varies_less(self.name, dst.ref, src.ref, operands)
+        return args, params
+
+    def vary(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
+        return []
+
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
         return []
 

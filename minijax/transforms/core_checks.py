@@ -131,14 +131,10 @@ class _Follower:
         index, *rest = args
         if not isinstance(index, Unknown):
             return self.run(branches[min(max(int(index), 0), len(branches) - 1)], rest)
-        before = self.watch.snapshot()
+        counted = [sem for branch in branches for sem in _counted(branch.jaxpr, rest)]
         for branch in branches:
-            self.watch.restore(before)
-            before = self.watch.snapshot()
-            self.run(branch, rest)
-        self.watch.restore(before)
-        for branch in branches:
-            self.watch.forget(_counted(branch.jaxpr, rest))
+            with self.watch.perhaps(counted):
+                self.run(branch, rest)
         return [Unknown() for _ in eqn.outvars]
 
     def scan(self, eqn: Eqn, args: list[Any]) -> list[Any]:
@@ -178,10 +174,8 @@ class _Follower:
 
     def _once(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
         """Follows a step that stands for any number of steps."""
-        counted = _counted(closed.jaxpr, args)
-        self.watch.forget(counted)
-        self.run(closed, args)
-        self.watch.forget(counted)
+        with self.watch.perhaps(_counted(closed.jaxpr, args)):
+            self.run(closed, args)
 
 
 _RULES: dict[str, Any] = {

@@ -5,7 +5,8 @@ Only what is certain counts: two places meet if they do whatever the unknown val
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from minijax.core.errors import message
 from minijax.core.refs import AbstractRef
 from minijax.lax.reference_indexing import Index, Span
-from minijax.lax.semaphores import SemaphoreType, never
+from minijax.lax.semaphores import never
 
 
 class Unknown:
@@ -88,11 +89,15 @@ class Watch:
     Args:
         name: the program.
         core: the number of the core, where each is followed by itself.
+
+    Attributes:
+        is_certain: whether the program certainly comes to this point.
     """
 
     def __init__(self, name: str, core: int | None) -> None:
         self.name = name
         self.core = core
+        self.is_certain = True
         self.flights: list[Flight] = []
         self.counts: dict[Memory, Any] = {}
 
@@ -101,9 +106,20 @@ class Watch:
         counts = {m: None if c is None else c.copy() for m, c in self.counts.items()}
         return list(self.flights), counts
 
-    def restore(self, state: tuple[list[Flight], dict[Memory, Any]]) -> None:
-        """Comes back to a former state."""
+    @contextmanager
+    def perhaps(self, semaphores: Sequence[Memory]) -> Iterator[None]:
+        """While this is entered, the program may come to this point once, often, or never.
+
+        Args:
+            semaphores: those that it changes here; what they count is not known any more.
+        """
+        before = self.is_certain
+        self.is_certain = False
+        self.forget(semaphores)
+        state = self.snapshot()
+        yield
         self.flights, self.counts = state
+        self.is_certain = before
 
     def forget(self, semaphores: Iterable[Memory]) -> None:
         """No longer claims to know what semaphores count, and which copies they are for."""
@@ -148,7 +164,7 @@ class Watch:
             for end, does in ((flight.target, "writes"), (flight.source, "reads")):
                 if region.meets(end):
                     raise self._error(f"a place is written while a copy {does} it.", flight, at)
-        if self.core is None:
+        if self.core is None or not self.is_certain:
             return
         writes = region.memory.writes
         for (core, other), before in writes.items():
@@ -234,8 +250,3 @@ def _known(*values: Any) -> bool:
 def _differ(one: Sequence[Any], other: Sequence[Any]) -> bool:
     """Whether two semaphores of an array are certainly not the same one."""
     return any(_known(a, b) and a != b for a, b in zip(one, other, strict=True))
-
-
-def counts_copies(memory: Memory) -> bool:
-    """Whether a reference is a semaphore for copies."""
-    return memory.aval.kind == SemaphoreType.DMA.value
