@@ -162,8 +162,6 @@ dma_wait_p = DmaWait()
 class AsyncCopyDescriptor(NamedTuple):
     """A copy that can be started, and waited for.  Made by `make_async_copy`.
 
-    Mirrors AsyncCopyDescriptor of jax.experimental.pallas.tpu (0.10).
-
     Attributes:
         src: what is copied.
         dst: where to.

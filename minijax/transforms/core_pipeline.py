@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ class BlockSpec:
     block_shape: Sequence[int | None] | None = None
     index_map: Callable[..., Any] | None = None
     pipeline_mode: Any = None
-    memory_space: MemorySpace | None = None
+    memory_space: MemorySpace | None = field(default=None, kw_only=True)
 
     @property
     def is_reference(self) -> bool:
