@@ -26,7 +26,7 @@ from minijax.lax.semaphores import Place, SemaphoreType
 
 def byte_count(dtype: Any, index: Index) -> int:
     """The bytes at an index of a reference."""
-    return int(np.prod(index.shape, dtype=np.int64)) * int(np.dtype(dtype).itemsize)
+    return int(np.prod(index.shape, dtype=np.int64)) * int(dtype.itemsize)
 
 
 class DmaStart(Primitive):

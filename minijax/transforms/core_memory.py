@@ -1,6 +1,7 @@
 """What a check knows about memory: places, copies under way, counts of semaphores, who wrote what.
 
-Only what is certain counts: two places meet if they do whatever the unknown values are.
+Only what is certain counts: two places meet if they do whatever the unknown values are.  `at` is
+everywhere the traceback of an equation.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.core import source
 from minijax.core.errors import message
 from minijax.core.refs import AbstractRef
 from minijax.lax.reference_indexing import Index, Span
@@ -30,7 +32,7 @@ class Memory:
 
     def __init__(self, aval: AbstractRef) -> None:
         self.aval = aval
-        self.writes: dict[tuple[int, Region], str] = {}
+        self.writes: dict[tuple[int, Region], Any] = {}
 
 
 class Region(NamedTuple):
@@ -80,7 +82,7 @@ class Flight(NamedTuple):
     target: Region
     sem: Memory
     key: tuple[Any, ...]
-    started: str
+    started: Any
 
 
 class Watch:
@@ -134,7 +136,7 @@ class Watch:
             self.counts[memory] = np.zeros(aval.shape, np.int64)
         return memory
 
-    def free(self, memory: Memory, at: str) -> None:
+    def free(self, memory: Memory, at: Any) -> None:
         """Ends the life of a reference.
 
         Raises:
@@ -144,7 +146,7 @@ class Watch:
             if memory in (flight.sem, flight.source.memory, flight.target.memory):
                 raise self._error("scratch memory ends its life while a copy needs it.", flight, at)
 
-    def read(self, region: Region, at: str) -> None:
+    def read(self, region: Region, at: Any) -> None:
         """A place is read.
 
         Raises:
@@ -154,7 +156,7 @@ class Watch:
             if region.meets(flight.target):
                 raise self._error("a place is read while a copy writes it.", flight, at)
 
-    def write(self, region: Region, at: str) -> None:
+    def write(self, region: Region, at: Any) -> None:
         """A place is written.
 
         Raises:
@@ -172,25 +174,26 @@ class Watch:
                 raise self._race(region.memory, core, before, at)
         writes[self.core, region] = at
 
-    def _race(self, memory: Memory, core: int, before: str, at: str) -> ValueError:
+    def _race(self, memory: Memory, core: int, before: Any, at: Any) -> ValueError:
         return ValueError(
             message(
                 self.name,
                 f"the cores {core} and {self.core} write to one place, in no order.",
-                got=f"{memory.aval.str_short()}, written by core {core} at {before}",
+                got=f"{memory.aval.str_short()}, written by core {core} at "
+                f"{source.summarize(before)}",
                 fix="give each core a part of its own: ref.at[ds(core * n, n)]",
-                at=at,
+                at=source.summarize(at),
             )
         )
 
-    def start(self, source: Region, target: Region, sem: Region, size: int, at: str) -> None:
+    def start(self, source: Region, target: Region, sem: Region, size: int, at: Any) -> None:
         """A copy starts."""
         self.read(source, at)
         self.write(target, at)
         self.signal(sem, size)
         self.flights.append(Flight(source, target, sem.memory, sem.operands, at))
 
-    def land(self, target: Region, sem: Region, size: int, at: str) -> None:
+    def land(self, target: Region, sem: Region, size: int, at: Any) -> None:
         """A copy is waited for.
 
         Raises:
@@ -215,7 +218,7 @@ class Watch:
         else:
             counts[sem.operands] += int(amount)
 
-    def wait(self, sem: Region, amount: Any, at: str, what: str, fix: str) -> None:
+    def wait(self, sem: Region, amount: Any, at: Any, what: Any, fix: str) -> None:
         """A semaphore's count sinks.
 
         Raises:
@@ -227,18 +230,18 @@ class Watch:
             return
         count = int(counts[sem.operands])
         if count < int(amount):
-            raise never(what, sem.memory.aval, count, int(amount), fix, at)
+            raise never(what, sem.memory.aval, count, int(amount), fix, source.summarize(at))
         counts[sem.operands] -= int(amount)
 
-    def _error(self, problem: str, flight: Flight, at: str) -> ValueError:
+    def _error(self, problem: str, flight: Flight, at: Any) -> ValueError:
         return ValueError(
             message(
                 self.name,
                 problem,
                 got=f"a copy to {flight.target.memory.aval.str_short()}, started at "
-                f"{flight.started}",
+                f"{source.summarize(flight.started)}",
                 fix="call .wait() of the copy first",
-                at=at,
+                at=source.summarize(at),
             )
         )
 

@@ -146,7 +146,8 @@ def _made(kind: Any, argument: str) -> Any:
         return semaphores.make(kind)
     if isinstance(kind, SemaphoreArray):
         return semaphores.make(*kind)
-    if not (hasattr(kind, "shape") and hasattr(kind, "dtype")):
+    is_array = hasattr(kind, "shape") and hasattr(kind, "dtype")
+    if not is_array or dtypes.is_extended(kind.dtype):
         raise TypeError(
             message(
                 "run_scoped",
