@@ -26,7 +26,7 @@ from minijax.lax.semaphores import Place, SemaphoreType
 
 def byte_count(dtype: Any, index: Index) -> int:
     """The bytes at an index of a reference."""
-    return int(np.prod(index.shape, dtype=np.int64)) * int(np.dtype(dtype).itemsize)
+    return int(np.prod(index.shape, dtype=np.int64)) * int(dtype.itemsize)
 
 
 class DmaStart(Primitive):
@@ -38,6 +38,17 @@ class DmaStart(Primitive):
     without = frozenset({"transpose", "lower"})
 
     def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
+        return []
+
+    def agree(
+        self, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        src, dst = semaphores.places(args, params["src_index"], params["dst_index"])
+        operands = (*src.operands, *dst.operands)
+        references.check_varies_less(self.name, dst.ref, src.ref, operands)
+        return args, params
+
+    def vary(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
         return []
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
@@ -150,8 +161,6 @@ dma_wait_p = DmaWait()
 
 class AsyncCopyDescriptor(NamedTuple):
     """A copy that can be started, and waited for.  Made by `make_async_copy`.
-
-    Mirrors AsyncCopyDescriptor of jax.experimental.pallas.tpu (0.10).
 
     Attributes:
         src: what is copied.

@@ -514,6 +514,28 @@ def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any
         ValueError: it varies over more, or the place does.
     """
     ref, value, *operands = args
+    check_varies_less(name, ref, value, operands)
+    held = variance.of(aval_of(ref)).varying
+    value = casts.varied(trace, value, held) if held else value
+    reduced = variance.of(aval_of(ref)).reduced
+    if reduced and isinstance(value, (int, float, complex, np.generic)):
+        over = {"axes": casts.ordered(reduced)}
+        (value,) = trace.process(casts.preduced_p, (value,), over)
+    return [ref, value, *operands]
+
+
+def check_varies_less(name: str, ref: Any, value: Any, operands: Sequence[Any]) -> None:
+    """Refuses to write what varies over mesh axes over which the reference does not.
+
+    Args:
+        name: the operation.
+        ref: what is written to.
+        value: what is written, or a reference to it.
+        operands: of the index.
+
+    Raises:
+        ValueError: the value varies over more, or the place does.
+    """
     held = variance.of(aval_of(ref)).varying
     for what, x in (("value", value), *(("index", i) for i in operands)):
         aval = aval_of(x)
@@ -528,12 +550,6 @@ def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any
                     fix=f"new_ref({variance.difference(aval_of(ref), aval)}) where it is made",
                 )
             )
-    value = casts.varied(trace, value, held) if held else value
-    reduced = variance.of(aval_of(ref)).reduced
-    if reduced and isinstance(value, (int, float, complex, np.generic)):
-        over = {"axes": casts.ordered(reduced)}
-        (value,) = trace.process(casts.preduced_p, (value,), over)
-    return [ref, value, *operands]
 
 
 def _store(ref: Cell, value: Any) -> None:

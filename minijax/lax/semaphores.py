@@ -347,4 +347,5 @@ def _amount(name: str, argument: str, amount: Any) -> Any:
     aval = aval_of(amount)
     if aval.shape or not np.issubdtype(aval.dtype, np.integer):
         raise TypeError(message(name, f"{argument} must be an integer.", got=str(aval)))
-    return convert_element_type(amount, np.int32)
+    is_known = isinstance(amount, (int, np.integer))
+    return np.int32(amount) if is_known else convert_element_type(amount, np.int32)

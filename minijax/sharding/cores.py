@@ -24,8 +24,6 @@ class TensorCore(NamedTuple):
 class TensorCoreMesh:
     """The cores of one device, along a named axis.  Made by `create_tensorcore_mesh`.
 
-    Mirrors TensorCoreMesh of jax.experimental.pallas.tpu (0.10).
-
     Attributes:
         devices: the cores, an array of one dimension.
         axis_names: the name of that dimension.

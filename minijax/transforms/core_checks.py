@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import axes, refs, source
+from minijax.core import axes, refs
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from minijax.core.trace import current
 from minijax.interpreters import eager
@@ -88,16 +88,16 @@ class _Follower:
     def get(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         (region,) = _regions(args, eqn.params["index"])
         if region.memory.aval.kind is None:
-            self.watch.read(region, source.summarize(eqn.source))
+            self.watch.read(region, eqn.source)
         return [Unknown()]
 
     def swap(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         (region,) = _regions([args[0], *args[2:]], eqn.params["index"])
-        self.watch.write(region, source.summarize(eqn.source))
+        self.watch.write(region, eqn.source)
         return [Unknown() for _ in eqn.outvars]
 
     def freeze(self, eqn: Eqn, args: list[Any]) -> list[Any]:
-        self.watch.free(args[0], source.summarize(eqn.source))
+        self.watch.free(args[0], eqn.source)
         return [Unknown()]
 
     def dma_start(self, eqn: Eqn, args: list[Any]) -> list[Any]:
@@ -106,13 +106,13 @@ class _Follower:
             args, params["src_index"], params["dst_index"], params["sem_index"]
         )
         size = async_copies.byte_count(dst.memory.aval.dtype, dst.where)
-        self.watch.start(src, dst, sem, size, source.summarize(eqn.source))
+        self.watch.start(src, dst, sem, size, eqn.source)
         return []
 
     def dma_wait(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         dst, sem = _regions(args, eqn.params["dst_index"], eqn.params["sem_index"])
         size = async_copies.byte_count(dst.memory.aval.dtype, dst.where)
-        self.watch.land(dst, sem, size, source.summarize(eqn.source))
+        self.watch.land(dst, sem, size, eqn.source)
         return []
 
     def signal(self, eqn: Eqn, args: list[Any]) -> list[Any]:
@@ -122,8 +122,7 @@ class _Follower:
 
     def wait(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         (sem,) = _regions(args[1:], eqn.params["index"])
-        at = source.summarize(eqn.source)
-        self.watch.wait(sem, args[0], at, "semaphore_wait", semaphores.SIGNAL_FIRST)
+        self.watch.wait(sem, args[0], eqn.source, "semaphore_wait", semaphores.SIGNAL_FIRST)
         return []
 
     def cond(self, eqn: Eqn, args: list[Any]) -> Sequence[Any]:
@@ -131,14 +130,10 @@ class _Follower:
         index, *rest = args
         if not isinstance(index, Unknown):
             return self.run(branches[min(max(int(index), 0), len(branches) - 1)], rest)
-        before = self.watch.snapshot()
+        counted = [sem for branch in branches for sem in _counted(branch.jaxpr, rest)]
         for branch in branches:
-            self.watch.restore(before)
-            before = self.watch.snapshot()
-            self.run(branch, rest)
-        self.watch.restore(before)
-        for branch in branches:
-            self.watch.forget(_counted(branch.jaxpr, rest))
+            with self.watch.perhaps(counted):
+                self.run(branch, rest)
         return [Unknown() for _ in eqn.outvars]
 
     def scan(self, eqn: Eqn, args: list[Any]) -> list[Any]:
@@ -178,10 +173,8 @@ class _Follower:
 
     def _once(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
         """Follows a step that stands for any number of steps."""
-        counted = _counted(closed.jaxpr, args)
-        self.watch.forget(counted)
-        self.run(closed, args)
-        self.watch.forget(counted)
+        with self.watch.perhaps(_counted(closed.jaxpr, args)):
+            self.run(closed, args)
 
 
 _RULES: dict[str, Any] = {

@@ -1,19 +1,22 @@
 """What a check knows about memory: places, copies under way, counts of semaphores, who wrote what.
 
-Only what is certain counts: two places meet if they do whatever the unknown values are.
+Only what is certain counts: two places meet if they do whatever the unknown values are.  `at` is
+everywhere the traceback of an equation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.core import source
 from minijax.core.errors import message
 from minijax.core.refs import AbstractRef
 from minijax.lax.reference_indexing import Index, Span
-from minijax.lax.semaphores import SemaphoreType, never
+from minijax.lax.semaphores import never
 
 
 class Unknown:
@@ -29,7 +32,7 @@ class Memory:
 
     def __init__(self, aval: AbstractRef) -> None:
         self.aval = aval
-        self.writes: dict[tuple[int, Region], str] = {}
+        self.writes: dict[tuple[int, Region], Any] = {}
 
 
 class Region(NamedTuple):
@@ -79,7 +82,7 @@ class Flight(NamedTuple):
     target: Region
     sem: Memory
     key: tuple[Any, ...]
-    started: str
+    started: Any
 
 
 class Watch:
@@ -88,11 +91,15 @@ class Watch:
     Args:
         name: the program.
         core: the number of the core, where each is followed by itself.
+
+    Attributes:
+        is_certain: whether the program certainly comes to this point.
     """
 
     def __init__(self, name: str, core: int | None) -> None:
         self.name = name
         self.core = core
+        self.is_certain = True
         self.flights: list[Flight] = []
         self.counts: dict[Memory, Any] = {}
 
@@ -101,9 +108,20 @@ class Watch:
         counts = {m: None if c is None else c.copy() for m, c in self.counts.items()}
         return list(self.flights), counts
 
-    def restore(self, state: tuple[list[Flight], dict[Memory, Any]]) -> None:
-        """Comes back to a former state."""
+    @contextmanager
+    def perhaps(self, semaphores: Sequence[Memory]) -> Iterator[None]:
+        """While this is entered, the program may come to this point once, often, or never.
+
+        Args:
+            semaphores: those that it changes here; what they count is not known any more.
+        """
+        before = self.is_certain
+        self.is_certain = False
+        self.forget(semaphores)
+        state = self.snapshot()
+        yield
         self.flights, self.counts = state
+        self.is_certain = before
 
     def forget(self, semaphores: Iterable[Memory]) -> None:
         """No longer claims to know what semaphores count, and which copies they are for."""
@@ -118,7 +136,7 @@ class Watch:
             self.counts[memory] = np.zeros(aval.shape, np.int64)
         return memory
 
-    def free(self, memory: Memory, at: str) -> None:
+    def free(self, memory: Memory, at: Any) -> None:
         """Ends the life of a reference.
 
         Raises:
@@ -128,7 +146,7 @@ class Watch:
             if memory in (flight.sem, flight.source.memory, flight.target.memory):
                 raise self._error("scratch memory ends its life while a copy needs it.", flight, at)
 
-    def read(self, region: Region, at: str) -> None:
+    def read(self, region: Region, at: Any) -> None:
         """A place is read.
 
         Raises:
@@ -138,7 +156,7 @@ class Watch:
             if region.meets(flight.target):
                 raise self._error("a place is read while a copy writes it.", flight, at)
 
-    def write(self, region: Region, at: str) -> None:
+    def write(self, region: Region, at: Any) -> None:
         """A place is written.
 
         Raises:
@@ -148,7 +166,7 @@ class Watch:
             for end, does in ((flight.target, "writes"), (flight.source, "reads")):
                 if region.meets(end):
                     raise self._error(f"a place is written while a copy {does} it.", flight, at)
-        if self.core is None:
+        if self.core is None or not self.is_certain:
             return
         writes = region.memory.writes
         for (core, other), before in writes.items():
@@ -156,25 +174,26 @@ class Watch:
                 raise self._race(region.memory, core, before, at)
         writes[self.core, region] = at
 
-    def _race(self, memory: Memory, core: int, before: str, at: str) -> ValueError:
+    def _race(self, memory: Memory, core: int, before: Any, at: Any) -> ValueError:
         return ValueError(
             message(
                 self.name,
                 f"the cores {core} and {self.core} write to one place, in no order.",
-                got=f"{memory.aval.str_short()}, written by core {core} at {before}",
+                got=f"{memory.aval.str_short()}, written by core {core} at "
+                f"{source.summarize(before)}",
                 fix="give each core a part of its own: ref.at[ds(core * n, n)]",
-                at=at,
+                at=source.summarize(at),
             )
         )
 
-    def start(self, source: Region, target: Region, sem: Region, size: int, at: str) -> None:
+    def start(self, source: Region, target: Region, sem: Region, size: int, at: Any) -> None:
         """A copy starts."""
         self.read(source, at)
         self.write(target, at)
         self.signal(sem, size)
         self.flights.append(Flight(source, target, sem.memory, sem.operands, at))
 
-    def land(self, target: Region, sem: Region, size: int, at: str) -> None:
+    def land(self, target: Region, sem: Region, size: int, at: Any) -> None:
         """A copy is waited for.
 
         Raises:
@@ -199,7 +218,7 @@ class Watch:
         else:
             counts[sem.operands] += int(amount)
 
-    def wait(self, sem: Region, amount: Any, at: str, what: str, fix: str) -> None:
+    def wait(self, sem: Region, amount: Any, at: Any, what: Any, fix: str) -> None:
         """A semaphore's count sinks.
 
         Raises:
@@ -211,18 +230,18 @@ class Watch:
             return
         count = int(counts[sem.operands])
         if count < int(amount):
-            raise never(what, sem.memory.aval, count, int(amount), fix, at)
+            raise never(what, sem.memory.aval, count, int(amount), fix, source.summarize(at))
         counts[sem.operands] -= int(amount)
 
-    def _error(self, problem: str, flight: Flight, at: str) -> ValueError:
+    def _error(self, problem: str, flight: Flight, at: Any) -> ValueError:
         return ValueError(
             message(
                 self.name,
                 problem,
                 got=f"a copy to {flight.target.memory.aval.str_short()}, started at "
-                f"{flight.started}",
+                f"{source.summarize(flight.started)}",
                 fix="call .wait() of the copy first",
-                at=at,
+                at=source.summarize(at),
             )
         )
 
@@ -234,8 +253,3 @@ def _known(*values: Any) -> bool:
 def _differ(one: Sequence[Any], other: Sequence[Any]) -> bool:
     """Whether two semaphores of an array are certainly not the same one."""
     return any(_known(a, b) and a != b for a, b in zip(one, other, strict=True))
-
-
-def counts_copies(memory: Memory) -> bool:
-    """Whether a reference is a semaphore for copies."""
-    return memory.aval.kind == SemaphoreType.DMA.value

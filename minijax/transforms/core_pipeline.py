@@ -10,22 +10,24 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import axes, tree
+from minijax.core import axes, tree, variance
+from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import async_copies, binary
 from minijax.lax.collectives import axis_index
 from minijax.lax.control_flow import looping
+from minijax.lax.convert import convert_element_type
 from minijax.lax.reference_indexing import ds
 from minijax.lax.reference_views import View
 from minijax.lax.semaphores import SemaphoreType
 from minijax.transforms import scratch
 from minijax.transforms.kernels import when
-from minijax.transforms.scratch import MemorySpace
+from minijax.transforms.scratch import MemoryRef, MemorySpace
 
 NAME = "emit_pipeline"
 
@@ -60,7 +62,7 @@ class BlockSpec:
     block_shape: Sequence[int | None] | None = None
     index_map: Callable[..., Any] | None = None
     pipeline_mode: Any = None
-    memory_space: MemorySpace | None = None
+    memory_space: MemorySpace | None = field(default=None, kw_only=True)
 
     @property
     def is_reference(self) -> bool:
@@ -94,7 +96,9 @@ class _Operand(NamedTuple):
     def part(self, block: Sequence[Any]) -> View:
         """A block of the reference."""
         places = zip(block, self.sizes, strict=True)
-        index = tuple(b if size is None else ds(b * size, size) for b, size in places)
+        index = tuple(
+            b if size is None else ds(b if size == 1 else b * size, size) for b, size in places
+        )
         return self.ref.at[index]  # type: ignore[no-any-return]
 
     def fetch(self, block: Sequence[Any], slot: Any) -> async_copies.AsyncCopyDescriptor:
@@ -126,10 +130,11 @@ class _Grid(NamedTuple):
         """The indices of a step; the last one changes fastest."""
         found = []
         for dim in reversed(range(len(self.sizes))):
-            size = self.sizes[dim]
-            index = binary.rem(step, np.int32(size) if isinstance(size, int) else size)
+            index = step
+            if dim:
+                size = _like(self.sizes[dim])
+                index, step = binary.rem(step, size), binary.div(step, size)
             found.append(index + self.offset if dim == self.dim else index)
-            step = binary.div(step, np.int32(size) if isinstance(size, int) else size)
         return tuple(reversed(found))
 
 
@@ -274,11 +279,12 @@ def _run(
         x.fetch(x.block(first), 0).wait()
 
     def step(i: Any, befores: tuple[Any, ...]) -> tuple[Any, ...]:
-        now, then = grid.indices(i), grid.indices(binary.min(i + 1, _like(last, i)))
+        i = convert_element_type(i, np.int32)
+        now, then = grid.indices(i), grid.indices(binary.min(i + 1, _like(last)))
         operands = (*ins, *outs)
         pairs = [(x.block(now), x.block(then)) for x in operands]
         moves = [_differ(*pair) for pair in pairs]
-        slots = [before % 2 for before in befores]
+        slots = [before & 1 for before in befores]
         fetches = [
             (move, x.fetch(next_block, 1 - slot))
             for x, (_, next_block), move, slot in zip(ins, pairs, moves, slots, strict=False)
@@ -301,15 +307,15 @@ def _run(
         )
 
     zeros = tuple(np.int32(0) for _ in (*ins, *outs))
-    befores = looping.fori_loop(np.int32(0), _like(grid.count, np.int32(0)), step, zeros)
-    end = grid.indices(_like(last, np.int32(0)))
+    befores = looping.fori_loop(np.int32(0), _like(grid.count), step, zeros)
+    end = grid.indices(_like(last))
     for x, before in zip(outs, befores[len(ins) :], strict=True):
-        x.store(x.block(end), before % 2).wait()
+        x.store(x.block(end), before & 1).wait()
 
 
-def _like(count: Any, step: Any) -> Any:
-    """A number of steps in the dtype of steps."""
-    return np.int32(count) if isinstance(count, int) else count
+def _like(count: Any) -> Any:
+    """A number of steps in the dtype that steps have."""
+    return np.int32(count) if isinstance(count, int) else convert_element_type(count, np.int32)
 
 
 def _differ(block: Sequence[Any], other: Sequence[Any]) -> Any:
@@ -377,7 +383,9 @@ def _operand(name: str, spec: BlockSpec, ref: Any) -> _Operand:
 
 def _buffers(x: _Operand) -> Any:
     shape = (2, *(size for size in x.sizes if size is not None))
-    return MemorySpace.VMEM(shape, x.ref.dtype)
+    whole = x.ref.ref if isinstance(x.ref, View) else x.ref
+    varying = variance.of(aval_of(whole)).varying
+    return MemoryRef(shape, whole.dtype, MemorySpace.VMEM, varying)
 
 
 def _grid_of_core(

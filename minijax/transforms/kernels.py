@@ -90,7 +90,7 @@ def kernel(
     return call
 
 
-def when(condition: Any) -> Callable[[Callable[[], None]], None]:
+def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
     """Runs a function where a condition holds; to be used as a decorator.
 
     Source: mirrors jax.experimental.pallas.when (0.10).

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import axes, dtypes
 from minijax.core.aval import Shape
 from minijax.core.errors import message
-from minijax.interpreters import eager
+from minijax.core.trace import current
+from minijax.interpreters import casts, eager
 from minijax.lax import creation, references, semaphores
 from minijax.lax.semaphores import SemaphoreArray, SemaphoreType
 
@@ -38,11 +39,15 @@ class MemorySpace(enum.Enum):
 
 
 class MemoryRef(NamedTuple):
-    """The type of a reference to an array of some shape and dtype."""
+    """The type of a reference to an array of some shape and dtype.
+
+    `varying` are the mesh axes over which what is written may differ; None: all in scope.
+    """
 
     shape: Shape
     dtype: Any
     memory_space: MemorySpace
+    varying: frozenset[Any] | None = None
 
 
 def run_scoped(
@@ -141,7 +146,8 @@ def _made(kind: Any, argument: str) -> Any:
         return semaphores.make(kind)
     if isinstance(kind, SemaphoreArray):
         return semaphores.make(*kind)
-    if not (hasattr(kind, "shape") and hasattr(kind, "dtype")):
+    is_array = hasattr(kind, "shape") and hasattr(kind, "dtype")
+    if not is_array or dtypes.is_extended(kind.dtype):
         raise TypeError(
             message(
                 "run_scoped",
@@ -155,7 +161,11 @@ def _made(kind: Any, argument: str) -> Any:
 
 def new_scratch(kind: Any) -> Any:
     """A new reference of the shape and dtype of `kind`, to what its memory happens to hold."""
-    return references.new_ref(_undefined(tuple(kind.shape), kind.dtype))
+    over = getattr(kind, "varying", None)
+    if over is None:
+        over = frozenset(axes.typed_among([axis.name for axis in axes.in_scope()]))
+    value = _undefined(tuple(kind.shape), kind.dtype)
+    return references.new_ref(casts.varied(current.value, value, over))
 
 
 def _undefined(shape: Shape, dtype: Any) -> Any:

@@ -12,6 +12,7 @@ PAGES = [
     DOCS / "sharding.md",
     DOCS / "collectives.md",
     DOCS / "foreign.md",
+    DOCS / "cores.md",
 ]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from minijax.lax.async_copies import AsyncCopyDescriptor, async_copy, make_async_copy, sync_copy
+from minijax.lax.async_copies import async_copy, make_async_copy, sync_copy
 from minijax.lax.semaphores import SemaphoreType
-from minijax.sharding.cores import TensorCoreMesh, create_tensorcore_mesh
+from minijax.sharding.cores import create_tensorcore_mesh
 from minijax.transforms.core_pipeline import GridDimensionSemantics, emit_pipeline
 from minijax.transforms.kernels import prefetch_scalars
 from minijax.transforms.scratch import MemorySpace
@@ -22,12 +22,10 @@ __all__ = [
     "PARALLEL",
     "SMEM",
     "VMEM",
-    "AsyncCopyDescriptor",
     "GridDimensionSemantics",
     "InterpretParams",
     "MemorySpace",
     "SemaphoreType",
-    "TensorCoreMesh",
     "async_copy",
     "create_tensorcore_mesh",
     "emit_pipeline",
