@@ -19,6 +19,7 @@ from tests.ffi.conftest import PREFIX
 @pytest.mark.feature("FF-11")
 def test_public_names_are_these() -> None:
     assert ffi.__all__ == [
+        "build_ffi_lowering_function",
         "ffi_call",
         "ffi_lowering",
         "include_dir",

@@ -188,7 +188,7 @@ def test_side_effects_happen_on_each_device(mesh: Mesh, kernels: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("name", ["cholesky", "eigh", "svd"])
+@pytest.mark.parametrize("name", ["cholesky", "eigh", "lu", "qr", "svd"])
 def test_factors_of_a_split_batch_are_computed_where_it_lies(mesh: Mesh, name: str) -> None:
     factor = getattr(jax.lax.linalg, name)
     a = X @ X.transpose(0, 2, 1) + 4 * np.eye(4, dtype=np.float32)
