@@ -6,9 +6,10 @@ compiled program where nothing is traced.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from minijax.random.distributions import (
     uniform_samples,
 )
 from minijax.random.keys import as_keys
+
+if TYPE_CHECKING:
+    from minijax.nn.orthogonality import delta_orthogonal, orthogonal
 
 
 class Initializer(Protocol):
@@ -295,9 +299,17 @@ kaiming_uniform = he_uniform
 kaiming_normal = he_normal
 
 
+def __getattr__(name: str) -> Any:
+    """Loads what needs linear algebra when it is first named."""
+    if name not in ("delta_orthogonal", "orthogonal"):
+        raise AttributeError(f"module 'minijax.nn.initializers' has no attribute {name!r}")
+    return getattr(importlib.import_module("minijax.nn.orthogonality"), name)
+
+
 __all__ = [
     "Initializer",
     "constant",
+    "delta_orthogonal",
     "glorot_normal",
     "glorot_uniform",
     "he_normal",
@@ -308,6 +320,7 @@ __all__ = [
     "lecun_uniform",
     "normal",
     "ones",
+    "orthogonal",
     "truncated_normal",
     "uniform",
     "variance_scaling",
