@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import message
 from minijax.lax import binary, convert, creation, power, unary
+from minijax.nn.initializer import Initializer
 from minijax.numpy import arithmetic, shaping
 from minijax.numpy.one_program import one_program
 from minijax.random.distributions import (
@@ -31,13 +32,6 @@ from minijax.random.keys import as_keys
 
 if TYPE_CHECKING:
     from minijax.nn.orthogonality import delta_orthogonal, orthogonal
-
-
-class Initializer(Protocol):
-    """What makes parameters: a function of a key, a shape and a dtype."""
-
-    def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        """The parameters."""
 
 
 def _dtype(dtype: Any, default: Any) -> np.dtype[Any]:

@@ -7,7 +7,7 @@ loads `lax.linalg`.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,12 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import message
 from minijax.lax import creation, shape, slicing
+from minijax.nn.initializer import Initializer
 from minijax.numpy import arithmetic, shaping
 from minijax.numpy.one_program import one_program
 from minijax.random.distributions import check_kind
 from minijax.random.keys import as_keys
 from minijax.random.multivariate import orthogonal_samples
-
-if TYPE_CHECKING:
-    from minijax.nn.initializers import Initializer
 
 
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:

@@ -121,8 +121,3 @@ def __getattr__(name: str) -> Any:
     if name not in ("multivariate_normal", "orthogonal"):
         raise AttributeError(f"module 'minijax.random' has no attribute {name!r}")
     return getattr(importlib.import_module("minijax.random.multivariate"), name)
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
