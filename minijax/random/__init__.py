@@ -1,5 +1,8 @@
 """Random numbers from explicit keys, with the figures of `jax.random`."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from minijax.random.counts import binomial, multinomial, poisson
 from minijax.random.discrete import (
     bernoulli,
@@ -53,6 +56,9 @@ from minijax.random.parametric import (
     weibull_min,
 )
 
+if TYPE_CHECKING:
+    from minijax.random.multivariate import multivariate_normal, orthogonal
+
 __all__ = [
     "PRNGKey",
     "ball",
@@ -84,7 +90,9 @@ __all__ = [
     "lognormal",
     "maxwell",
     "multinomial",
+    "multivariate_normal",
     "normal",
+    "orthogonal",
     "pareto",
     "permutation",
     "poisson",
@@ -106,3 +114,10 @@ __all__ = [
 def __dir__() -> list[str]:
     """The public names, without the modules that define them."""
     return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what needs linear algebra when it is first named."""
+    if name not in ("multivariate_normal", "orthogonal"):
+        raise AttributeError(f"module 'minijax.random' has no attribute {name!r}")
+    return getattr(importlib.import_module("minijax.random.multivariate"), name)

@@ -133,7 +133,9 @@ class UnsafeRbg(Rbg):
 
 RBG = Rbg("rbg", "rbg", 4)
 UNSAFE_RBG = UnsafeRbg("unsafe_rbg", "urbg", 4)
-GENERATORS: dict[str, Generator] = {generator.name: generator for generator in (THREEFRY, RBG, UNSAFE_RBG)}
+GENERATORS: dict[str, Generator] = {
+    generator.name: generator for generator in (THREEFRY, RBG, UNSAFE_RBG)
+}
 
 
 def _generated(data: Any, dims: Shape, bit_width: int) -> Any:

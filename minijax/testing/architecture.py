@@ -68,12 +68,20 @@ OUTSIDE_OF_MODULE = {
 """What a single module may import beyond its room."""
 
 LAZY_FACADES = frozenset(
-    {"minijax", "minijax.lax", "minijax.numpy", "minijax.scipy", "minijax.sharding"}
+    {
+        "minijax",
+        "minijax.lax",
+        "minijax.numpy",
+        "minijax.random",
+        "minijax.scipy",
+        "minijax.sharding",
+    }
 )
 """Façades that load what few programs need, or what later rooms define, when it is named."""
 
 DYNAMIC_IMPORTERS = LAZY_FACADES | {
     "minijax.core.bootstrap",
+    "minijax.nn.initializers",
     "minijax.numpy.einsum_paths",
     "minijax.runtime.call_targets",
     "minijax.runtime.plugins",
