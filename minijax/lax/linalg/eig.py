@@ -120,8 +120,8 @@ class Eig(BatchedPrimitive):
                     "always have derivatives",
                 )
             )
-        # Derivatives of eigenvalues depend on eigenvectors, yet not on lengths and phases: they have
-        # derivatives of their own wherever no eigenvalue is repeated.
+        # Derivatives of eigenvalues depend on eigenvectors, yet not on lengths and phases, so they
+        # have derivatives of their own wherever no eigenvalue is repeated.
         outs = self.bind(
             x,
             compute_left_eigenvectors=compute_left_eigenvectors,
