@@ -198,7 +198,7 @@ def _result_spec(aval: Any, entries: Sequence[Any]) -> PartitionSpec:
         return PartitionSpec()
     if aval.split is not None:
         return rules.spec_of(aval)
-    return PartitionSpec(*entries, *[None] * (aval.ndim - len(entries)))
+    return PartitionSpec(*entries[: aval.ndim], *[None] * (aval.ndim - len(entries)))
 
 
 def _check_no_sum(target: str, aval: Any) -> None:
