@@ -184,7 +184,7 @@ def resize(
         >>> minijax.image.resize(np.float32([0, 4]), (4,), "linear")
         Array([0., 1., 3., 4.], dtype=float32)
     """
-    image = array_argument("resize", image)
+    image = array_argument("image.resize", image)
     sizes = _new_shape("resize", image, shape)
     if any(n == 0 < size for n, size in zip(image.shape, sizes, strict=True)):
         raise ValueError(
@@ -257,7 +257,7 @@ def scale_and_translate(
         Array([0., 1., 2., 3.], dtype=float32)
     """
     name = "scale_and_translate"
-    image = array_argument(name, image)
+    image = array_argument(f"image.{name}", image)
     sizes = _new_shape(name, image, shape)
     dims = tuple(
         canonicalize_axis(d, image.ndim, f"image.{name}") for d in map(operator.index, spatial_dims)
@@ -272,7 +272,7 @@ def scale_and_translate(
                 fix='image.resize(image, shape, "nearest")',
             )
         )
-    scale, translation = array_argument(name, scale), array_argument(name, translation)
+    scale, translation = (array_argument(f"image.{name}", x) for x in (scale, translation))
     if not scale.shape == translation.shape == (len(dims),) or len(set(dims)) != len(dims):
         raise ValueError(
             message(

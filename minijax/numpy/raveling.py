@@ -49,7 +49,7 @@ class Unravel:
         """The tree whose leaves, one after another, are the vector's elements."""
         if not self.shapes:
             return tree.unflatten(self.treedef, ())
-        vector = array_argument("ravel_pytree", vector)
+        vector = array_argument("flatten_util.ravel_pytree", vector)
         self._check(aval_of(vector))
         sizes = [math.prod(shape) for shape in self.shapes]
         parts = split(vector, sizes) if len(sizes) > 1 else [vector]
@@ -117,8 +117,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     leaves, treedef = tree.flatten(pytree)
     if not leaves:
         return zeros(0, dtypes.default_float_dtype()), Unravel(treedef, (), (), None)
-    avals = [aval_of(array_argument("ravel_pytree", leaf)) for leaf in leaves]
-    promoted = promote_dtypes("ravel_pytree", *leaves)
+    avals = [aval_of(array_argument("flatten_util.ravel_pytree", leaf)) for leaf in leaves]
+    promoted = promote_dtypes("flatten_util.ravel_pytree", *leaves)
     vectors = [ravel(leaf) for leaf in promoted]
     vector = concatenate(vectors) if len(vectors) > 1 else vectors[0]
     kinds = [aval.dtype for aval in avals]

@@ -84,7 +84,7 @@ def _reduced(
     bucket_size: Any,
     **options: Any,
 ) -> Any:
-    data, ids = array_argument(name, data), array_argument(name, segment_ids)
+    data, ids = (array_argument(f"ops.{name}", x) for x in (data, segment_ids))
     if not dtypes.issubdtype(ids.dtype, np.integer):
         raise TypeError(
             message(f"ops.{name}", "ids must be integers.", got={"segment_ids": ids.aval})
