@@ -1,0 +1,141 @@
+"""The Cauchy distribution, with median `loc` and half its middle quartiles `scale`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minijax.lax.binary import add, atan2, div, mul, sub
+from minijax.lax.power import square
+from minijax.lax.trigonometry import tan
+from minijax.lax.unary import exp, log, log1p, neg
+from minijax.numpy.one_program import one_program
+from minijax.scipy.stats.operands import floats
+
+
+@one_program()
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.logpdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.logpdf(jnp.inf)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("cauchy.logpdf", x=x, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    return neg(add(log1p(square(z)), log(mul(scale, math.pi))))
+
+
+@one_program()
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.pdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.pdf(jnp.inf)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return exp(logpdf(x, loc, scale))
+
+
+@one_program()
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.cdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.cdf(0.0)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("cauchy.cdf", x=x, loc=loc, scale=scale)
+    # The angle from below, which is exact also where it is small.
+    return div(atan2(scale, sub(loc, x)), math.pi)
+
+
+@one_program()
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.logcdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.logcdf(-jnp.inf)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    return log(cdf(x, loc, scale))
+
+
+@one_program()
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.sf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.sf(0.0)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("cauchy.sf", x=x, loc=loc, scale=scale)
+    # The angle from above, which is exact also where it is small.
+    return div(atan2(scale, sub(x, loc)), math.pi)
+
+
+@one_program()
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.logsf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.logsf(jnp.inf)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    return log(sf(x, loc, scale))
+
+
+@one_program()
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Below which number the mass is `q`: the inverse of `cdf`.
+
+    Shapes: q: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.ppf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.ppf(0.5, loc=3.0)
+        Array(3., dtype=float32, weak_type=True)
+    """
+    q, loc, scale = floats("cauchy.ppf", q=q, loc=loc, scale=scale)
+    return add(loc, mul(scale, tan(mul(sub(q, 0.5), math.pi))))
+
+
+@one_program()
+def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Beyond which number the mass is `q`: the inverse of `sf`.
+
+    Shapes: q: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.isf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.isf(0.5, loc=3.0)
+        Array(3., dtype=float32, weak_type=True)
+    """
+    q, loc, scale = floats("cauchy.isf", q=q, loc=loc, scale=scale)
+    return sub(loc, mul(scale, tan(mul(sub(q, 0.5), math.pi))))
