@@ -270,7 +270,7 @@ def minimize(
     Example:
         >>> def bowl(x):
         ...     return jnp.sum((x - 3.0) ** 2)
-        >>> minijax.scipy.optimize.minimize(bowl, np.float32([0, 1]), method="BFGS").x.round(3)
+        >>> minijax.scipy.optimize.minimize(bowl, np.float32([0, 1]), method="BFGS").x.round()
         Array([3., 3.], dtype=float32)
     """
     if not isinstance(args, tuple):
