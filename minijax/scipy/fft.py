@@ -187,8 +187,8 @@ def dct(
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
 
     Example:
-        >>> minijax.scipy.fft.dct(np.float32([1, 1, 1, 1]))
-        Array([8., 0., 0., 0.], dtype=float32)
+        >>> minijax.scipy.fft.dct(np.float32([1, 1]))
+        Array([4., 0.], dtype=float32)
     """
     return _one("dct", x, type, n, axis, norm, _forth)
 
