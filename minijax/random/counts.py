@@ -37,7 +37,7 @@ from minijax.lax.binary import min as minimum
 from minijax.lax.choice import clamp, select
 from minijax.lax.control_flow import scan, while_loop
 from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import full, full_like
+from minijax.lax.creation import full_like
 from minijax.lax.power import sqrt
 from minijax.lax.special import lgamma
 from minijax.lax.unary import abs as absolute
@@ -113,7 +113,7 @@ def _rejected_until_accepted(key: Any, like: Any, candidate: Any) -> Any:
         good = bitwise_or(found.sure, bitwise_and(bitwise_not(found.impossible), exact))
         return select(good, found.value, chosen), bitwise_or(accepted, good), key
 
-    nowhere = full(aval_of(like).shape, False, _BOOL)
+    nowhere = full_like(like, False, _BOOL)
     return while_loop(unfinished, step, (full_like(like, -1), nowhere, key))[0]
 
 
@@ -183,7 +183,7 @@ def _counted_by_products(key: Any, lam: Any, dtype: Any) -> Any:
         count = select(gt(log_product, neg(lam)), add(count, scalar(1, dtype)), count)
         return count, key, add(log_product, log(_uniform(subkey, lam)))
 
-    none = full(aval_of(lam).shape, 0, dtype)
+    none = full_like(lam, 0, dtype)
     count = while_loop(unfinished, step, (none, key, full_like(lam, 0)))[0]
     return sub(count, scalar(1, dtype))
 
