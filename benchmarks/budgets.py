@@ -42,6 +42,8 @@ two runs of the same program."""
 
 PROCESSES = (
     Row("import", "import", 0.40),
+    Row("all_rooms", "import, and of all of scipy and linear algebra", 0.60),
+    Row("unused_rooms", "such parts loaded by a plain import", 0.10, unit="x"),
     Row("first_result", "process start to first jit result", 0.60),
     Row("first_step", "process start to first training step of an MLP", 0.60),
     Row("first_parameters", "first initialisation of a model's parameters", 0.60),

@@ -13,6 +13,12 @@ from typing import Any
 
 START = time.perf_counter()
 
+UNUSED_ROOMS = (
+    *("lax.linalg", "numpy.fft", "numpy.linalg", "scipy.linalg", "scipy.special", "scipy.stats"),
+    *("scipy.signal", "scipy.optimize", "image", "ops", "ffi", "random", "nn"),
+)
+"""What programs load that use it."""
+
 
 def _main(library: str, name: str) -> None:
     raw = library == "raw"
@@ -22,6 +28,12 @@ def _main(library: str, name: str) -> None:
     seconds = time.perf_counter() - START
     if name == "import":
         _report(seconds)
+    elif name == "unused_rooms":
+        _report(sum(f"{library}.{room}" in sys.modules for room in UNUSED_ROOMS))
+    elif name == "all_rooms":
+        for room in UNUSED_ROOMS:
+            importlib.import_module(f"{library}.{room}")
+        _report(time.perf_counter() - START)
     elif name == "memory":
         _report(_memory(jax, raw))
     elif name == "first_result":

@@ -33,7 +33,7 @@ class Axis(NamedTuple):
     Attributes:
         name: what collectives call it.
         size: how long it is.
-        kind: what binds it: `"vmap"`, `"pmap"`, a `"mesh"`, or `"xmap"`.
+        kind: what binds it: `"vmap"`, `"pmap"`, a `"mesh"`, `"xmap"`, or a mesh of cores: `"core"`.
         carriers: the mesh axes that carry an axis of `xmap`.
     """
 
@@ -41,6 +41,41 @@ class Axis(NamedTuple):
     size: int
     kind: str
     carriers: tuple[Any, ...] = ()
+
+
+_core_index: Any = _jax.config.Config(
+    "minijax_core_index", None, include_in_jit_key=False, include_in_trace_context=False
+)
+
+
+class core:  # noqa: N801  a context manager reads as a place
+    """Context manager: inside it, programs are written for one core of a mesh of cores.
+
+    Args:
+        name: the axis of the cores.
+        size: how many there are.
+        index: the number of the core, a value of the loop over them.  It is no part of the keys of
+            caches: what closes over it is staged again once it is finished.
+    """
+
+    __slots__ = ("_index", "_scope")
+
+    def __init__(self, name: Any, size: int, index: Any) -> None:
+        self._scope = extend(name, size, "core")
+        self._index = index
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+        _core_index.set_local(self._index)
+
+    def __exit__(self, *_: object) -> None:
+        _core_index.set_local(None)
+        self._scope.__exit__()
+
+
+def core_index() -> Any:
+    """The number of the core that is being programmed; None outside of programs for cores."""
+    return _core_index.value
 
 
 class AxisOf:

@@ -391,6 +391,18 @@ spmd_mode = enum_state(
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
 )
+num_simulated_cores = int_state(
+    "num_simulated_cores",
+    1,
+    "Cores of a mesh of cores, on a host, where their number is not given.",
+    in_trace_key=True,
+)
+detect_core_races = bool_state(
+    "detect_core_races",
+    False,
+    "Follow each core of core_map step by step, and refuse programs in which two write one place.",
+    in_trace_key=True,
+)
 cpu_collectives_implementation = enum_state(
     "cpu_collectives_implementation",
     "gloo",

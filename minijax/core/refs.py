@@ -16,19 +16,31 @@ from minijax.core.errors import message
 
 
 class AbstractRef(AbstractValue):
-    """The type of references to values of type `inner_aval`; equal types are the same object."""
+    """The type of references to values of type `inner_aval`; equal types are the same object.
 
-    __slots__ = ("__weakref__", "inner_aval")
+    `kind` is None for references to arrays, and the name of its type for a semaphore, whose value
+    is a count.
+    """
+
+    __slots__ = ("__weakref__", "inner_aval", "kind")
 
     inner_aval: Any
+    kind: str | None
 
-    def __new__(cls, inner_aval: Any, memory_space: Any = None, kind: Any = None) -> AbstractRef:
-        found = _interned.get(inner_aval)
+    def __new__(
+        cls, inner_aval: Any, memory_space: Any = None, kind: str | None = None
+    ) -> AbstractRef:
+        found = _interned.get((inner_aval, kind))
         if found is None:
             found = object.__new__(cls)
             found.inner_aval = inner_aval
-            found = _interned.setdefault(inner_aval, found)
+            found.kind = kind
+            found = _interned.setdefault((inner_aval, kind), found)
         return found
+
+    def _to(self, inner_aval: Any) -> AbstractRef:
+        """The type of references of the same kind to values of another type."""
+        return AbstractRef(inner_aval, kind=self.kind)
 
     @property
     def shape(self) -> Shape:
@@ -72,31 +84,33 @@ class AbstractRef(AbstractValue):
 
     def with_manual_type(self, kind: Any) -> AbstractRef:
         """The type of references to values over mesh axes of other kinds."""
-        return AbstractRef(self.inner_aval.with_manual_type(kind))
+        return self._to(self.inner_aval.with_manual_type(kind))
 
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to values of which some facts are others."""
-        return AbstractRef(self.inner_aval.update(**changes))
+        return self._to(self.inner_aval.update(**changes))
 
     def with_shape(self, shape: Shape) -> AbstractRef:
         """The type of references to values of another shape."""
-        return AbstractRef(self.inner_aval.with_shape(shape))
+        return self._to(self.inner_aval.with_shape(shape))
 
     def without_dim(self, dim: int) -> AbstractRef:
         """The type of references to values without a dimension."""
-        return AbstractRef(self.inner_aval.without_dim(dim))
+        return self._to(self.inner_aval.without_dim(dim))
 
     def with_dim(self, dim: int, size: int, entry: Any = None) -> AbstractRef:
         """The type of references to values with a new dimension."""
-        return AbstractRef(self.inner_aval.with_dim(dim, size, entry))
+        return self._to(self.inner_aval.with_dim(dim, size, entry))
 
     def strip_weak_type(self) -> AbstractRef:
-        return AbstractRef(self.inner_aval.strip_weak_type())
+        return self._to(self.inner_aval.strip_weak_type())
 
     def tangent_aval(self) -> AbstractRef:
-        return AbstractRef(self.inner_aval.tangent_aval())
+        return self._to(self.inner_aval.tangent_aval())
 
     def str_short(self) -> str:
+        if self.kind is not None:
+            return f"Ref{{{self.kind}[{','.join(map(str, self.shape))}]}}"
         return f"Ref{{{self.inner_aval.str_short()}}}"
 
     def __len__(self) -> int:
@@ -104,15 +118,15 @@ class AbstractRef(AbstractValue):
 
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))
-        return f"Ref{{{getattr(self.dtype, 'name', self.dtype)}[{dims}]}}"
+        return f"Ref{{{self.kind or getattr(self.dtype, 'name', self.dtype)}[{dims}]}}"
 
     __str__ = __repr__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AbstractRef, (self.inner_aval,)
+        return AbstractRef, (self.inner_aval, None, self.kind)
 
 
-_interned: dict[Any, AbstractRef] = {}
+_interned: dict[tuple[Any, str | None], AbstractRef] = {}
 
 
 class ReferenceEffect(effects.Effect):
@@ -203,9 +217,9 @@ class Cell:
 
     __slots__ = ("__weakref__", "_value", "aval")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, kind: str | None = None) -> None:
         self._value = value
-        self.aval = AbstractRef(aval_of(value))
+        self.aval = AbstractRef(aval_of(value), kind=kind)
 
     def read(self) -> Any:
         """The value.

@@ -18,6 +18,8 @@ def register_lowering(
 ) -> Callable[..., Any]:
     """Gives the rule from MLIR values of arguments to those of results.
 
+    Source: mirrors jax.interpreters.mlir.register_lowering (0.10).
+
     Args:
         primitive: the operation.
         rule: `(ctx, *values, **params)`, returns a sequence of values.
@@ -34,8 +36,9 @@ def register_lowering(
             return Primitive.lower(primitive, ctx, *values, **params)
         outs = chosen(ctx, *values, **params)
         if primitive.multiple_results:
-            return outs
-        return outs[0] if isinstance(outs, (list, tuple)) else outs
+            return list(outs)
+        # MLIR's lists of results are sequences by their methods only.
+        return outs[0] if hasattr(outs, "__getitem__") else outs
 
     primitive.lower = lower  # type: ignore[method-assign]
     return rule

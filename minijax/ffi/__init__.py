@@ -1,8 +1,7 @@
 """Functions in machine code, such as kernels in C++, as operations of programs."""
 
 from minijax.ffi.calls import ffi_call
-from minijax.ffi.lowerings import build_ffi_lowering_function as build_ffi_lowering_function
-from minijax.ffi.lowerings import ffi_lowering
+from minijax.ffi.lowerings import build_ffi_lowering_function, ffi_lowering
 from minijax.ffi.registration import (
     include_dir,
     pycapsule,
@@ -13,6 +12,7 @@ from minijax.ffi.registration import (
 )
 
 __all__ = [
+    "build_ffi_lowering_function",
     "ffi_call",
     "ffi_lowering",
     "include_dir",
@@ -22,3 +22,8 @@ __all__ = [
     "register_ffi_type",
     "register_ffi_type_id",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -38,6 +38,15 @@ def build_ffi_lowering_function(
 
     Returns:
         A function of a context, MLIR values and attributes.
+
+    Example:
+        >>> from minijax.extend import core, mlir
+        >>> call = minijax.ffi.build_ffi_lowering_function("my_doubling_kernel")
+        >>> double_p = core.Primitive("double_by_ffi")
+        >>> _ = double_p.def_abstract_eval(lambda x: x)
+        >>> _ = mlir.register_lowering(double_p, lambda ctx, x: call(ctx, x).results)
+        >>> "@my_doubling_kernel(%arg0)" in minijax.jit(double_p.bind).lower(jnp.ones(2)).as_text()
+        True
     """
     _check_known(lowering_args)
     given = dict(lowering_args)

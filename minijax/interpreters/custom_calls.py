@@ -168,9 +168,11 @@ def batch_sharding_rule(
     sizes: list[int] = []
 
     def factors(shape: Sequence[int]) -> str:
-        own = range(len(sizes), len(sizes) + len(shape) - batch)
+        # What a kernel is not asked for may be a scalar, and no batch.
+        shared = range(min(batch, len(shape)))
+        own = range(len(sizes), len(sizes) + len(shape[batch:]))
         sizes.extend(shape[batch:])
-        return f"[{', '.join(_factor_name(i) for i in (*range(batch), *own))}]"
+        return f"[{', '.join(_factor_name(i) for i in (*shared, *own))}]"
 
     sizes.extend((*operands, *results)[0][:batch])
     sides = [", ".join(map(factors, side)) for side in (operands, results)]

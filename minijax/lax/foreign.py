@@ -22,9 +22,18 @@ from minijax.sharding import rules
 
 
 class FfiEffect(effects.Effect):
-    """A program calls a foreign function for more than its results; in any order."""
+    """A program calls a foreign function for more than its results; in any order.
+
+    All such effects are equal.
+    """
 
     __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is FfiEffect
+
+    def __hash__(self) -> int:
+        return hash(FfiEffect)
 
     def __repr__(self) -> str:
         return "Ffi"
@@ -189,7 +198,7 @@ def _result_spec(aval: Any, entries: Sequence[Any]) -> PartitionSpec:
         return PartitionSpec()
     if aval.split is not None:
         return rules.spec_of(aval)
-    return PartitionSpec(*entries, *[None] * (aval.ndim - len(entries)))
+    return PartitionSpec(*entries[: aval.ndim], *[None] * (aval.ndim - len(entries)))
 
 
 def _check_no_sum(target: str, aval: Any) -> None:

@@ -102,6 +102,13 @@ class Index(NamedTuple):
         return Index((*self.entries[:dim], Span(0, size, 1), *self.entries[dim:]))
 
 
+class Located(NamedTuple):
+    """What stands in brackets where the index was parsed before: for parts of references."""
+
+    where: Index
+    operands: tuple[Any, ...]
+
+
 def whole(dims: Shape) -> Index:
     """The index of everything."""
     return Index(tuple(Span(0, n, 1) for n in dims))
@@ -115,6 +122,8 @@ def parse(index: Any, dims: Shape, name: str) -> tuple[Index, list[Any]]:
         TypeError: an index is no integer, slice or array of integers.
         NonConcreteBooleanIndexError: it is an array of booleans.
     """
+    if type(index) is Located:
+        return index.where, list(index.operands)
     items = index if type(index) is tuple else () if index is None else (index,)
     gaps = sum(item is ... for item in items)
     count = len(items) - gaps

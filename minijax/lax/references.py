@@ -23,7 +23,7 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import batching, casts
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
 from minijax.interpreters.tangents import Zero
-from minijax.lax import convert, reference_indexing
+from minijax.lax import convert, reference_indexing, reference_views
 from minijax.lax.reference_indexing import Index, Span
 from minijax.sharding import rules
 
@@ -77,6 +77,11 @@ class Ref(Cell, metaclass=_RefType):
         """Whether the user has placed the value."""
         return self.read().committed  # type: ignore[no-any-return]
 
+    @property
+    def at(self) -> reference_views.Indexer:
+        """Parts of the reference as references: `ref.at[idx]`."""
+        return reference_views.Indexer(self)
+
     def __getitem__(self, index: Any) -> Any:
         return get(self, index)
 
@@ -118,9 +123,8 @@ class Ref(Cell, metaclass=_RefType):
     __str__ = __repr__
 
 
-def _place(eqn: Eqn, operands: Sequence[Any], name: Callable[[Any], str]) -> str:
-    """A reference with the index at which an equation uses it, as it is written in Python."""
-    ref, index = eqn.invars[0], eqn.params["index"]
+def place_text(ref: Any, index: Index, operands: Sequence[Any], name: Callable[[Any], str]) -> str:
+    """A variable that is a reference with an index of it, as it is written in Python."""
     if index.is_whole(ref.aval.shape):
         return f"{name(ref)}[...]"
     given = iter(operands)
@@ -161,7 +165,12 @@ def _refuse_batched(ref: Any, verb: str) -> NoReturn:
     )
 
 
-def _refuse_differentiated(ref: Any, verb: str) -> NoReturn:
+def refuse_differentiated(ref: Any, verb: str) -> NoReturn:
+    """Refuses to put a differentiated value into a reference that is not differentiated.
+
+    Raises:
+        ValueError: always.
+    """
     _refuse_foreign(
         ref,
         verb,
@@ -223,17 +232,17 @@ class NewRef(Primitive):
     hidden_params = frozenset({"is_tangent"})
     without = frozenset({"transpose", "lower"})
 
-    def abstract_eval(self, x: Any, **_: Any) -> AbstractRef:
-        return AbstractRef(x)
+    def abstract_eval(self, x: Any, *, kind: str | None, **_: Any) -> AbstractRef:
+        return AbstractRef(x, kind=kind)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0])
 
-    def discharge(self, x: Any, **_: Any) -> Ref:
+    def discharge(self, x: Any, *, kind: str | None, **_: Any) -> Ref:
         aval = aval_of(x)
-        return Ref(
-            x if aval.is_extended else convert.convert_to_type(x, aval.dtype, aval.weak_type)
-        )
+        if not aval.is_extended:
+            x = convert.convert_to_type(x, aval.dtype, aval.weak_type)
+        return Ref(x, kind)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, is_tangent: bool, **params: Any
@@ -304,7 +313,8 @@ class Get(Primitive):
         return frozenset({refs.ReadEffect(0)})
 
     def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
-        return f"{outs} <- {_place(eqn, eqn.invars[1:], name)}"
+        place = place_text(eqn.invars[0], eqn.params["index"], eqn.invars[1:], name)
+        return f"{outs} <- {place}"
 
     def discharge(self, ref: Cell, *operands: Any, index: Index) -> Any:
         return reference_indexing.read(ref.read(), index, operands)
@@ -377,7 +387,7 @@ class Swap(Primitive):
         return frozenset({refs.WriteEffect(0)})
 
     def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
-        place = _place(eqn, eqn.invars[2:], name)
+        place = place_text(eqn.invars[0], eqn.params["index"], eqn.invars[2:], name)
         value = name(eqn.invars[1])
         return f"{place} <- {value}" if outs[0] == "_" else f"{outs}, {place} <- {place}, {value}"
 
@@ -391,7 +401,7 @@ class Swap(Primitive):
     ) -> tuple[Any, Any]:
         ref_dot, value_dot = tangents[:2]
         if type(ref_dot) is Zero and type(value_dot) is not Zero:
-            _refuse_differentiated(primals[0], "written to")
+            refuse_differentiated(primals[0], "written to")
         out = self.bind(*primals, index=index)
         if type(ref_dot) is Zero:
             return out, Zero.like(out)
@@ -452,7 +462,8 @@ class AddUpdate(Primitive):
         return frozenset({refs.AccumEffect(0)})
 
     def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
-        return f"{_place(eqn, eqn.invars[2:], name)} += {name(eqn.invars[1])}"
+        place = place_text(eqn.invars[0], eqn.params["index"], eqn.invars[2:], name)
+        return f"{place} += {name(eqn.invars[1])}"
 
     def discharge(self, ref: Cell, value: Any, *operands: Any, index: Index) -> list[Any]:
         _store(ref, reference_indexing.accumulate(ref.read(), value, index, operands))
@@ -463,7 +474,7 @@ class AddUpdate(Primitive):
     ) -> tuple[list[Any], list[Any]]:
         ref_dot, value_dot = tangents[:2]
         if type(ref_dot) is Zero and type(value_dot) is not Zero:
-            _refuse_differentiated(primals[0], "added to")
+            refuse_differentiated(primals[0], "added to")
         self.bind(*primals, index=index)
         if type(value_dot) is not Zero:
             self.bind(ref_dot, value_dot, *primals[2:], index=index)
@@ -503,6 +514,28 @@ def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any
         ValueError: it varies over more, or the place does.
     """
     ref, value, *operands = args
+    check_varies_less(name, ref, value, operands)
+    held = variance.of(aval_of(ref)).varying
+    value = casts.varied(trace, value, held) if held else value
+    reduced = variance.of(aval_of(ref)).reduced
+    if reduced and isinstance(value, (int, float, complex, np.generic)):
+        over = {"axes": casts.ordered(reduced)}
+        (value,) = trace.process(casts.preduced_p, (value,), over)
+    return [ref, value, *operands]
+
+
+def check_varies_less(name: str, ref: Any, value: Any, operands: Sequence[Any]) -> None:
+    """Refuses to write what varies over mesh axes over which the reference does not.
+
+    Args:
+        name: the operation.
+        ref: what is written to.
+        value: what is written, or a reference to it.
+        operands: of the index.
+
+    Raises:
+        ValueError: the value varies over more, or the place does.
+    """
     held = variance.of(aval_of(ref)).varying
     for what, x in (("value", value), *(("index", i) for i in operands)):
         aval = aval_of(x)
@@ -517,12 +550,6 @@ def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any
                     fix=f"new_ref({variance.difference(aval_of(ref), aval)}) where it is made",
                 )
             )
-    value = casts.varied(trace, value, held) if held else value
-    reduced = variance.of(aval_of(ref)).reduced
-    if reduced and isinstance(value, (int, float, complex, np.generic)):
-        over = {"axes": casts.ordered(reduced)}
-        (value,) = trace.process(casts.preduced_p, (value,), over)
-    return [ref, value, *operands]
 
 
 def _store(ref: Cell, value: Any) -> None:
@@ -576,7 +603,17 @@ def _check_ref(name: str, ref: Any) -> AbstractRef:
                 fix="make one with new_ref(x)",
             )
         )
-    return ref.aval  # type: ignore[no-any-return]
+    aval: AbstractRef = ref.aval
+    if aval.kind is not None:
+        raise ValueError(
+            message(
+                name,
+                "a semaphore is no array.",
+                got=str(aval),
+                fix="semaphore_signal, semaphore_wait and semaphore_read, or a copy's .wait()",
+            )
+        )
+    return aval
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any:
@@ -659,6 +696,7 @@ def get(ref: Any, idx: Any = None) -> Any:
         ValueError: an index is out of bounds, or there are too many.
         TypeError: one is no integer, slice or array of integers.
     """
+    ref, idx = reference_views.resolved(ref, idx)
     aval = _check_ref("ref.get", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.get")
     reference_indexing.assert_in_bounds("get", aval.shape, index, operands)
@@ -688,6 +726,7 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
 
 def _swap(name: str, ref: Any, idx: Any, value: Any) -> Any:
+    ref, idx = reference_views.resolved(ref, idx)
     aval = _check_ref(name, ref)
     index, operands = reference_indexing.parse(idx, aval.shape, name)
     value = _of_dtype(value, aval.dtype)
@@ -704,6 +743,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     Raises:
         ValueError: the value's shape or dtype is not that of the elements.
     """
+    ref, idx = reference_views.resolved(ref, idx)
     aval = _check_ref("ref.addupdate", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.addupdate")
     x = _of_dtype(x, aval.dtype)
@@ -726,12 +766,12 @@ def with_references(primitive: Any, args: Sequence[Any], params: dict[str, Any])
             continue
         key = refs.identity(x)
         if key not in cells:
-            value = get(x)
+            value = get_p.bind(x, index=reference_indexing.whole(x.aval.shape))
             cells[key] = x, Cell(value), value
         given.append(cells[key][1])
     outs: Sequence[Any] = primitive.discharge(*given, **params)
     for ref, cell, before in cells.values():
         after = cell.read()
         if after is not before:
-            set(ref, ..., after)
+            swap_p.bind(ref, after, index=reference_indexing.whole(ref.aval.shape))
     return outs

@@ -30,7 +30,8 @@ from minijax.nn.activations import (
     tanh,
 )
 from minijax.nn.attention import dot_product_attention
-from minijax.nn.normalization import log_softmax, logmeanexp, logsumexp, softmax, standardize
+from minijax.nn.normalization import logmeanexp, standardize
+from minijax.numpy.normalized_exponentials import log_softmax, logsumexp, softmax
 
 __all__ = [
     "celu",

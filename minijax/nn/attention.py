@@ -13,7 +13,7 @@ import numpy as np
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import binary, convert, creation, unary
-from minijax.nn.normalization import logsumexp, softmax
+from minijax.numpy.normalized_exponentials import logsumexp, softmax
 from minijax.numpy import arithmetic, contraction, logic, selection, shaping
 from minijax.numpy.one_program import one_program
 

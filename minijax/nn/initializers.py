@@ -6,9 +6,10 @@ compiled program where nothing is traced.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import message
 from minijax.lax import binary, convert, creation, power, unary
+from minijax.nn.initializer import Initializer
 from minijax.numpy import arithmetic, shaping
 from minijax.numpy.one_program import one_program
 from minijax.random.distributions import (
@@ -28,12 +30,8 @@ from minijax.random.distributions import (
 )
 from minijax.random.keys import as_keys
 
-
-class Initializer(Protocol):
-    """What makes parameters: a function of a key, a shape and a dtype."""
-
-    def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        """The parameters."""
+if TYPE_CHECKING:
+    from minijax.nn.orthogonality import delta_orthogonal, orthogonal
 
 
 def _dtype(dtype: Any, default: Any) -> np.dtype[Any]:
@@ -295,9 +293,17 @@ kaiming_uniform = he_uniform
 kaiming_normal = he_normal
 
 
+def __getattr__(name: str) -> Any:
+    """Loads what needs linear algebra when it is first named."""
+    if name not in ("delta_orthogonal", "orthogonal"):
+        raise AttributeError(f"module 'minijax.nn.initializers' has no attribute {name!r}")
+    return getattr(importlib.import_module("minijax.nn.orthogonality"), name)
+
+
 __all__ = [
     "Initializer",
     "constant",
+    "delta_orthogonal",
     "glorot_normal",
     "glorot_uniform",
     "he_normal",
@@ -308,6 +314,7 @@ __all__ = [
     "lecun_uniform",
     "normal",
     "ones",
+    "orthogonal",
     "truncated_normal",
     "uniform",
     "variance_scaling",

@@ -1,4 +1,4 @@
-"""Softmax and its kin: functions along whole dimensions.
+"""Means and scales along whole dimensions, beside softmax and its kin.
 
 Input: arrays.  Output: arrays of the same shape, or reduced.
 """
@@ -8,133 +8,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.interpreters import checking
-from minijax.lax import binary, convert, power, reduction, unary
-from minijax.numpy import arithmetic, logic, reductions, selection, shaping
+from minijax.lax import binary, power, unary
+from minijax.numpy import arithmetic, reductions, shaping
+from minijax.numpy.normalized_exponentials import logsumexp, reduced_axes
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import inexact, promote_dtypes, strong
-
-
-def _axes(axis: Any, rank: int, name: str) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(rank))
-    return shaping.canonical_axes(name, axis, rank)
-
-
-def _kept(x: Any, axes: tuple[int, ...]) -> Any:
-    """A reduced array with its dimensions back, of size 1."""
-    return shaping.expand_dims(x, tuple(sorted(axes))) if axes else x
-
-
-def _masked(x: Any, where: Any, value: float) -> Any:
-    """`x` where it counts, else `value`."""
-    return x if where is None else selection.where(where, x, value)
-
-
-def _shifted(x: Any, axes: tuple[int, ...], where: Any) -> Any:
-    """`x` less its maximum along axes, which is a constant of the derivative; -inf where masked."""
-    x = _masked(x, where, -np.inf)
-    largest = _kept(reductions.max(x, axis=axes, initial=-np.inf), axes)
-    return binary.sub(x, unary.stop_gradient(largest))
-
-
-@one_program(static=("axis",))
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
-    """exp(x) divided by its sum along `axis`, without overflow.
-
-    Args:
-        x: the logits.
-        axis: a dimension, several, or None for all.
-        where: which elements count; the others give 0.
-
-    Source: mirrors jax.nn.softmax (0.10).
-    """
-    x = strong(inexact("softmax", x))
-    axes = _axes(axis, aval_of(x).ndim, "nn.softmax")
-    powers = unary.exp(_shifted(x, axes, where))
-    total = _kept(reduction.reduce_sum(_masked(powers, where, 0.0), axes), axes)
-    return _masked(binary.div(powers, total), where, 0.0)
-
-
-@one_program(static=("axis",))
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
-    """The logarithm of `softmax`.  Mirrors jax.nn.log_softmax (0.10)."""
-    x = strong(inexact("log_softmax", x))
-    axes = _axes(axis, aval_of(x).ndim, "nn.log_softmax")
-    shifted = _shifted(x, axes, where)
-    powers = _masked(unary.exp(shifted), where, 0.0)
-    total = _kept(reduction.reduce_sum(powers, axes), axes)
-    return _masked(binary.sub(shifted, unary.log(total)), where, -np.inf)
-
-
-@one_program(static=("axis", "keepdims", "return_sign"))
-def logsumexp(
-    a: Any,
-    axis: Any = None,
-    b: Any = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-    where: Any = None,
-) -> Any:
-    """log(sum(b · exp(a))) without overflow.
-
-    Args:
-        a: the exponents.
-        axis: a dimension, several, or None for all.
-        b: factors.
-        keepdims: whether reduced dimensions stay, of size 1.
-        return_sign: whether to return (logarithm of the absolute value, sign).
-        where: which elements count.
-
-    Source: mirrors jax.nn.logsumexp (0.10).
-    """
-    a = inexact("logsumexp", a)
-    if b is not None:
-        a, b = shaping.broadcast_arrays(*promote_dtypes("logsumexp", a, b))
-        # exp(a) may overflow where the factor is 0.
-        a = selection.where(logic.not_equal(b, 0), a, -np.inf)
-    axes = _axes(axis, aval_of(a).ndim, "nn.logsumexp")
-    largest = _kept(_finite_maximum(_masked(a, where, -np.inf), axes), axes)
-    powers = unary.exp(binary.sub(a, convert.convert_element_type(largest, aval_of(a).dtype)))
-    if b is not None:
-        powers = binary.mul(powers, b)
-    total = reduction.reduce_sum(_masked(powers, where, 0.0), axes)
-    if keepdims:
-        total = _kept(total, axes)
-    else:
-        largest = shaping.reshape_array(largest, aval_of(total).shape)
-    if return_sign:
-        return binary.add(_log(unary.abs(total)), largest), unary.sign(total)
-    # The logarithm of a negative sum is not a number.
-    return binary.add(_log(total), convert.convert_element_type(largest, aval_of(total).dtype))
-
-
-def _log(total: Any) -> Any:
-    if not checking.is_checking(checking.NON_FINITE):
-        return unary.log(total)
-    # Where somebody looks for infinities, that of a sum of nothing is no fault.
-    return selection.where(logic.equal(total, 0), -np.inf, unary.log(total))
-
-
-def _finite_maximum(a: Any, axes: tuple[int, ...]) -> Any:
-    """The largest real part along axes, or 0 for an infinity; a constant of the derivative."""
-    if dtypes.issubdtype(aval_of(a).dtype, np.complexfloating):
-        a = unary.real(a)
-    largest = reductions.max(a, axis=axes, initial=-np.inf)
-    largest = selection.where(unary.is_finite(largest), largest, 0.0)
-    return strong(unary.stop_gradient(largest))
+from minijax.numpy.promotion import inexact, strong
 
 
 @one_program(static=("axis", "keepdims"))
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
     """log(mean(exp(x))) without overflow.  Mirrors jax.nn.logmeanexp (0.10)."""
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
-    axes = _axes(axis, aval_of(x).ndim, "nn.logmeanexp")
+    axes = reduced_axes(axis, aval_of(x).ndim, "nn.logmeanexp")
     if where is None:
         count = math.prod(aval_of(x).shape[i] for i in axes)
         return arithmetic.subtract(total, math.log(count) if count else -math.inf)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from minijax.core.trace import current
-from minijax.interpreters import eager
+from minijax.interpreters import eager, recordings
+from minijax.interpreters.staging import StagingTrace
 from minijax.runtime import versions
 from minijax.transforms import jit
 
@@ -60,7 +61,10 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             nonlocal native
-            if current.value is not eager.EAGER:
+            trace = current.value
+            if trace is not eager.EAGER:
+                if type(trace) is StagingTrace:
+                    return recordings.call(trace, function, args, kwargs)
                 return function(*args, **kwargs)
             if native is None:
                 # Made on demand: an import declares hundreds of functions and calls few.

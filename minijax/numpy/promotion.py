@@ -89,6 +89,14 @@ def promote_all(name: str, *args: Any) -> list[Any]:
     return with_one_rank(name, *[convert(x, dtype, weak) for x in arrays])
 
 
+def promote_all_inexact(name: str, *args: Any) -> list[Any]:
+    """As `promote_all`; integers and booleans become floats."""
+    arrays = [check_array(name, x) for x in args]
+    dtype, weak = dtypes.lattice_result_type(*arrays)
+    dtype = dtypes.to_inexact_dtype(dtype)
+    return with_one_rank(name, *[convert(x, dtype, weak) for x in arrays])
+
+
 def promote_dtypes(name: str, *args: Any) -> list[Any]:
     """Any number of operands with one dtype; shapes stay."""
     arrays = [check_array(name, x) for x in args]
@@ -124,7 +132,7 @@ def real_inexact(name: str, x: Any) -> Any:
     if aval_of(x).dtype not in _REAL_INEXACT:
         raise TypeError(
             message(
-                f"numpy.{name}",
+                title(name),
                 "complex numbers are not accepted.",
                 got={"x": aval_of(x)},
                 expected="a real array",
@@ -132,6 +140,11 @@ def real_inexact(name: str, x: Any) -> Any:
             )
         )
     return x
+
+
+def title(name: str) -> str:
+    """How texts name a function: one of `numpy`, unless its name says where it lives."""
+    return name if "." in name else f"numpy.{name}"
 
 
 def check_array(name: str, x: Any, argument: str = "x") -> Any:
@@ -150,7 +163,7 @@ def check_array(name: str, x: Any, argument: str = "x") -> Any:
     is_list = isinstance(x, (list, tuple))
     raise TypeError(
         message(
-            f"numpy.{name}",
+            title(name),
             "operands must be arrays or numbers.",
             got={argument: f"{x!r} of type {type(x).__name__}"},
             fix="numpy.asarray(x)" if is_list else None,
@@ -166,9 +179,7 @@ def check_out(name: str, out: Any) -> None:
     """
     if out is not None:
         raise NotImplementedError(
-            message(
-                f"numpy.{name}", "results cannot be written into an array.", fix="leave out= away"
-            )
+            message(title(name), "results cannot be written into an array.", fix="leave out= away")
         )
 
 
@@ -269,7 +280,7 @@ def _check_rank_promotion(name: str, arrays: Any) -> None:
     if mode == "allow":
         return
     text = message(
-        f"numpy.{name}",
+        title(name),
         "operands of different ranks are broadcast.",
         got=" and ".join(str(aval_of(x)) for x in arrays),
         expected=f"equal ranks, because numpy_rank_promotion is {mode!r}",
@@ -291,7 +302,7 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError:
         raise ValueError(
             message(
-                f"numpy.{name}",
+                title(name),
                 "operand shapes do not fit together.",
                 got=" ".join(map(str, shapes)),
                 expected="dimensions, aligned at the end, that are equal or 1",

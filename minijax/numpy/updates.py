@@ -16,9 +16,19 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
+from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
-from minijax.lax import binary, choice, convert, gather_numbers, gather_scatter, shape, slicing
+from minijax.lax import (
+    binary,
+    choice,
+    convert,
+    gather_numbers,
+    gather_scatter,
+    reference_views,
+    shape,
+    slicing,
+)
 from minijax.numpy import arithmetic, creation, indexing, promotion
 from minijax.numpy.indexing import At, Fixed, From, New, Picked, Range, Template, Whole, Windows
 from minijax.numpy.one_program import native_program
@@ -252,8 +262,10 @@ class IndexUpdateRef:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
 
 
-def at(x: Any) -> IndexUpdateHelper:
+def at(x: Any) -> IndexUpdateHelper | reference_views.Indexer:
     """New arrays with some elements replaced: `x.at[index].set(values)`, `.add`, `.min`, and more.
+
+    Of a traced reference, `x.at[index]` is a part of it.
 
     Source:     mirrors jax.Array.at.
 
@@ -264,6 +276,8 @@ def at(x: Any) -> IndexUpdateHelper:
         >>> x  # does not change
         Array([10, 20, 30], dtype=int32)
     """
+    if type(getattr(x, "aval", None)) is AbstractRef:
+        return reference_views.Indexer(x)
     return IndexUpdateHelper(x)
 
 

@@ -1,5 +1,9 @@
 """Random numbers from explicit keys, with the figures of `jax.random`."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from minijax.random.counts import binomial, multinomial, poisson
 from minijax.random.discrete import (
     bernoulli,
     categorical,
@@ -20,6 +24,16 @@ from minijax.random.distributions import (
     normal,
     truncated_normal,
     uniform,
+)
+from minijax.random.gamma import gamma, loggamma, random_gamma_p
+from minijax.random.gamma_family import (
+    ball,
+    beta,
+    chisquare,
+    dirichlet,
+    f,
+    generalized_normal,
+    t,
 )
 from minijax.random.keys import (
     PRNGKey,
@@ -42,17 +56,28 @@ from minijax.random.parametric import (
     weibull_min,
 )
 
+if TYPE_CHECKING:
+    from minijax.random.multivariate import multivariate_normal, orthogonal
+
 __all__ = [
     "PRNGKey",
+    "ball",
     "bernoulli",
+    "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
+    "chisquare",
     "choice",
     "clone",
+    "dirichlet",
     "double_sided_maxwell",
     "exponential",
+    "f",
     "fold_in",
+    "gamma",
+    "generalized_normal",
     "geometric",
     "gumbel",
     "key",
@@ -60,16 +85,23 @@ __all__ = [
     "key_dtype",
     "key_impl",
     "laplace",
+    "loggamma",
     "logistic",
     "lognormal",
     "maxwell",
+    "multinomial",
+    "multivariate_normal",
     "normal",
+    "orthogonal",
     "pareto",
     "permutation",
+    "poisson",
     "rademacher",
     "randint",
+    "random_gamma_p",
     "rayleigh",
     "split",
+    "t",
     "triangular",
     "truncated_normal",
     "uniform",
@@ -82,3 +114,10 @@ __all__ = [
 def __dir__() -> list[str]:
     """The public names, without the modules that define them."""
     return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what needs linear algebra when it is first named."""
+    if name not in ("multivariate_normal", "orthogonal"):
+        raise AttributeError(f"module 'minijax.random' has no attribute {name!r}")
+    return getattr(importlib.import_module("minijax.random.multivariate"), name)

@@ -1,17 +1,14 @@
 """Random keys: their dtype, and the primitives that make, split and use them.
 
-A key is an element of an extended dtype, two 32-bit integers underneath.  Bits come from the
-counter-based generator Threefry-2x32 (Salmon et al., "Parallel random numbers: as easy as
-1, 2, 3", SC 2011): the bits of element i are a hash of the key and i, so they depend neither on
-the sharding nor on the order of evaluation.  Old-style keys, plain uint32[2] arrays, are wrapped
-on entry and unwrapped on return.
+A key is an element of an extended dtype, which tells its generator (`generators.py`); underneath
+are two 32-bit integers, or four.  Old-style keys, plain uint32[2] or uint32[4] arrays, are of the
+generator in force (`minijax.default_prng_impl`); they are wrapped on entry, unwrapped on return.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,36 +20,24 @@ from minijax.core.specs import PartitionSpec
 from minijax.interpreters import lowering
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import jvp_of_constant
-from minijax.lax import barrier, binary, convert, creation, random_bits, shape, slicing
+from minijax.lax import convert
+from minijax.random.generators import GENERATORS, Generator
 from minijax.runtime import transfer
 from minijax.runtime.array import Array, ExtendedArray, array_from_host
 from minijax.sharding import rules
-
-
-class Implementation(NamedTuple):
-    """A random number generator: its name, and the short name that jaxprs print."""
-
-    name: str
-    tag: str
-
-    def __str__(self) -> str:
-        return self.tag
-
-
-THREEFRY = Implementation("threefry2x32", "fry")
 
 
 class KeyDType(dtypes.ExtendedDType):
     """The dtype of random keys."""
 
     type = dtypes.prng_key
-    itemsize = 8
     physical_dtype = np.dtype(np.uint32)
-    physical_shape = (2,)
 
-    def __init__(self, impl: Implementation) -> None:
+    def __init__(self, impl: Generator) -> None:
         self.impl = impl
         self.name = f"key<{impl.tag}>"
+        self.physical_shape = (impl.words,)
+        self.itemsize = 4 * impl.words
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KeyDType) and other.impl == self.impl
@@ -61,7 +46,7 @@ class KeyDType(dtypes.ExtendedDType):
         return hash((KeyDType, self.impl))
 
 
-KEY_DTYPE = KeyDType(THREEFRY)
+_KEY_DTYPES = {generator: KeyDType(generator) for generator in GENERATORS.values()}
 _UINT32 = np.dtype(np.uint32)
 
 
@@ -73,65 +58,63 @@ class RandomSeed(Primitive):
     jvp = jvp_of_constant
     shard = rules.elementwise
 
-    def abstract_eval(self, seeds: ShapedArray, *, impl: Implementation) -> ShapedArray:
-        return shaped_array(seeds.shape, KEY_DTYPE)
+    def abstract_eval(self, seeds: ShapedArray, *, impl: Generator) -> ShapedArray:
+        return shaped_array(seeds.shape, _KEY_DTYPES[impl])
 
-    def lower(self, ctx: Any, seeds: Any, *, impl: Implementation) -> Any:
-        return lowering.lower_function(ctx, lambda s: [_seed_data(s)], seeds)[0]
+    def lower(self, ctx: Any, seeds: Any, *, impl: Generator) -> Any:
+        return lowering.lower_function(ctx, lambda s: [impl.seed(s)], seeds)[0]
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Implementation
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Generator
     ) -> tuple[Any, Any]:
         return self.bind(args[0], impl=impl), dims[0]
 
 
 class RandomWrap(Primitive):
-    """Views pairs of integers as keys.  Shapes: u32[s, 2] -> key[s]."""
+    """Views pairs of integers as keys.  Shapes: u32[s, words] -> key[s]."""
 
     name = "random_wrap"
     knows_extended = True
     jvp = jvp_of_constant
 
-    def impl(self, data: Any, *, impl: Implementation) -> Any:
+    def impl(self, data: Any, *, impl: Generator) -> Any:
         self.abstract_eval(aval_of(data), impl=impl)
         if not type.__instancecheck__(Array, data):
             data = array_from_host(data)
-        return ExtendedArray(transfer.view(data.buffer), KEY_DTYPE)
+        return ExtendedArray(transfer.view(data.buffer), _KEY_DTYPES[impl])
 
-    def abstract_eval(self, data: ShapedArray, *, impl: Implementation) -> ShapedArray:
-        if data.dtype != _UINT32 or data.shape[-1:] != (2,):
+    def abstract_eval(self, data: ShapedArray, *, impl: Generator) -> ShapedArray:
+        if data.dtype != _UINT32 or data.shape[-1:] != (impl.words,):
             raise TypeError(
                 message(
                     "random.wrap_key_data",
                     "not the data of random keys.",
                     got=str(data),
-                    expected="u32[..., 2]",
+                    expected=f"u32[..., {impl.words}]",
                 )
             )
-        return shaped_array(data.shape[:-1], KEY_DTYPE)
+        return shaped_array(data.shape[:-1], _KEY_DTYPES[impl])
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, impl: Implementation
-    ) -> PartitionSpec:
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, impl: Generator) -> PartitionSpec:
         last = outs[0].ndim
         rules.check_unsharded(self, avals, (last,))
         return rules.dropped(rules.spec_of(avals[0]), (last,))
 
-    def lower(self, ctx: Any, data: Any, *, impl: Implementation) -> Any:
+    def lower(self, ctx: Any, data: Any, *, impl: Generator) -> Any:
         return data
 
-    def follow_keys(self, flow: Any, keys: Sequence[Any], *, impl: Implementation) -> list[Any]:
-        # A pair of integers has the number of its first.
+    def follow_keys(self, flow: Any, keys: Sequence[Any], *, impl: Generator) -> list[Any]:
+        # The integers of a key have the number of the first.
         return [None if keys[0] is None else keys[0][..., 0]]
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Implementation
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Generator
     ) -> tuple[Any, int]:
         return self.bind(moveaxis(args[0], dims[0], 0), impl=impl), 0
 
 
 class RandomUnwrap(Primitive):
-    """The integers underneath keys.  Shapes: key[s] -> u32[s, 2]."""
+    """The integers underneath keys.  Shapes: key[s] -> u32[s, words]."""
 
     name = "random_unwrap"
     knows_extended = True
@@ -141,7 +124,7 @@ class RandomUnwrap(Primitive):
         return Array(transfer.view(keys.buffer))
 
     def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
-        return shaped_array((*keys.shape, 2), _UINT32)
+        return shaped_array((*keys.shape, *keys.dtype.physical_shape), _UINT32)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
         return rules.spec_of(avals[0]).padded(outs[0].ndim)
@@ -192,8 +175,8 @@ class RandomSplit(Primitive):
         return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any, *, shape: Shape) -> Any:
-        aval = ctx.avals_in[0]
-        return _lower_on_data(ctx, lambda k: _split_data(k, aval.ndim, shape), keys)
+        generator = ctx.avals_in[0].dtype.impl
+        return _lower_on_data(ctx, lambda data: generator.split(data, shape), keys)
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, shape: Shape
@@ -215,21 +198,27 @@ class RandomFoldIn(Primitive):
         return rules.join(self, avals, outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any, data: Any) -> Any:
-        out = ctx.avals_out[0].shape
-        return _lower_on_data(ctx, lambda k, d: _fold_in_data(k, d, out), keys, data)
+        dims = ctx.avals_out[0].shape
+        generator = ctx.avals_in[0].dtype.impl
+
+        def fold_in(keys: Any, numbers: Any) -> Any:
+            rank = aval_of(keys).ndim - 1
+            kept = (*range(len(dims) - rank, len(dims)), len(dims))
+            keys = broadcast_in_dim(keys, (*dims, generator.words), kept)
+            return generator.fold_in(keys, numbers)
+
+        return _lower_on_data(ctx, fold_in, keys, data)
 
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
         keys, data = (
             x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
         )
+        # Shapes are aligned at their ends, so only a batched scalar lacks dimensions.
+        rank = aval_of(args[0]).ndim + 1
+        if dims[0] is None and 1 < rank != aval_of(data).ndim:
+            data = broadcast_in_dim(data, (size,) + (1,) * (rank - 1), (0,))
         if dims[0] is None:
-            keys = broadcast_in_dim(
-                keys, (size, *aval_of(keys).shape), range(1, aval_of(keys).ndim + 1)
-            )
-        if dims[1] is None:
-            data = broadcast_in_dim(
-                data, (size, *aval_of(data).shape), range(1, aval_of(data).ndim + 1)
-            )
+            keys = broadcast_in_dim(keys, (size, *aval_of(keys).shape), range(1, rank))
         return self.bind(keys, data), 0
 
 
@@ -250,8 +239,8 @@ class RandomBits(Primitive):
         return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any, *, bit_width: int, shape: Shape) -> Any:
-        rank = ctx.avals_in[0].ndim
-        return _lower_on_data(ctx, lambda k: _bits_of_data(k, rank, bit_width, shape), keys)
+        generator = ctx.avals_in[0].dtype.impl
+        return _lower_on_data(ctx, lambda data: generator.bits(data, bit_width, shape), keys)
 
     def batch(
         self,
@@ -279,90 +268,10 @@ def _lower_on_data(ctx: Any, function: Any, *values: Any) -> Any:
     return lowering.lower_physical_function(ctx, lambda *xs: [function(*xs)], *values)[0]
 
 
-def _seed_data(seeds: Any) -> Any:
-    """u32[..., 2]: the high and the low word of each seed."""
-    aval = aval_of(seeds)
-    low = convert.convert_element_type(seeds, _UINT32)
-    high = np.zeros((), _UINT32)[()]
-    if aval.dtype.itemsize == 8:
-        wide = convert.convert_element_type(seeds, np.dtype(np.uint64))
-        high = convert.convert_element_type(
-            binary.shift_right_logical(wide, np.uint64(32)), _UINT32
-        )
-    return _pair(high, low, aval.shape)
+_NOT_BUILT = ("philox2x32", "philox4x32", "threefry4x32")
 
 
-def _pair(high: Any, low: Any, dims: Shape) -> Any:
-    columns = [broadcast_in_dim(x, (*dims, 1), range(aval_of(x).ndim)) for x in (high, low)]
-    return shape.concatenate(columns, len(dims))
-
-
-def _words(data: Any, rank: int, extra: Shape) -> tuple[Any, Any]:
-    """The two words of keys u32[s, 2], each repeated to (*s, *extra)."""
-    dims = aval_of(data).shape[:rank]
-    words = []
-    for i in range(2):
-        word = slicing.index_in_dim(data, i, rank, keepdims=False)
-        words.append(broadcast_in_dim(word, (*dims, *extra), range(rank)))
-    return words[0], words[1]
-
-
-def _counters(dims: Shape, extra: Shape) -> tuple[Any, Any]:
-    """The high and low words of the row-major index over `extra`, repeated over `dims`."""
-    target = (*dims, *extra)
-    kept = range(len(dims), len(target))
-    size = math.prod(extra)
-    if size < 2**32:
-        low = shape.reshape(creation.iota(_UINT32, size), extra)
-        zero = np.zeros((), _UINT32)[()]
-        return broadcast_in_dim(zero, target, ()), broadcast_in_dim(low, target, kept)
-    raise NotImplementedError(
-        message("random.bits", "more than 2**32 numbers from one key.", got=str(extra))
-    )
-
-
-def _hash(data: Any, rank: int, extra: Shape) -> tuple[Any, Any]:
-    dims = aval_of(data).shape[:rank]
-    key = _words(data, rank, extra)
-    first, second = random_bits.threefry2x32_p.bind(*key, *_counters(dims, extra))
-    return first, second
-
-
-def _new_keys(first: Any, second: Any) -> Any:
-    """Keys from their words, behind a barrier: XLA would hash anew for each of their uses."""
-    return barrier.optimization_barrier(_pair(first, second, aval_of(first).shape))
-
-
-def _split_data(data: Any, rank: int, extra: Shape) -> Any:
-    return _new_keys(*_hash(data, rank, extra))
-
-
-def _fold_in_data(data: Any, number: Any, dims: Shape) -> Any:
-    aval = aval_of(data)
-    kept = range(len(dims) - aval.ndim + 1, len(dims))
-    key = [broadcast_in_dim(word, dims, kept) for word in _words(data, aval.ndim - 1, ())]
-    low = convert.convert_element_type(number, _UINT32)
-    lead = len(dims) - aval_of(low).ndim
-    low = broadcast_in_dim(low, dims, range(lead, len(dims)))
-    zero = broadcast_in_dim(np.zeros((), _UINT32)[()], dims, ())
-    return _new_keys(*random_bits.threefry2x32_p.bind(*key, zero, low))
-
-
-def _bits_of_data(data: Any, rank: int, bit_width: int, extra: Shape) -> Any:
-    first, second = _hash(data, rank, extra)
-    dtype = np.dtype(f"uint{bit_width}")
-    if bit_width == 64:
-        high = convert.convert_element_type(first, dtype)
-        low = convert.convert_element_type(second, dtype)
-        return binary.bitwise_or(binary.shift_left(high, np.uint64(32)), low)
-    bits = binary.bitwise_xor(first, second)
-    return bits if bit_width == 32 else convert.convert_element_type(bits, dtype)
-
-
-_OTHER_GENERATORS = ("rbg", "unsafe_rbg", "philox2x32", "philox4x32", "threefry4x32")
-
-
-def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Implementation:
+def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
     """The generator that a user means, by either of two arguments.
 
     Raises:
@@ -375,14 +284,18 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Implementation:
     chosen = dtype if impl is None else impl
     if chosen is None:
         chosen = config.default_prng_impl.value
-    if isinstance(chosen, KeyDType) or chosen in (THREEFRY, THREEFRY.name):
-        return THREEFRY
-    facts = {"got": repr(chosen), "expected": repr(THREEFRY.name)}
+    if isinstance(chosen, KeyDType):
+        return chosen.impl
+    if isinstance(chosen, Generator):
+        return chosen
+    facts = {"got": repr(chosen), "expected": ", ".join(map(repr, GENERATORS))}
     if not isinstance(chosen, str):
         raise TypeError(message(name, "a generator is named by a string.", **facts))
-    if chosen in _OTHER_GENERATORS:
+    if chosen in _NOT_BUILT:
         raise NotImplementedError(message(name, "this generator is not built.", **facts))
-    raise ValueError(message(name, "unknown random number generator.", **facts))
+    if chosen not in GENERATORS:
+        raise ValueError(message(name, "unknown random number generator.", **facts))
+    return GENERATORS[chosen]
 
 
 def _make(seed: Any, impl: Any, name: str, dtype: Any = None) -> Any:
@@ -422,7 +335,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802  mirrors jax.random.PRNGKey
-    """An old-style random key from an integer.  Shapes: int[] -> u32[2].
+    """An old-style random key from an integer.  Shapes: int[] -> u32[2], or u32[4].
 
     Source: mirrors jax.random.PRNGKey (0.10).
 
@@ -448,10 +361,11 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
     if type(keys) is ExtendedArray and len(keys.buffer.aval.shape) == 1:
         return keys, False
     aval = aval_of(keys)
+    generator = GENERATORS[config.default_prng_impl.value]
     if dtypes.issubdtype(aval.dtype, dtypes.prng_key):
         wrapped, old = keys, False
-    elif aval.dtype == _UINT32 and aval.shape[-1:] == (2,):
-        wrapped, old = random_wrap_p.bind(keys, impl=THREEFRY), True
+    elif aval.dtype == _UINT32 and aval.shape[-1:] == (generator.words,):
+        wrapped, old = random_wrap_p.bind(keys, impl=generator), True
     else:
         raise TypeError(
             message(
@@ -513,7 +427,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def key_data(keys: Any) -> Any:
-    """The integers underneath keys.  Shapes: key[s] -> u32[s, 2].
+    """The integers underneath keys.  Shapes: key[s] -> u32[s, words].
 
     Source: mirrors jax.random.key_data (0.10).
     """
@@ -522,12 +436,12 @@ def key_data(keys: Any) -> Any:
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """Integers as keys.  Shapes: u32[s, 2] -> key[s].
+    """Integers as keys.  Shapes: u32[s, words] -> key[s].
 
     Source: mirrors jax.random.wrap_key_data (0.10).
 
     Raises:
-        TypeError: the array is not u32[..., 2].
+        TypeError: the array is not u32[..., words].
     """
     chosen = resolve_impl(impl, "random.wrap_key_data", dtype)
     return random_wrap_p.bind(key_bits_array, impl=chosen)
@@ -535,14 +449,14 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 
 def key_impl(keys: Any) -> str:
     """The name of the generator of keys.  Mirrors jax.random.key_impl (0.10)."""
-    as_keys("random.key_impl", keys, single=False)
-    return THREEFRY.name
+    wrapped, _ = as_keys("random.key_impl", keys, single=False)
+    name: str = aval_of(wrapped).dtype.impl.name
+    return name
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDType:
     """The dtype of the keys of a generator.  Mirrors jax.random.key_dtype (0.10)."""
-    resolve_impl(impl_spec, "random.key_dtype")
-    return KEY_DTYPE
+    return _KEY_DTYPES[resolve_impl(impl_spec, "random.key_dtype")]
 
 
 def clone(key: Any) -> Any:

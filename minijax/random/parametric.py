@@ -32,7 +32,7 @@ from minijax.random.distributions import (
 )
 
 
-def _check_params(name: str, dtype: np.dtype[Any], *params: Any) -> None:
+def check_params(name: str, dtype: np.dtype[Any], *params: Any) -> None:
     """Refuses parameters that the dtype of the samples cannot hold.
 
     Raises:
@@ -50,7 +50,7 @@ def _check_params(name: str, dtype: np.dtype[Any], *params: Any) -> None:
             )
 
 
-def _fitted(param: Any, dims: Shape, dtype: np.dtype[Any]) -> Any:
+def fitted(param: Any, dims: Shape, dtype: np.dtype[Any]) -> Any:
     """A parameter in the dtype of the samples; one that is no scalar has their rank."""
     param = converted(param, dtype)
     return lax_shape.broadcast_to_rank(param, len(dims)) if aval_of(param).ndim else param
@@ -69,7 +69,7 @@ def rayleigh(
         ValueError: the dtype is no float, or the scale does not fit the shape.
     """
     wanted = check_float("rayleigh", dtype)
-    _check_params("rayleigh", wanted, scale)
+    check_params("rayleigh", wanted, scale)
     return _rayleigh(key, scale, check_shape("rayleigh", shape, scale), wanted)
 
 
@@ -77,7 +77,7 @@ def rayleigh(
 def _rayleigh(key: Any, scale: Any, dims: Shape, dtype: Any) -> Any:
     u = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
     norms = power.sqrt(binary.mul(unary.log(u), scalar(-2, dtype)))
-    return binary.mul(_fitted(scale, dims, dtype), norms)
+    return binary.mul(fitted(scale, dims, dtype), norms)
 
 
 @sampler("pareto")
@@ -93,14 +93,14 @@ def pareto(
         ValueError: the dtype is no float, or the exponent does not fit the shape.
     """
     wanted = check_float("pareto", dtype)
-    _check_params("pareto", wanted, b)
+    check_params("pareto", wanted, b)
     return _pareto(key, b, check_shape("pareto", shape, b), wanted)
 
 
 @program
 def _pareto(key: Any, b: Any, dims: Shape, dtype: Any) -> Any:
     logs = exponential_samples(key, dims, dtype)
-    return unary.exp(binary.div(logs, _fitted(b, dims, dtype)))
+    return unary.exp(binary.div(logs, fitted(b, dims, dtype)))
 
 
 @sampler("lognormal")
@@ -121,14 +121,14 @@ def lognormal(
         ValueError: the dtype is no float, or `sigma` does not fit the shape.
     """
     wanted = check_float("lognormal", dtype)
-    _check_params("lognormal", wanted, sigma)
+    check_params("lognormal", wanted, sigma)
     return _lognormal(key, sigma, check_shape("lognormal", shape, sigma), wanted)
 
 
 @program
 def _lognormal(key: Any, sigma: Any, dims: Shape, dtype: Any) -> Any:
     logs = normal_samples(key, dims, dtype)
-    return unary.exp(binary.mul(logs, _fitted(sigma, dims, dtype)))
+    return unary.exp(binary.mul(logs, fitted(sigma, dims, dtype)))
 
 
 @sampler("triangular")
@@ -151,7 +151,7 @@ def triangular(
         ValueError: the dtype is no float, or the parameters do not fit the shape.
     """
     wanted = check_float("triangular", dtype)
-    _check_params("triangular", wanted, left, mode, right)
+    check_params("triangular", wanted, left, mode, right)
     dims = check_shape("triangular", shape, left, mode, right)
     return _triangular(key, left, mode, right, dims, wanted)
 
@@ -160,7 +160,7 @@ def triangular(
 def _triangular(key: Any, left: Any, mode: Any, right: Any, dims: Shape, dtype: Any) -> Any:
     # The inverse of the distribution function, a square root on each side of the mode.
     left, mode, right = (
-        lax_shape.broadcast_to_rank(_fitted(x, dims, dtype), len(dims)) for x in (left, mode, right)
+        lax_shape.broadcast_to_rank(fitted(x, dims, dtype), len(dims)) for x in (left, mode, right)
     )
     width = binary.sub(right, left)
     below = binary.div(binary.sub(mode, left), width)
@@ -186,14 +186,14 @@ def wald(
         ValueError: the dtype is no float, or the mean does not fit the shape.
     """
     wanted = check_float("wald", dtype)
-    _check_params("wald", wanted, mean)
+    check_params("wald", wanted, mean)
     return _wald(key, mean, check_shape("wald", shape, mean), wanted)
 
 
 @program
 def _wald(key: Any, mean: Any, dims: Shape, dtype: Any) -> Any:
     first, second = split_keys(key)
-    mean = _fitted(mean, dims, dtype)
+    mean = fitted(mean, dims, dtype)
     mean = lax_shape.broadcast_in_dim(mean, dims, range(len(dims) - aval_of(mean).ndim, len(dims)))
     y = power.integer_pow(normal_samples(first, dims, dtype), 2)
     u = uniform_samples(second, scalar(0, dtype), scalar(1, dtype), dims, dtype)

@@ -46,7 +46,9 @@ ROOMS = {
     "numpy": Room(6, (*_NUMPY, "opt_einsum")),
     "random": Room(7, _NUMPY),
     # Leaves: nothing but the façades imports them, not even each other.
+    "image": Room(8, _NUMPY),
     "nn": Room(8, _NUMPY),
+    "ops": Room(8, _NUMPY),
     "scipy": Room(8, _NUMPY),
     "export": Room(8, _NUMPY),
     "extend": Room(8, _NUMPY),
@@ -66,12 +68,20 @@ OUTSIDE_OF_MODULE = {
 """What a single module may import beyond its room."""
 
 LAZY_FACADES = frozenset(
-    {"minijax", "minijax.lax", "minijax.numpy", "minijax.scipy", "minijax.sharding"}
+    {
+        "minijax",
+        "minijax.lax",
+        "minijax.numpy",
+        "minijax.random",
+        "minijax.scipy",
+        "minijax.sharding",
+    }
 )
 """Façades that load what few programs need, or what later rooms define, when it is named."""
 
 DYNAMIC_IMPORTERS = LAZY_FACADES | {
     "minijax.core.bootstrap",
+    "minijax.nn.initializers",
     "minijax.numpy.einsum_paths",
     "minijax.runtime.call_targets",
     "minijax.runtime.plugins",
@@ -82,10 +92,12 @@ ALIASES = frozenset({"np", "hlo"})
 """The only names that an imported module may take besides its own."""
 
 HOMELESS_NAMES = frozenset({"util", "utils", "helper", "helpers", "common", "misc"})
-PUBLIC_PATHS = frozenset({"mesh_utils", "tree_util"})
+PUBLIC_PATHS = frozenset({"flatten_util", "mesh_utils", "tree_util"})
 """Module names owed to JAX's public paths, whatever we think of them."""
 
-DOCUMENTED_ROOMS = frozenset({"lax", "transforms", "numpy", "random", "nn"})
+DOCUMENTED_ROOMS = frozenset(
+    {"lax", "transforms", "numpy", "random", "nn", "scipy", "image", "ops"}
+)
 
 # The one-letter classes keep a pattern from matching the line that defines it.
 FOREIGN_TEXT = {

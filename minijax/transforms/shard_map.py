@@ -35,6 +35,10 @@ class _Infer:
 
 INFER = _Infer()
 
+other_meshes: dict[type, Callable[[Callable[..., Any], Any, Any, Any], Callable[..., Any]]] = {}
+"""What `shard_map` means on other meshes than of devices, by their type: a function of the user's
+function, the mesh, in_specs and out_specs."""
+
 
 def shard_map(
     f: Callable[..., Any] | None = None,
@@ -91,6 +95,8 @@ def shard_map(
         raise TypeError(
             message("shard_map", "needs the keyword argument out_specs.", fix="out_specs=P(...)")
         )
+    if type(mesh) in other_meshes:
+        return other_meshes[type(mesh)](f, mesh, in_specs, out_specs)
     names = frozenset({axis_names}) if isinstance(axis_names, str) else frozenset(axis_names)
     mapped = _Mapped(f, mesh, in_specs, out_specs, names, bool(check_vma))
     if mesh is not None:

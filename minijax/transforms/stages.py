@@ -53,7 +53,7 @@ class ShapeDtypeStruct:
             raise ValueError(message("ShapeDtypeStruct", "dtype must be given.", got="None"))
         self.shape = canonicalize_shape(shape)
         canonical = dtypes.canonicalize_dtype(dtype)
-        # As asked for, also where x64 is off: foreign functions have results of 64 bits in any case.
+        # As asked for, also where x64 is off: results of foreign functions have what they have.
         self.dtype = canonical if dtypes.is_extended(canonical) else np.dtype(dtype)
         self.sharding = None if sharding is None else _sharding_of(sharding, len(self.shape))
         self.weak_type = weak_type

@@ -131,3 +131,19 @@ def test_per_example_gradients_equal_a_loop(example: ModuleType) -> None:
     one_by_one = [gradient(network, *pair) for pair in zip(*batch, strict=True)]
     for leaf, rows in zip(together, zip(*one_by_one, strict=True), strict=True):
         np.testing.assert_allclose(leaf, np.stack(rows), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.feature("ST-06", "ST-09")
+@runs("cores")
+def test_cores_multiply_sparse_matrices_and_differentiate(
+    example: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = example.main()
+
+    matrix, other = example.workload()
+    rows = result.expected.reshape(example.ROWS, example.BLOCK, -1).repeat(example.FILLED, axis=0)
+    parts = other.reshape(example.COLUMNS, example.BLOCK, -1)[matrix.columns]
+    np.testing.assert_allclose(result.product, result.expected, atol=1e-4)
+    np.testing.assert_allclose(result.gradient, rows @ parts.swapaxes(1, 2), atol=1e-2)
+    assert "product: the cores 0 and 1 write to one place" in capsys.readouterr().out

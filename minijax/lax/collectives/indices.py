@@ -94,18 +94,23 @@ def axis_index(axis_name: Any) -> Any:
     """
     axes = arguments.canonical_axes("lax.axis_index", axis_name)
     if not isinstance(axis_name, (tuple, list)):
-        core_axes.size(axis_name, "lax.axis_index")
-        return axis_index_p.bind(axis_name=axis_name)
+        return _position(axis_name)
     arguments.axes_size("lax.axis_index", axes)
     total: Any = None
     stride = 1
     for axis in reversed(axes):
-        own = axis_index_p.bind(axis_name=axis)
+        own = _position(axis)
         if stride != 1:
             own = own * np.int32(stride)
         total = own if total is None else total + own
         stride *= core_axes.size(axis)
     return np.int32(0) if total is None else total
+
+
+def _position(axis_name: Any) -> Any:
+    if core_axes.axis(axis_name, "lax.axis_index").kind == "core":
+        return core_axes.core_index()
+    return axis_index_p.bind(axis_name=axis_name)
 
 
 def axis_size(axis_name: Any) -> int:

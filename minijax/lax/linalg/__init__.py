@@ -10,6 +10,7 @@ from minijax.lax.linalg.householder import (
     ormqr_p,
 )
 from minijax.lax.linalg.lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
+from minijax.lax.linalg.qdwh import qdwh
 from minijax.lax.linalg.qr import qr, qr_p
 from minijax.lax.linalg.schur import hessenberg, hessenberg_p, schur, schur_p
 from minijax.lax.linalg.svd import SvdAlgorithm, svd, svd_p
@@ -49,6 +50,7 @@ __all__ = [
     "lu_pivots_to_permutation_p",
     "ormqr",
     "ormqr_p",
+    "qdwh",
     "qr",
     "qr_p",
     "schur",

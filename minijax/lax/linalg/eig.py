@@ -120,11 +120,13 @@ class Eig(BatchedPrimitive):
                     "always have derivatives",
                 )
             )
+        # Derivatives of eigenvalues depend on eigenvectors, yet not on lengths and phases, so they
+        # have derivatives of their own wherever no eigenvalue is repeated.
         outs = self.bind(
             x,
             compute_left_eigenvectors=compute_left_eigenvectors,
             compute_right_eigenvectors=True,
-            enable_eigvec_derivs=enable_eigvec_derivs,
+            enable_eigvec_derivs=True,
             implementation=implementation,
         )
         values, *left, right = outs

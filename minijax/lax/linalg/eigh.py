@@ -28,6 +28,14 @@ class EighImplementation(enum.Enum):
         QR: by tridiagonal matrices: LAPACK's and cuSOLVER's syevd.
         JACOBI: by rotations, on GPU only.
         QDWH: by polar decompositions, which only TPUs do.
+
+    Source:     mirrors jax.lax.linalg.EighImplementation.
+
+    Example:
+        >>> qr = lax.linalg.EighImplementation.QR
+        >>> vectors, values = lax.linalg.eigh(jnp.diag(jnp.array([5.0, 2.0])), implementation=qr)
+        >>> values
+        Array([2., 5.], dtype=float32)
     """
 
     QR = "qr"

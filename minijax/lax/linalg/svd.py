@@ -34,6 +34,14 @@ class SvdAlgorithm(enum.Enum):
         JACOBI: by rotations: gesvdj, on GPU only.
         POLAR: by the polar decomposition: gesvdp, on GPU only.
         DIVIDE_AND_CONQUER: gesdd, LAPACK's and that of AMD's GPUs.
+
+    Source:     mirrors jax.lax.linalg.SvdAlgorithm.
+
+    Example:
+        >>> x = jnp.array([[0.0, 3.0], [-4.0, 0.0]])
+        >>> qr = lax.linalg.SvdAlgorithm.QR
+        >>> lax.linalg.svd(x, compute_uv=False, algorithm=qr).round()
+        Array([4., 3.], dtype=float32)
     """
 
     DEFAULT = "default"

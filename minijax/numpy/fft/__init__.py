@@ -38,3 +38,8 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

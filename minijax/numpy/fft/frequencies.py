@@ -88,7 +88,7 @@ def _frequencies(name: str, k: Any, size: int, d: Any, dtype: Any, device: Any) 
 
 
 def _shifted(name: str, x: Any, axes: Any, shift: Callable[[int], int]) -> Any:
-    x = array_argument(f"fft.{name}", x)
+    x = array_argument(f"numpy.fft.{name}", x)
     if axes is None:
         axes = range(x.ndim)
     elif not isinstance(axes, (tuple, list)):

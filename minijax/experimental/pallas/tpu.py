@@ -1,0 +1,36 @@
+"""Meshes of cores, copies, semaphores and pipelines, under names of jax.experimental.pallas.tpu."""
+
+from __future__ import annotations
+
+from minijax.lax.async_copies import async_copy, make_async_copy, sync_copy
+from minijax.lax.semaphores import SemaphoreType
+from minijax.sharding.cores import create_tensorcore_mesh
+from minijax.transforms.core_pipeline import GridDimensionSemantics, emit_pipeline
+from minijax.transforms.kernels import prefetch_scalars
+from minijax.transforms.scratch import MemorySpace
+from minijax.transforms.simulation import InterpretParams, force_tpu_interpret_mode
+
+ARBITRARY = GridDimensionSemantics.ARBITRARY
+PARALLEL = GridDimensionSemantics.PARALLEL
+HBM = MemorySpace.HBM
+SMEM = MemorySpace.SMEM
+VMEM = MemorySpace.VMEM
+
+__all__ = [
+    "ARBITRARY",
+    "HBM",
+    "PARALLEL",
+    "SMEM",
+    "VMEM",
+    "GridDimensionSemantics",
+    "InterpretParams",
+    "MemorySpace",
+    "SemaphoreType",
+    "async_copy",
+    "create_tensorcore_mesh",
+    "emit_pipeline",
+    "force_tpu_interpret_mode",
+    "make_async_copy",
+    "prefetch_scalars",
+    "sync_copy",
+]

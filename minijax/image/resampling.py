@@ -1,0 +1,284 @@
+"""Arrays in other sizes: each new sample is a weighted mean of old ones around it.
+
+Samples stand in the middle of cells: sample i at i + ½.  Along each dimension the weights are a
+matrix, old samples by new ones, and the array is multiplied by one such matrix after another.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import Shape, aval_of, canonicalize_shape
+from minijax.core.errors import message
+from minijax.image.kernels import KERNELS, ResizeMethod
+from minijax.lax.arguments import canonicalize_axis
+from minijax.lax.precision import Precision
+from minijax.lax.slicing import slice_in_dim
+from minijax.numpy.arithmetic import absolute, clip
+from minijax.numpy.contraction import einsum
+from minijax.numpy.elementary import floor
+from minijax.numpy.one_program import one_program
+from minijax.numpy.ranges import arange
+from minijax.numpy.selection import take, where
+from minijax.numpy.shaping import array_argument, repeat
+from minijax.numpy.ufuncs import maximum, minimum
+
+# Weights that sum up to less than this see nothing of the image.
+_NOTHING = 1000 * float(np.finfo(np.float32).eps)
+
+
+def _method(name: str, method: Any) -> ResizeMethod:
+    if isinstance(method, str):
+        return ResizeMethod.from_string(method)
+    if not isinstance(method, ResizeMethod):
+        raise TypeError(
+            message(
+                f"image.{name}",
+                "the method is a name or a ResizeMethod.",
+                got=f"method: {method!r}",
+                fix='"linear", or image.ResizeMethod.LINEAR',
+            )
+        )
+    return method
+
+
+def _new_shape(name: str, image: Any, shape: Any) -> Shape:
+    sizes = canonicalize_shape(shape, f"image.{name}")
+    if len(sizes) != image.ndim:
+        raise ValueError(
+            message(
+                f"image.{name}",
+                "the shape needs a size for each dimension.",
+                got={"image": image.aval, "shape": sizes},
+                expected=f"{image.ndim} sizes",
+            )
+        )
+    return sizes
+
+
+def _weights(
+    count: int, size: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool
+) -> Any:
+    """The weights of `count` old samples in `size` new ones, each column with sum 1 or 0.
+
+    New sample i stands at `(i + ½ - shift) / scale` among the old ones; no shift means 0.  Where an array shrinks,
+    `antialias` makes kernels as wide as the new cells.
+    """
+    step = 1 / scale
+    dtype = aval_of(step).dtype
+    new = arange(size, dtype=dtype)
+    place, start = (new + 0.5) * step, new * step
+    if shift is not None:
+        place, start = place - shift * step, start - shift * step
+    place = place - 0.5
+    old = arange(count, dtype=dtype)[:, None]
+    if method == ResizeMethod.CUBIC_PYTORCH and not antialias:
+        return _with_repeated_ends(KERNELS[method].interpolating, place, old)
+    if method == ResizeMethod.AREA:
+        found = maximum(0, minimum(start + step, old + 1) - maximum(start, old))
+    elif antialias:
+        width = max(step, 1.0) if isinstance(step, float) else maximum(step, 1)
+        found = KERNELS[method].smoothing((place - old) / width)
+    else:
+        found = KERNELS[method].interpolating(place - old)
+    total = found.sum(0)
+    is_seen = (absolute(total) > _NOTHING) & (place >= -0.5) & (place <= count - 0.5)
+    return where(is_seen, found / where(is_seen, total, 1), 0)
+
+
+def _with_repeated_ends(kernel: Callable[[Any], Any], place: Any, old: Any) -> Any:
+    """Weights of the four samples around, where the first and last ones go on for ever outside."""
+    before = floor(place)
+    found = 0
+    for step in (-1, 0, 1, 2):
+        neighbour = before + step
+        inside = clip(neighbour, 0, old.shape[0] - 1)
+        found = found + where(old == inside, kernel(place - neighbour), 0)
+    return found
+
+
+def _resampled(
+    image: Any,
+    sizes: Sequence[int],
+    dims: Sequence[int],
+    scales: Sequence[Any],
+    shifts: Sequence[Any],
+    method: ResizeMethod,
+    antialias: bool,
+    precision: Any,
+) -> Any:
+    image = image.astype(dtypes.to_inexact_dtype(image.dtype))
+    letters = list(range(image.ndim))
+    operands: list[Any] = [image, letters]
+    targets = list(letters)
+    for new, (d, scale, shift) in enumerate(zip(dims, scales, shifts, strict=True), image.ndim):
+        weights = _weights(image.shape[d], sizes[d], scale, shift, method, antialias)
+        operands += [weights.astype(image.dtype), [d, new]]
+        targets[d] = new
+    if not dims:
+        return image
+    return einsum(*operands, targets, precision=precision)
+
+
+def _nearest(image: Any, sizes: Sequence[int], dims: Sequence[int]) -> Any:
+    """The old samples nearest to new ones; of two equally near ones the later."""
+    for d in dims:
+        count, size = image.shape[d], sizes[d]
+        if size % count == 0:
+            image = repeat(image, size // count, d)
+        elif size and count % size == 0:
+            stride = count // size
+            image = slice_in_dim(image, stride // 2, count, stride, d)
+        else:
+            places = (2 * np.arange(size, dtype=np.int64) + 1) * count // (2 * size)
+            image = take(image, places.astype(np.int32), d, mode="clip")
+    return image
+
+
+@one_program(static=("sizes", "method", "antialias", "precision"))
+def _resized(
+    image: Any, sizes: Shape, method: ResizeMethod, antialias: bool, precision: Any
+) -> Any:
+    dims = [d for d, size in enumerate(sizes) if size != image.shape[d]]
+    if method == ResizeMethod.NEAREST:
+        return _nearest(image, sizes, dims)
+    scales = [sizes[d] / image.shape[d] for d in dims]
+    return _resampled(image, sizes, dims, scales, [None] * len(dims), method, antialias, precision)
+
+
+def resize(
+    image: Any,
+    shape: Shape,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """An array in other sizes, such as an image with more or fewer pixels.
+
+    Args:
+        image: the array.
+        shape: the new sizes of all dimensions.
+        method: "nearest", "linear" (also "bilinear", "trilinear", "triangle"), "cubic" (also
+            "bicubic", "tricubic"), "cubic-pytorch" (also "bicubic-pytorch"), "lanczos3",
+            "lanczos5" or "area"; or a `ResizeMethod`.
+        antialias: whether to smooth along dimensions that shrink.
+        precision: that of the products.
+
+    Shapes:     image: T[s] -> U[shape].
+    Dtypes:     integers and booleans become floats, except by "nearest".
+    Derivative: linear.
+    Source:     mirrors jax.image.resize (0.10); see `ResizeMethod` for the methods.
+
+    Raises:
+        ValueError: the shape has another rank, the method is not known, or there is nothing to
+            take samples of.
+        TypeError: `image` is no array, `shape` no shape, or the method neither name nor
+            `ResizeMethod`.
+
+    Example:
+        >>> minijax.image.resize(np.float32([0, 4]), (4,), "linear")
+        Array([0., 1., 3., 4.], dtype=float32)
+    """
+    image = array_argument("image.resize", image)
+    sizes = _new_shape("resize", image, shape)
+    if any(n == 0 < size for n, size in zip(image.shape, sizes, strict=True)):
+        raise ValueError(
+            message(
+                "image.resize",
+                "a dimension without samples cannot grow.",
+                got={"image": image.aval, "shape": sizes},
+            )
+        )
+    return _resized(image, sizes, _method("resize", method), bool(antialias), precision)
+
+
+@one_program(static=("sizes", "dims", "method", "antialias", "precision"))
+def _moved(
+    image: Any,
+    scale: Any,
+    translation: Any,
+    sizes: Shape,
+    dims: Shape,
+    method: ResizeMethod,
+    antialias: bool,
+    precision: Any,
+) -> Any:
+    dtype = dtypes.to_inexact_dtype(dtypes.lattice_result_type(scale, translation)[0])
+    scale, translation = scale.astype(dtype), translation.astype(dtype)
+    places = range(len(dims))
+    scales, shifts = [scale[i] for i in places], [translation[i] for i in places]
+    return _resampled(image, sizes, dims, scales, shifts, method, antialias, precision)
+
+
+def scale_and_translate(
+    image: Any,
+    shape: Shape,
+    spatial_dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """An array scaled and moved along some dimensions; what comes from outside of it is 0.
+
+    Position x of the array comes to `x * scale + translation`, where sample i is at i + ½.
+
+    Args:
+        image: the array.
+        shape: the sizes of the result; only those of `spatial_dims` count.
+        spatial_dims: the dimensions to scale.
+        scale: the factor for each of them.
+        translation: by how much to move along each of them.
+        method: as for `resize`, except "nearest".
+        antialias: whether to smooth along dimensions that shrink.
+        precision: that of the products.
+
+    Shapes:     image: T[s], scale: U[n], translation: U[n] -> V[shape].
+    Dtypes:     integers and booleans become floats.
+    Derivative: linear in the image; scale and translation have theirs too.
+    Source:     mirrors jax.image.scale_and_translate (0.10); see `ResizeMethod` for the methods.
+
+    Raises:
+        ValueError: shapes do not fit, a dimension is out of range or named twice, or the method
+            is "nearest" or not known.
+        TypeError: an argument is no array, shape or method.
+
+    Example:
+        >>> scale, shift = np.float32([1]), np.float32([1])
+        >>> minijax.image.scale_and_translate(
+        ...     np.float32([1, 2, 3]), (4,), (0,), scale, shift, "linear"
+        ... )
+        Array([0., 1., 2., 3.], dtype=float32)
+    """
+    name = "scale_and_translate"
+    image = array_argument(f"image.{name}", image)
+    sizes = _new_shape(name, image, shape)
+    dims = tuple(
+        canonicalize_axis(d, image.ndim, f"image.{name}") for d in map(operator.index, spatial_dims)
+    )
+    kind = _method(name, method)
+    if kind == ResizeMethod.NEAREST:
+        raise ValueError(
+            message(
+                f"image.{name}",
+                "the nearest sample is not taken here.",
+                got=f"method: {method!r}",
+                fix='image.resize(image, shape, "nearest")',
+            )
+        )
+    scale, translation = (array_argument(f"image.{name}", x) for x in (scale, translation))
+    if not scale.shape == translation.shape == (len(dims),) or len(set(dims)) != len(dims):
+        raise ValueError(
+            message(
+                f"image.{name}",
+                "there must be one factor and one distance for each of several dimensions.",
+                got={"spatial_dims": dims, "scale": scale.aval, "translation": translation.aval},
+            )
+        )
+    return _moved(image, scale, translation, sizes, dims, kind, bool(antialias), precision)

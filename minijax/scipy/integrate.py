@@ -1,0 +1,5 @@
+"""Integrals of sampled values.  Mirrors jax.scipy.integrate."""
+
+from minijax.numpy.calculus import trapezoid
+
+__all__ = ["trapezoid"]

@@ -1,0 +1,24 @@
+"""Signals: convolutions, trends, spectra.  Mirrors jax.scipy.signal."""
+
+from minijax.scipy.signal.convolution import (
+    convolve,
+    convolve2d,
+    correlate,
+    correlate2d,
+    fftconvolve,
+)
+from minijax.scipy.signal.spectra import csd, istft, stft, welch
+from minijax.scipy.signal.trends import detrend
+
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "csd",
+    "detrend",
+    "fftconvolve",
+    "istft",
+    "stft",
+    "welch",
+]

@@ -1,0 +1,37 @@
+"""Importing the package loads what every program needs, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LOADED = """
+import sys
+import minijax, minijax.numpy
+print(*sorted(sys.modules))
+"""
+
+
+@pytest.mark.feature("NP-05")
+def test_import_loads_no_room_that_few_programs_use() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
+    )
+    loaded = done.stdout.split()
+    unused = (
+        *("minijax.lax.linalg", "minijax.numpy.linalg", "minijax.numpy.fft", "minijax.scipy"),
+        *("minijax.image", "minijax.ops", "minijax.ffi", "minijax.nn", "minijax.random"),
+        *("minijax.testing", "minijax.explain", "minijax.experimental", "scipy", "jaxlib.lapack"),
+    )
+    assert "minijax.numpy.reductions" in loaded
+    assert [name for name in loaded if name.startswith(unused)] == []
+
+
+def test_rooms_are_loaded_when_they_are_named() -> None:
+    code = (
+        "import minijax as jax; print(jax.numpy.linalg.det.__name__, jax.scipy.special.expit(0.0))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "det 0.5\n"
