@@ -269,7 +269,6 @@ from minijax.numpy.ordering import (
 )
 from minijax.numpy.padding import pad as pad
 from minijax.numpy.polynomials import (
-    poly as poly,
     polyadd as polyadd,
     polyder as polyder,
     polydiv as polydiv,
@@ -467,13 +466,22 @@ from minijax.numpy.windows import (
 
 if TYPE_CHECKING:
     from minijax.numpy import fft as fft, linalg as linalg
+    from minijax.numpy.polynomial_roots import poly as poly, polyfit as polyfit, roots as roots
+
+_MODULES = ("fft", "linalg")
+# Functions that need linear algebra.
+_OF_ROOTS = ("poly", "polyfit", "roots")
 
 
 def __getattr__(name: str) -> Any:
     """Loads the parts that many programs do without when they are first named."""
-    if name not in ("fft", "linalg"):
-        raise AttributeError(f"module 'minijax.numpy' has no attribute {name!r}")
-    return importlib.import_module(f"minijax.numpy.{name}")
+    if name in _MODULES:
+        return importlib.import_module(f"minijax.numpy.{name}")
+    if name in _OF_ROOTS:
+        found = getattr(importlib.import_module("minijax.numpy.polynomial_roots"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'minijax.numpy' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
@@ -483,4 +491,4 @@ def __dir__() -> list[str]:
         for name, value in globals().items()
         if not name.startswith("_") and not isinstance(value, type(importlib))
     }
-    return sorted((shown - {"Any", "TYPE_CHECKING", "annotations"}) | {"fft", "linalg"})
+    return sorted((shown - {"Any", "TYPE_CHECKING", "annotations"}) | {*_MODULES, *_OF_ROOTS})

@@ -205,27 +205,3 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     for i in range(order):
         p = concatenate([p / arange(p.size, 0, -1, dtype=p.dtype), constants[i : i + 1]])
     return p
-
-
-@one_program()
-def poly(seq_of_zeros: Any) -> Any:
-    """The coefficients of the polynomial with the given zeros, and 1 first.
-
-    Shapes:     seq_of_zeros: T[n] -> T[n + 1].
-    Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.poly.
-
-    Raises:
-        ValueError: the zeros are no vector.
-
-    Example:
-        >>> jnp.poly(jnp.array([1.0, -1.0]))  # (x - 1)(x + 1)
-        Array([ 1.,  0., -1.], dtype=float32)
-    """
-    roots = _coefficients("poly", seq_of_zeros)
-    roots = roots.astype(dtypes.to_inexact_dtype(roots.dtype))
-    p = asarray(np.ones(1, roots.dtype))
-    nothing = zeros(1, roots.dtype)
-    for i in range(roots.size):
-        p = concatenate([p, nothing]) - roots[i] * concatenate([nothing, p])
-    return p

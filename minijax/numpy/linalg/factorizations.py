@@ -1,0 +1,324 @@
+"""Decompositions of matrices, and their eigenvalues and singular values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from minijax.core.errors import message
+from minijax.lax import binary, shape, unary
+from minijax.lax import linalg as lax_linalg
+from minijax.lax.choice import select
+from minijax.lax.creation import broadcasted_iota
+from minijax.lax.linalg import householder, matrices
+from minijax.lax.sorting import sort
+from minijax.numpy.linalg import operands
+from minijax.numpy.one_program import one_program
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns.
+
+    Attributes:
+        eigenvalues: complex, T[..., n].
+        eigenvectors: one in each column, T[..., n, n].
+    """
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns.
+
+    Attributes:
+        eigenvalues: real and ascending, T[..., n].
+        eigenvectors: one in each column, T[..., n, n].
+    """
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """What `qr` returns.
+
+    Attributes:
+        Q: matrices with orthonormal columns.
+        R: upper triangles.
+    """
+
+    Q: Any
+    R: Any
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns.
+
+    Attributes:
+        U: matrices with orthonormal columns.
+        S: the singular values, descending.
+        Vh: matrices with orthonormal rows.
+    """
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+@one_program(static=("upper", "symmetrize_input"))
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+    """The triangular factors of positive definite matrices; NaN where a matrix is none.
+
+    Shapes:     a: T[..., n, n] -> T[..., n, n].
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Source:     mirrors jax.numpy.linalg.cholesky (0.10).
+
+    Args:
+        a: Hermitian positive definite matrices.
+        upper: whether U with a = Uᴴ U is wanted in place of L with a = L Lᴴ.
+        symmetrize_input: whether (a + aᴴ) / 2 is factored, instead of reading one triangle.
+
+    Raises:
+        TypeError: `a` is no matrix.
+        IncompatibleShapesError: the matrices are not square.
+        NotImplementedError: there is no kernel for the dtype, such as bfloat16.
+
+    Example:
+        >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        Array([[2., 0.],
+               [1., 2.]], dtype=float32)
+    """
+    a = operands.inexact("cholesky", a)
+    factor = lax_linalg.cholesky(
+        matrices.adjoint(a) if upper and not symmetrize_input else a,
+        symmetrize_input=symmetrize_input,
+    )
+    return matrices.adjoint(factor) if upper else factor
+
+
+@one_program(static=("mode",))
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Q and R with Q R = a: Q has orthonormal columns, R is an upper triangle.
+
+    Shapes:     a: T[..., m, n] -> Q: T[..., m, k], R: T[..., k, n], where k = min(m, n), or m.
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Source:     mirrors jax.numpy.linalg.qr (0.10).
+
+    Args:
+        a: matrices.
+        mode: "reduced" (or "full", its old name), k = min(m, n); "complete", k = m; "r", R alone;
+            "raw", the reflections whose product is Q, in rows, and their scales.
+
+    Raises:
+        ValueError: the mode is not known.
+        TypeError: `a` is no matrix.
+        NotImplementedError: there is no kernel for the dtype, such as bfloat16.
+
+    Example:
+        >>> q, r = jnp.linalg.qr(jnp.array([[0.0, 2.0], [1.0, 5.0]]))
+        >>> r
+        Array([[-1., -5.],
+               [ 0., -2.]], dtype=float32)
+    """
+    a = operands.inexact("qr", a)
+    if mode == "raw":
+        reflections, scales = householder.geqrf(a)
+        return QRResult(matrices.transposed(reflections), scales)
+    if mode not in ("reduced", "full", "complete", "r"):
+        raise ValueError(
+            message(
+                "numpy.linalg.qr",
+                "there is no such mode.",
+                got=f"mode: {mode!r}",
+                expected="'reduced', 'complete', 'r' or 'raw'",
+            )
+        )
+    q, r = lax_linalg.qr(a, full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
+
+
+@one_program(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """The singular value decomposition, a = U diag(S) Vh.
+
+    Shapes:     a: T[..., m, n] -> U: T[..., m, k], S: real T[..., k], Vh: T[..., k, n], where
+                k = min(m, n); U and Vh are square with `full_matrices`.
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Source:     mirrors jax.numpy.linalg.svd (0.10).
+
+    Args:
+        a: matrices.
+        full_matrices: whether U and Vh are completed to square matrices.
+        compute_uv: whether U and Vh are wanted, and not S alone.
+        hermitian: whether a is Hermitian, so that its eigenvectors serve.
+        subset_by_index: the indices [start, end) of the singular values wanted.
+
+    Raises:
+        TypeError: `a` is no matrix.
+        ValueError: full matrices and a subset are asked for.
+        NotImplementedError: there is no kernel for the dtype, or for a subset.
+
+    Example:
+        >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]])).S
+        Array([3., 2.], dtype=float32)
+    """
+    a = operands.inexact("svd", a)
+    if hermitian:
+        u, s, vh = _svd_of_hermitian(a, compute_uv)
+        return SVDResult(u, s, vh) if compute_uv else s
+    found = lax_linalg.svd(
+        a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
+    )
+    return SVDResult(*found) if compute_uv else found
+
+
+def _svd_of_hermitian(a: Any, compute_uv: bool) -> tuple[Any, Any, Any]:
+    """Singular values are absolute eigenvalues; the signs of these go into the right vectors."""
+    vectors, values = lax_linalg.eigh(a)
+    last = values.ndim - 1
+    places = broadcasted_iota("int32", values.shape, last)
+    negated = unary.neg(unary.abs(values))
+    negated, values, places = sort((negated, values, places), dimension=last, num_keys=1)
+    s = unary.neg(negated)
+    if not compute_uv:
+        return None, s, None
+    u = matrices.columns_at(vectors, places)
+    flips = shape.broadcast_in_dim(binary.lt(values, 0.0), u.shape, (*range(last), last + 1))
+    return u, s, matrices.adjoint(select(flips, unary.neg(u), u))
+
+
+@one_program()
+def svdvals(x: Any, /) -> Any:
+    """The singular values of matrices, descending.
+
+    Shapes:     x: T[..., m, n] -> real T[..., min(m, n)].
+    Source:     mirrors jax.numpy.linalg.svdvals (0.10).
+
+    Raises:
+        TypeError: `x` is no matrix.
+        NotImplementedError: there is no kernel for the dtype, such as bfloat16.
+
+    Example:
+        >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+        Array([3., 2.], dtype=float32)
+    """
+    return lax_linalg.svd(operands.inexact("svdvals", x), compute_uv=False)
+
+
+@one_program(static=("UPLO", "symmetrize_input"))
+def eigh(
+    a: Any,
+    UPLO: str | None = None,  # noqa: N803  NumPy's name
+    symmetrize_input: bool = True,
+) -> EighResult:
+    """Eigenvalues and orthonormal eigenvectors of Hermitian matrices.
+
+    Shapes:     a: T[..., n, n] -> real T[..., n], ascending, and T[..., n, n].
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Source:     mirrors jax.numpy.linalg.eigh (0.10).
+
+    Args:
+        a: Hermitian matrices.
+        UPLO: which triangle is read where the input is not symmetrized, "L" or "U".
+        symmetrize_input: whether (a + aᴴ) / 2 is decomposed.
+
+    Raises:
+        ValueError: UPLO is neither "L" nor "U" nor None.
+        TypeError: `a` is no matrix.
+        IncompatibleShapesError: the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.eigh(jnp.array([[3.0, 0.0], [0.0, 2.0]])).eigenvalues
+        Array([2., 3.], dtype=float32)
+    """
+    return EighResult(*_eigh("eigh", a, UPLO, symmetrize_input))
+
+
+def _eigh(name: str, a: Any, triangle: str | None, symmetrize_input: bool) -> tuple[Any, Any]:
+    if triangle not in (None, "L", "U"):
+        raise ValueError(
+            message(
+                f"numpy.linalg.{name}",
+                "UPLO names no triangle.",
+                got=f"UPLO: {triangle!r}",
+                expected="'L', 'U' or None",
+            )
+        )
+    vectors, values = lax_linalg.eigh(
+        operands.inexact(name, a), lower=triangle != "U", symmetrize_input=symmetrize_input
+    )
+    return values, vectors
+
+
+@one_program(static=("UPLO", "symmetrize_input"))
+def eigvalsh(
+    a: Any,
+    UPLO: str | None = "L",  # noqa: N803  NumPy's name
+    *,
+    symmetrize_input: bool = True,
+) -> Any:
+    """The eigenvalues of Hermitian matrices, ascending.
+
+    Shapes:     a: T[..., n, n] -> real T[..., n].
+    Source:     mirrors jax.numpy.linalg.eigvalsh (0.10).
+
+    Args:
+        a: Hermitian matrices.
+        UPLO: which triangle is read where the input is not symmetrized, "L" or "U".
+        symmetrize_input: whether the eigenvalues are those of (a + aᴴ) / 2.
+
+    Raises:
+        ValueError: UPLO is neither "L" nor "U" nor None.
+        TypeError: `a` is no matrix.
+        IncompatibleShapesError: the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.eigvalsh(jnp.array([[3.0, 0.0], [0.0, 2.0]]))
+        Array([2., 3.], dtype=float32)
+    """
+    return _eigh("eigvalsh", a, UPLO, symmetrize_input)[0]
+
+
+@one_program()
+def eig(a: Any) -> EigResult:
+    """Eigenvalues and right eigenvectors of square matrices; they are complex.
+
+    Shapes:     a: T[..., n, n] -> complex T[..., n], in no order, and complex T[..., n, n].
+    Source:     mirrors jax.numpy.linalg.eig (0.10).
+
+    Raises:
+        TypeError: `a` is no matrix.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
+        Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    a = operands.inexact("eig", a)
+    return EigResult(*lax_linalg.eig(a, compute_left_eigenvectors=False))
+
+
+@one_program()
+def eigvals(a: Any) -> Any:
+    """The eigenvalues of square matrices; they are complex, and in no order.
+
+    Shapes:     a: T[..., n, n] -> complex T[..., n].
+    Source:     mirrors jax.numpy.linalg.eigvals (0.10).
+
+    Raises:
+        TypeError: `a` is no matrix.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))
+        Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    a = operands.inexact("eigvals", a)
+    (values,) = lax_linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+    return values

@@ -1,0 +1,87 @@
+"""What functions of linear algebra make of their arguments, and refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import IncompatibleShapesError, message
+from minijax.lax import unary
+from minijax.lax.convert import convert_to_type
+from minijax.numpy import promotion
+from minijax.numpy.shaping import array_argument
+
+
+def inexact(name: str, x: Any) -> Any:
+    """An argument as an array of floats or complex numbers.
+
+    Raises:
+        TypeError: it is no array and no number.
+    """
+    x = array_argument(f"linalg.{name}", x)
+    return convert_to_type(x, dtypes.to_inexact_dtype(x.dtype), x.aval.weak_type)
+
+
+def inexact_together(name: str, *arrays: Any) -> list[Any]:
+    """Arguments as arrays of one dtype, of floats or complex numbers.
+
+    Raises:
+        TypeError: one of them is no array and no number.
+    """
+    return [inexact(name, x) for x in promotion.promote_dtypes(f"linalg.{name}", *arrays)]
+
+
+def matrices(name: str, x: Any, argument: str = "a") -> Any:
+    """An argument as matrices of floats or complex numbers.
+
+    Raises:
+        TypeError: it is no array and no number.
+        ValueError: it has fewer than two dimensions.
+    """
+    x = inexact(name, x)
+    if x.ndim < 2:
+        raise ValueError(
+            message(
+                f"numpy.linalg.{name}",
+                f"{argument} is no matrix, nor a batch of matrices.",
+                got={argument: aval_of(x)},
+                expected="two dimensions or more: T[..., m, n]",
+            )
+        )
+    return x
+
+
+def square_matrices(name: str, x: Any, argument: str = "a") -> Any:
+    """An argument as square matrices of floats or complex numbers.
+
+    Raises:
+        TypeError: it is no array and no number.
+        ValueError: it has fewer than two dimensions.
+        IncompatibleShapesError: the last two dimensions differ.
+    """
+    x = matrices(name, x, argument)
+    check_square(name, x, argument)
+    return x
+
+
+def check_square(name: str, x: Any, argument: str = "a") -> None:
+    """Refuses matrices that are not square.
+
+    Raises:
+        IncompatibleShapesError: the last two dimensions differ.
+    """
+    if x.shape[-1] != x.shape[-2]:
+        raise IncompatibleShapesError(
+            message(
+                f"numpy.linalg.{name}",
+                f"the matrices in {argument} are not square.",
+                got={argument: aval_of(x)},
+                expected="T[..., n, n]",
+            )
+        )
+
+
+def squared(x: Any) -> Any:
+    """|x|², whose derivative is zero at zero."""
+    return x * x if x.dtype.kind != "c" else unary.real(x * unary.conj(x))
