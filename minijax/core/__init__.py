@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from minijax.core.aval import AbstractValue, ShapedArray
     from minijax.core.trace import Trace, Tracer
-    from minijax.interpreters.evaluation import eval_jaxpr
-    from minijax.transforms.tracing import ensure_compile_time_eval
 
 __all__ = [
     "AbstractValue",

@@ -378,25 +378,22 @@ def iinfo(dtype: Any) -> ml_dtypes.iinfo:
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
 
 
-def itemsize_bits(dtype: Any) -> int:
+def bit_width(dtype: np.dtype[Any]) -> int:
     """Bits of one element: 4 for `int4`, 8 for `bool`, 64 for `complex64`.
-
-    Source:     mirrors jax.dtypes.itemsize_bits (0.10).
 
     Raises:
         ValueError: elements of this dtype have no width (`float0`, extended dtypes).
     """
-    found = dtype if isinstance(dtype, ExtendedDType) else np_dtype(dtype, "itemsize_bits")
-    if found not in _KINDS:
+    if dtype not in _KINDS:
         raise ValueError(
             message(
                 "dtypes.itemsize_bits",
                 "elements of this dtype have no width.",
-                got=str(found),
+                got=str(dtype),
                 expected="a dtype of booleans or numbers",
             )
         )
-    return _SUB_BYTE_BITS.get(found, found.itemsize * 8)
+    return _SUB_BYTE_BITS.get(dtype, dtype.itemsize * 8)
 
 
 def default_int_dtype() -> np.dtype[Any]:

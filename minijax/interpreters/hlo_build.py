@@ -183,7 +183,7 @@ def dense(value: np.ndarray[Any, Any]) -> Any:
     kind = element_type(dtype)
     with context(), ir.Location.unknown():
         tensor = ir.RankedTensorType.get(value.shape, kind)
-        if dtypes.itemsize_bits(dtype) < 8:
+        if dtypes.bit_width(dtype) < 8:
             bits = value.astype(np.uint8 if dtype.name.startswith("uint") else np.int8)
             if dtype == ml_dtypes.float4_e2m1fn:
                 bits = value.view(np.uint8)

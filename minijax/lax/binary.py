@@ -488,7 +488,7 @@ def shift_right_logical(x: Any, y: Any) -> Any:
 def _upper_half_of_product(x: Any, y: Any) -> Any:
     # By halves of the digits, as on paper.  XLA:CPU compiles its own operation only unfused.
     dtype = aval_of(x).dtype
-    half = dtypes.itemsize_bits(dtype) // 2
+    half = dtypes.bit_width(dtype) // 2
     is_signed = dtypes.issubdtype(dtype, np.signedinteger)
     shift_right = shift_right_arithmetic if is_signed else shift_right_logical
 

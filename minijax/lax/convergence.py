@@ -42,7 +42,7 @@ class Computation:
         (out,) = ctx.avals_out
         self.ctx = ctx
         self.out = out
-        dtype = dtypes.float32 if dtypes.itemsize_bits(out.dtype) < 32 else out.dtype
+        dtype = dtypes.float32 if dtypes.bit_width(out.dtype) < 32 else out.dtype
         self.aval = shaped_array(out.shape, dtype)
         self.values = [self._converted(x, dtype) for x in values]
 

@@ -181,7 +181,7 @@ class BitcastConvertType(Primitive):
 
 
 def _bitcast_shape(x: ShapedArray, new_dtype: Any) -> tuple[int, ...]:
-    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
+    old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(new_dtype)
     if old == new:
         return x.shape
     if old > new:

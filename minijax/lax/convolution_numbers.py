@@ -241,7 +241,7 @@ def _check_preferred_type(dtype: Any, preferred: Any) -> None:
     kinds = (np.integer, np.floating, np.complexfloating)
     kind = next((i for i, k in enumerate(kinds) if dtypes.issubdtype(dtype, k)), 0)
     accepted = (np.integer, np.floating) if kind == 0 else (kinds[kind],)
-    is_narrower = dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype)
+    is_narrower = dtypes.bit_width(preferred) < dtypes.bit_width(dtype)
     if is_narrower or not any(dtypes.issubdtype(preferred, k) for k in accepted):
         raise TypeError(
             message(

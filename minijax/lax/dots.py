@@ -296,7 +296,7 @@ def wider_dtype(x: Any, y: Any) -> np.dtype[Any]:
 
 
 def _extent(dtype: Any) -> tuple[int, int, float]:
-    bits = dtypes.itemsize_bits(dtype)
+    bits = dtypes.bit_width(dtype)
     if dtype == dtypes.bool_:
         return 0, bits, 0.0
     if dtypes.issubdtype(dtype, np.integer):
@@ -329,7 +329,7 @@ def _real_bits(dtype: Any) -> int:
     if dtype == dtypes.bool_:
         return 1
     is_complex = dtypes.issubdtype(dtype, np.complexfloating)
-    return dtypes.itemsize_bits(dtypes.real_dtype_of(dtype) if is_complex else dtype)
+    return dtypes.bit_width(dtypes.real_dtype_of(dtype) if is_complex else dtype)
 
 
 def canonicalize_preferred_type(dtype: Any, name: str) -> Any:

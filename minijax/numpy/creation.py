@@ -44,7 +44,7 @@ def made_on_host(size: int, dtype: Any) -> bool:
         size <= _FEW
         and current.value is eager.EAGER
         and not dtypes.is_extended(dtype)
-        and dtypes.itemsize_bits(dtype) >= 8
+        and dtypes.bit_width(dtype) >= 8
     )
 
 

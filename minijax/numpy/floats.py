@@ -154,7 +154,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     x = inexact("frexp", x)
     check_not_complex("frexp", x)
     info = dtypes.finfo(aval_of(x).dtype)
-    magnitude = binary.bitwise_and(_bits(x), 2 ** (dtypes.itemsize_bits(aval_of(x).dtype) - 1) - 1)
+    magnitude = binary.bitwise_and(_bits(x), 2 ** (dtypes.bit_width(aval_of(x).dtype) - 1) - 1)
     stored = binary.shift_right_logical(magnitude, info.nmant)
     ordinary = binary.bitwise_and(binary.ne(magnitude, 0), binary.ne(stored, 2 * _bias(x) + 1))
     # Processors may treat subnormal numbers as zero, but not the integers that they are stored as.
@@ -170,12 +170,12 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 def _bias(x: Any) -> int:
     mantissa_bits = int(dtypes.finfo(aval_of(x).dtype).nmant)
-    return int(2 ** (dtypes.itemsize_bits(aval_of(x).dtype) - mantissa_bits - 2)) - 1
+    return int(2 ** (dtypes.bit_width(aval_of(x).dtype) - mantissa_bits - 2)) - 1
 
 
 def _bits(x: Any) -> Any:
     """Floats as the integers of their width that they are stored as."""
-    return convert.bitcast_convert_type(x, _SIGNED[dtypes.itemsize_bits(aval_of(x).dtype)])
+    return convert.bitcast_convert_type(x, _SIGNED[dtypes.bit_width(aval_of(x).dtype)])
 
 
 def _stored_exponent(x: Any) -> Any:
@@ -227,7 +227,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
             )
         )
     x = inexact("ldexp", x)
-    signed = _SIGNED[dtypes.itemsize_bits(aval_of(x).dtype)]
+    signed = _SIGNED[dtypes.bit_width(aval_of(x).dtype)]
     bound = 3 * _bias(x)
     y = binary.min(binary.max(convert.convert_element_type(y, dtypes.int32), -bound), bound)
     x, y = _with_one_shape(x, convert.convert_element_type(y, signed))

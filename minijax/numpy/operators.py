@@ -232,7 +232,7 @@ def _copy(self: Any) -> Any:
 @one_program(static=("dtype",))
 def _bits_as(x: Any, dtype: Any) -> Any:
     """Reads the bits of `x` as elements of another width; the last dimension grows or shrinks."""
-    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(dtype)
+    old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(dtype)
     if x.dtype == dtypes.bool_:
         x = convert.convert_element_type(x, dtypes.uint8)
     if dtype == dtypes.bool_:

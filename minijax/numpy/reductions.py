@@ -70,7 +70,7 @@ def widened_integer(dtype: Any) -> Any:
         default = dtypes.default_int_dtype()
     else:
         return dtype
-    return default if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype
+    return default if dtypes.bit_width(dtype) < dtypes.bit_width(default) else dtype
 
 
 def _accumulated(

@@ -626,7 +626,10 @@ def live_arrays(platform: Any = None) -> list[Array]:
         True
     """
     buffers = client.get_backend(platform).live_arrays()
-    return [Array(b) if not dtypes.is_extended(b.aval.dtype) else ExtendedArray(b, b.aval.dtype) for b in buffers]
+    return [
+        Array(b) if not dtypes.is_extended(b.aval.dtype) else ExtendedArray(b, b.aval.dtype)
+        for b in buffers
+    ]
 
 
 def pieces_of(buffer: Any) -> list[Any]:

@@ -30,7 +30,7 @@ def is_supported_dtype(dtype: Any) -> bool:
         *(dtypes.bool_, dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64),
         *(dtypes.complex64, dtypes.complex128, *dtypes.SIGNED, *dtypes.UNSIGNED),
     )
-    return found in exchanged and dtypes.itemsize_bits(found) >= 8
+    return found in exchanged and dtypes.bit_width(found) >= 8
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:

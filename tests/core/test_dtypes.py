@@ -423,17 +423,17 @@ def test_can_cast_is_safe_by_default():
 @given(standard_dtypes)
 def test_bit_width_agrees_with_the_limits(dtype):
     if dtype_queries.isdtype(dtype, "integral"):
-        assert dtypes.itemsize_bits(dtype) == dtypes.iinfo(dtype).bits
+        assert dtypes.bit_width(dtype) == dtypes.iinfo(dtype).bits
     elif dtype_queries.isdtype(dtype, "real floating"):
-        assert dtypes.itemsize_bits(dtype) == dtypes.finfo(dtype).bits
+        assert dtypes.bit_width(dtype) == dtypes.finfo(dtype).bits
     else:
-        assert dtypes.itemsize_bits(dtype) == 8 * dtype.itemsize
+        assert dtypes.bit_width(dtype) == 8 * dtype.itemsize
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float0, KeyDType()])
 def test_bit_width_of_opaque_dtypes_is_refused(dtype):
     with pytest.raises(ValueError, match="not a numeric dtype"):
-        dtypes.itemsize_bits(dtype)
+        dtypes.bit_width(dtype)
 
 
 @pytest.mark.parametrize(

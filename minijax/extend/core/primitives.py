@@ -149,9 +149,17 @@ from minijax.lax import (
 )
 from minijax.lax.linalg import (
     cholesky_p,
+    eig_p,
     eigh_p,
+    hessenberg_p,
+    householder_product_p,
+    lu_p,
+    qr_p,
+    schur_p,
     svd_p,
     triangular_solve_p,
+    tridiagonal_p,
+    tridiagonal_solve_p,
 )
 from minijax.lax.references import (
     get_p,
@@ -168,7 +176,6 @@ from minijax.random.keys import (
 )
 from minijax.transforms.checkpoint import (
     name_p,
-    remat_p,
 )
 from minijax.transforms.custom_jvp import (
     custom_jvp_call_p,
@@ -182,6 +189,9 @@ from minijax.transforms.device_put import (
 )
 from minijax.transforms.jit_primitive import (
     jit_p,
+)
+from minijax.transforms.remat_primitive import (
+    remat_p,
 )
 
 __all__ = [
@@ -235,6 +245,7 @@ __all__ = [
     "dot_general_p",
     "dynamic_slice_p",
     "dynamic_update_slice_p",
+    "eig_p",
     "eigh_p",
     "eq_p",
     "eq_to_p",
@@ -250,6 +261,8 @@ __all__ = [
     "ge_p",
     "get_p",
     "gt_p",
+    "hessenberg_p",
+    "householder_product_p",
     "igamma_grad_a_p",
     "igamma_p",
     "igammac_p",
@@ -267,6 +280,7 @@ __all__ = [
     "logistic_p",
     "lt_p",
     "lt_to_p",
+    "lu_p",
     "max_p",
     "min_p",
     "mul_p",
@@ -284,6 +298,7 @@ __all__ = [
     "pow_p",
     "ppermute_p",
     "psum_p",
+    "qr_p",
     "ragged_all_to_all_p",
     "random_bits_p",
     "random_fold_in_p",
@@ -319,6 +334,7 @@ __all__ = [
     "scatter_min_p",
     "scatter_mul_p",
     "scatter_p",
+    "schur_p",
     "select_and_gather_add_p",
     "select_and_scatter_add_p",
     "select_and_scatter_p",
@@ -345,6 +361,8 @@ __all__ = [
     "top_k_p",
     "transpose_p",
     "triangular_solve_p",
+    "tridiagonal_p",
+    "tridiagonal_solve_p",
     "while_p",
     "xor_p",
     "zeta_p",
