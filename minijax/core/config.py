@@ -22,7 +22,8 @@ _native = _jax.config
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE_WORDS = frozenset({"0", "false", "no", "off", "n", "f", ""})
 
-_NOT_GIVEN = object()
+NOT_GIVEN: Any = object()
+"""Stands for an argument that was left away."""
 
 trace_context: Callable[[], tuple[Any, ...]] = _native.trace_context
 """Values of all states that enter the keys of trace caches, as one tuple."""
@@ -94,14 +95,23 @@ class State(Generic[T]):
         """Sets the global value, for every thread without an override."""
         self._native.set_global(self._parse(self.name, value))
 
-    def __call__(self, new_val: Any = _NOT_GIVEN) -> _Override[T]:
-        if new_val is _NOT_GIVEN:
+    def __call__(self, new_val: Any = NOT_GIVEN) -> _Override[T]:
+        return _Override(self._native, self.checked(new_val))
+
+    def checked(self, new_val: Any) -> T:
+        """A value that the state can have, of what a context manager is given.
+
+        Raises:
+            TypeError: nothing was given, and the state is not one that is on or off.
+            ValueError: the state takes no such value.
+        """
+        if new_val is NOT_GIVEN:
             if type(self.default) is not bool:
                 raise TypeError(
                     message(self.name, "needs a value.", fix=f"with {self.name}(value): ...")
                 )
             new_val = True
-        return _Override(self._native, self._parse(self.name, new_val))
+        return self._parse(self.name, new_val)
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -530,18 +540,31 @@ raise_persistent_cache_errors = bool_state(
     "Raise what goes wrong with the store of compiled programs, instead of a warning.",
 )
 
+
+def _without_effect(name: str, default: Any, reason: str) -> State[Any]:
+    return object_state(
+        name, default, f"Accepted for programs that set it; without effect: {reason}."
+    )
+
+
+enable_custom_prng = _without_effect(
+    "enable_custom_prng", False, "`random.key` makes keys, `random.PRNGKey` words"
+)
+legacy_prng_key = _without_effect(
+    "legacy_prng_key", "allow", "`random.PRNGKey` gives words and never warns"
+)
+softmax_custom_jvp = _without_effect(
+    "softmax_custom_jvp", False, "softmax has the stable derivative always"
+)
 for _name, _default, _reason in (
     ("traceback_filtering", "auto", "tracebacks are those of Python"),
     ("include_full_tracebacks_in_locations", True, "locations are those of the user's line"),
     ("traceback_in_locations_limit", 100, "locations are those of the user's line"),
     ("pprint_use_color", True, "jaxprs are printed without colors"),
-    ("enable_custom_prng", False, "`random.key` makes keys, `random.PRNGKey` words"),
-    ("legacy_prng_key", "allow", "`random.PRNGKey` gives words and never warns"),
-    ("softmax_custom_jvp", False, "softmax has the stable derivative always"),
     ("use_direct_linearize", True, "there is one way to linearize"),
     ("cpu_enable_async_dispatch", True, "programs on host devices are queued always"),
     ("captured_constants_warn_bytes", 2_000_000_000, "large constants are arguments of programs"),
     ("compilation_cache_max_size", -1, "the store of compiled programs grows"),
     ("persistent_cache_enable_xla_caches", "", "XLA's own caches are not used"),
 ):
-    object_state(_name, _default, f"Accepted for programs that set it; without effect: {_reason}.")
+    _without_effect(_name, _default, _reason)

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxlib import _jax
 
-from minijax.core.config import State
+from minijax.core.config import NOT_GIVEN, State
 from minijax.core.errors import message
 
 _native = _jax.guard_lib
@@ -51,9 +51,7 @@ class Guard(State[str | None]):
     def __init__(self, name: str, fields: tuple[str, ...], levels: Any, doc: str) -> None:
         self._fields = fields
         self._levels = levels
-        super().__init__(
-            name, None, doc, parse=self._checked, in_trace_key=False, in_call_key=False
-        )
+        super().__init__(name, None, doc, parse=self._level, in_trace_key=False, in_call_key=False)
         if self.value is not None:
             _set(_native.global_state(), self._native_levels(self.value))
 
@@ -62,10 +60,10 @@ class Guard(State[str | None]):
         super().update(value)
         _set(_native.global_state(), self._native_levels(value))
 
-    def __call__(self, new_val: Any = None) -> Any:
-        return _Held(self._native_levels(self._checked(self.name, new_val)))
+    def __call__(self, new_val: Any = NOT_GIVEN) -> Any:
+        return _Held(self._native_levels(self.checked(new_val)))
 
-    def _checked(self, name: str, value: Any) -> str | None:
+    def _level(self, name: str, value: Any) -> str | None:
         choices = [level.name.lower() for level in self._levels]
         if value is None or value in choices:
             return value  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ class SupportsDType(Protocol):
 
 ArrayLike: TypeAlias = (
     Array | np.ndarray[Any, Any] | np.bool_ | np.number | bool | int | float | complex
-)  # noqa: E501
+)
 """What functions of arrays take where they want one: an array, ours or NumPy's, or a number."""
 
 DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | SupportsDType

@@ -3,6 +3,7 @@
 from minijax.core.aval import AbstractToken, ShapedArray, abstract_token
 from minijax.core.check import check_jaxpr
 from minijax.core.effects import Effect
+from minijax.core.errors import JaxprTypeError
 from minijax.core.jaxpr import (
     ClosedJaxpr,
     DebugInfo,
@@ -35,6 +36,7 @@ __all__ = [
     "Effect",
     "Jaxpr",
     "JaxprEqn",
+    "JaxprTypeError",
     "Literal",
     "Primitive",
     "ShapedArray",
