@@ -7,6 +7,7 @@ attribute and the C++ call path sees the states that belong in its keys.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
@@ -20,6 +21,9 @@ T = TypeVar("T")
 _native = _jax.config
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE_WORDS = frozenset({"0", "false", "no", "off", "n", "f", ""})
+
+NOT_GIVEN: Any = object()
+"""Stands for an argument that was left away."""
 
 trace_context: Callable[[], tuple[Any, ...]] = _native.trace_context
 """Values of all states that enter the keys of trace caches, as one tuple."""
@@ -45,7 +49,8 @@ class State(Generic[T]):
     """One named setting.
 
     Order of precedence: thread-local override, `config.update`, environment variable, default.
-    Calling the state gives a context manager: `with enable_x64(True): ...`.
+    Calling the state gives a context manager: `with enable_x64(True): ...`; a state that is True
+    or False is turned on by calling it with nothing.
     """
 
     __slots__ = ("_native", "_parse", "default", "doc", "env_name", "in_trace_key", "name")
@@ -90,8 +95,23 @@ class State(Generic[T]):
         """Sets the global value, for every thread without an override."""
         self._native.set_global(self._parse(self.name, value))
 
-    def __call__(self, value: T) -> _Override[T]:
-        return _Override(self._native, self._parse(self.name, value))
+    def __call__(self, new_val: Any = NOT_GIVEN) -> _Override[T]:
+        return _Override(self._native, self.checked(new_val))
+
+    def checked(self, new_val: Any) -> T:
+        """A value that the state can have, of what a context manager is given.
+
+        Raises:
+            TypeError: nothing was given, and the state is not one that is on or off.
+            ValueError: the state takes no such value.
+        """
+        if new_val is NOT_GIVEN:
+            if type(self.default) is not bool:
+                raise TypeError(
+                    message(self.name, "needs a value.", fix=f"with {self.name}(value): ...")
+                )
+            new_val = True
+        return self._parse(self.name, new_val)
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -128,6 +148,7 @@ class Config:
             AttributeError: there is none.
         """
         short = name.removeprefix("jax_")
+        short = _OTHER_NAMES.get(short, short)
         if short not in self._states:
             raise AttributeError(
                 message(
@@ -168,6 +189,9 @@ class Config:
         return sorted({*super().__dir__(), *self._states})
 
 
+_OTHER_NAMES = {"enable_checks": "check"}
+"""What JAX calls states that have other names here."""
+
 config = Config()
 
 
@@ -183,6 +207,61 @@ def _parse_bool(name: str, value: Any) -> bool:
     raise ValueError(
         message(f"config.{name}", "not a boolean.", got=repr(value), expected="True or False")
     )
+
+
+class UserContext(Generic[T]):
+    """A value of the user's own that is part of what programs are traced for.
+
+    Attributes:
+        value: what is in force in this thread.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, default_value: T) -> None:
+        name = f"minijax_user_context_{next(_numbers)}"
+        self._native = _native.Config(
+            name, default_value, include_in_jit_key=True, include_in_trace_context=True
+        )
+
+    @property
+    def value(self) -> T:
+        """The value in force in this thread."""
+        return self._native.value  # type: ignore[no-any-return]
+
+    def get_global(self) -> T:
+        """The value of threads that have none of their own."""
+        return self._native.get_global()  # type: ignore[no-any-return]
+
+    def set_global(self, value: T) -> None:
+        """Sets the value of threads that have none of their own."""
+        self._native.set_global(value)
+
+    def __call__(self, value: T) -> _Override[T]:
+        return _Override(self._native, value)
+
+
+_numbers = itertools.count()
+
+
+def make_user_context(default_value: Any = None) -> UserContext[Any]:
+    """A value that jitted functions may read: they are traced anew where it is another one.
+
+    Args:
+        default_value: what it is where no `with` says otherwise; values need a hash.
+
+    Source:     mirrors jax.make_user_context (0.10).
+
+    Example:
+        >>> scale = jax.make_user_context(1)
+        >>> f = jax.jit(lambda x: x * scale.value)
+        >>> f(3)
+        Array(3, dtype=int32)
+        >>> with scale(10):
+        ...     f(3)
+        Array(30, dtype=int32)
+    """
+    return UserContext(default_value)
 
 
 def bool_state(
@@ -254,6 +333,17 @@ def float_state(
     return State(
         name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
     )
+
+
+def text_state(name: str, doc: str, *, in_call_key: bool = False) -> State[str]:
+    """A state that is a string, empty by default."""
+
+    def parse(name: str, value: Any) -> str:
+        if value is None or isinstance(value, str):
+            return value or ""
+        raise ValueError(message(f"config.{name}", "not a string.", got=repr(value)))
+
+    return State(name, "", doc, parse=parse, in_trace_key=False, in_call_key=in_call_key)
 
 
 def path_state(name: str, doc: str) -> State[str | None]:
@@ -388,6 +478,24 @@ spmd_mode = enum_state(
     ("allow_jit", "allow_all"),
     "Whether single operations may run on arrays of which other processes hold pieces.",
 )
+no_tracing = bool_state("no_tracing", False, "Raise when a jitted function is traced.")
+no_execution = bool_state(
+    "no_execution", False, "Raise when a compiled program is run.", in_call_key=True
+)
+platforms = text_state(
+    "platforms",
+    "Platforms that may be used, by commas; the first is the default one.  Empty: all.",
+    in_call_key=True,
+)
+platform_name = text_state(
+    "platform_name", "The default platform.  Empty: as `platforms` says.", in_call_key=True
+)
+threefry_partitionable = enum_state(
+    "threefry_partitionable",
+    True,
+    (True,),
+    "Random bits do not depend on how arrays are split; the older bits that do are not made.",
+)
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
 )
@@ -431,3 +539,32 @@ raise_persistent_cache_errors = bool_state(
     False,
     "Raise what goes wrong with the store of compiled programs, instead of a warning.",
 )
+
+
+def _without_effect(name: str, default: Any, reason: str) -> State[Any]:
+    return object_state(
+        name, default, f"Accepted for programs that set it; without effect: {reason}."
+    )
+
+
+enable_custom_prng = _without_effect(
+    "enable_custom_prng", False, "`random.key` makes keys, `random.PRNGKey` words"
+)
+legacy_prng_key = _without_effect(
+    "legacy_prng_key", "allow", "`random.PRNGKey` gives words and never warns"
+)
+softmax_custom_jvp = _without_effect(
+    "softmax_custom_jvp", False, "softmax has the stable derivative always"
+)
+for _name, _default, _reason in (
+    ("traceback_filtering", "auto", "tracebacks are those of Python"),
+    ("include_full_tracebacks_in_locations", True, "locations are those of the user's line"),
+    ("traceback_in_locations_limit", 100, "locations are those of the user's line"),
+    ("pprint_use_color", True, "jaxprs are printed without colors"),
+    ("use_direct_linearize", True, "there is one way to linearize"),
+    ("cpu_enable_async_dispatch", True, "programs on host devices are queued always"),
+    ("captured_constants_warn_bytes", 2_000_000_000, "large constants are arguments of programs"),
+    ("compilation_cache_max_size", -1, "the store of compiled programs grows"),
+    ("persistent_cache_enable_xla_caches", "", "XLA's own caches are not used"),
+):
+    _without_effect(_name, _default, _reason)

@@ -6,7 +6,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from minijax.core.dtypes import ALL, COMPLEXES, FLOATS, SIGNED, UNSIGNED, bool_, np_dtype
+from minijax.core.dtypes import (
+    ALL,
+    COMPLEXES,
+    FLOATS,
+    SIGNED,
+    UNSIGNED,
+    ExtendedDType,
+    bit_width,
+    bool_,
+    np_dtype,
+)
 from minijax.core.errors import message
 
 _ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
@@ -18,6 +28,22 @@ _ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
     "complex floating": frozenset(COMPLEXES),
     "numeric": frozenset(ALL) - {bool_},
 }
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """Bits of one element: 4 for `int4`, 8 for `bool`, 64 for `complex64`.
+
+    Source: mirrors jax.dtypes.itemsize_bits (0.10).
+
+    Raises:
+        ValueError: elements of this dtype have no width (`float0`, extended dtypes).
+
+    Example:
+        >>> jax.dtypes.itemsize_bits("int4"), jax.dtypes.itemsize_bits(jnp.complex64)
+        (4, 64)
+    """
+    extended = isinstance(dtype, ExtendedDType)
+    return bit_width(dtype if extended else np_dtype(dtype, "dtypes.itemsize_bits"))
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

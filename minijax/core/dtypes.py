@@ -220,13 +220,15 @@ _SHARED = {dtype: dtype for dtype in ALL}
 _canonical: dict[bool, dict[Any, Any]] = {False: {}, True: {}}
 
 
-def canonicalize_dtype(dtype_like: Any) -> Any:
-    """The dtype that arrays get for `dtype_like`: 64-bit types lose half unless x64 is on.
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+    """The dtype that arrays get for `dtype`: 64-bit types lose half unless x64 is on.
 
-    Extended dtypes pass through, as do dtypes that arrays cannot have.
+    Extended dtypes pass through, allowed or not, as do dtypes that arrays cannot have.
+
+    Source:     mirrors jax.dtypes.canonicalize_dtype (0.10).
 
     Raises:
-        TypeError: `dtype_like` does not name a dtype.
+        TypeError: `dtype` does not name a dtype.
 
     Example:
         >>> jax.dtypes.canonicalize_dtype("float64")  # without x64
@@ -234,17 +236,17 @@ def canonicalize_dtype(dtype_like: Any) -> Any:
     """
     cache = _canonical[_x64.value]
     try:
-        return cache[dtype_like]
+        return cache[dtype]
     except (KeyError, TypeError):
         pass
-    if isinstance(dtype_like, ExtendedDType):
-        return dtype_like
-    dtype = np_dtype(dtype_like, "canonicalize_dtype")
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    found = np_dtype(dtype, "canonicalize_dtype")
     if not _x64.value:
-        dtype = _CANONICAL_32.get(dtype, dtype)
-    if isinstance(dtype_like, (type, np.dtype, str)):
-        cache[dtype_like] = dtype
-    return dtype
+        found = _CANONICAL_32.get(found, found)
+    if isinstance(dtype, (type, np.dtype, str)):
+        cache[dtype] = found
+    return found
 
 
 def check_user_dtype_supported(dtype_like: Any, name: str) -> None:
@@ -311,8 +313,8 @@ _ABSTRACT_BASES: dict[type, type[np.generic]] = (
 _subtypes: dict[tuple[Any, Any], bool] = {}
 
 
-def issubdtype(a: Any, b: Any) -> bool:
-    """Whether dtype `a` is `b`, or one of the kind `b`.
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether dtype `arg1` is `arg2`, or one of the kind `arg2`.
 
     Unlike NumPy's, knows that `bfloat16` is a `np.floating`, `int4` a `np.integer`, and a random
     key's dtype a `prng_key`.
@@ -324,15 +326,15 @@ def issubdtype(a: Any, b: Any) -> bool:
         True
     """
     try:
-        return _subtypes[a, b]
+        return _subtypes[arg1, arg2]
     except (KeyError, TypeError):
         pass
-    if isinstance(b, ExtendedDType):
-        answer = bool(a == b)
+    if isinstance(arg2, ExtendedDType):
+        answer = bool(arg1 == arg2)
     else:
-        kind, wanted = _scalar_class(a), _scalar_class(b)
+        kind, wanted = _scalar_class(arg1), _scalar_class(arg2)
         answer = issubclass(kind, wanted) or issubclass(_ABSTRACT_BASES.get(kind, kind), wanted)
-    _subtypes[a, b] = answer
+    _subtypes[arg1, arg2] = answer
     return answer
 
 
@@ -383,7 +385,14 @@ def bit_width(dtype: np.dtype[Any]) -> int:
         ValueError: elements of this dtype have no width (`float0`, extended dtypes).
     """
     if dtype not in _KINDS:
-        raise ValueError(message("itemsize_bits", "not a numeric dtype.", got=str(dtype)))
+        raise ValueError(
+            message(
+                "dtypes.itemsize_bits",
+                "elements of this dtype have no width.",
+                got=str(dtype),
+                expected="a dtype of booleans or numbers",
+            )
+        )
     return _SUB_BYTE_BITS.get(dtype, dtype.itemsize * 8)
 
 

@@ -63,7 +63,19 @@ class IncompatibleShapesError(TypeError, ValueError):
     """
 
 
-class ConcretizationTypeError(TypeError):
+class JAXTypeError(TypeError):
+    """Base of type errors about traced values.  Mirrors jax.errors."""
+
+
+class JAXIndexError(IndexError):
+    """Base of index errors about traced values.  Mirrors jax.errors."""
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr is malformed.  Mirrors jax.errors; what this package finds is an `InternalError`."""
+
+
+class ConcretizationTypeError(JAXTypeError):
     """A traced value was used where a concrete value is needed.  Mirrors jax.errors."""
 
 
@@ -79,11 +91,11 @@ class TracerIntegerConversionError(ConcretizationTypeError):
     """A traced value was used as a Python index.  Mirrors jax.errors."""
 
 
-class NonConcreteBooleanIndexError(IndexError):
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index.  Mirrors jax.errors."""
 
 
-class UnexpectedTracerError(RuntimeError):
+class UnexpectedTracerError(JAXTypeError, RuntimeError):
     """A tracer was used after its trace had ended: it leaked.  Mirrors jax.errors."""
 
 
@@ -91,7 +103,7 @@ class RetraceError(RuntimeError):
     """A function was about to be traced or compiled again where `no_retrace` forbids it."""
 
 
-class KeyReuseError(TypeError):
+class KeyReuseError(JAXTypeError):
     """A random key was used twice.  Mirrors jax.errors."""
 
 

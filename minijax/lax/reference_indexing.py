@@ -36,9 +36,24 @@ class Slice(NamedTuple):
     stride: int = 1
 
 
-def ds(start: Any, size: int, stride: int = 1) -> Slice:
-    """A slice of known size whose start may be traced, for indices of references."""
-    return Slice(start, operator.index(size), operator.index(stride))
+def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
+    """A slice of known size whose start may be traced, for indices of references.
+
+    Args:
+        start: the first position; the size where that is left away, of a slice from 0 on.
+        size: how many positions.
+        stride: from one position to the next; 1 by default.
+
+    Source: mirrors jax.ds (0.10).
+
+    Example:
+        >>> ref = jax.new_ref(jnp.arange(6))
+        >>> ref[jax.ds(1, 3)], ref[jax.ds(2)]
+        (Array([1, 2, 3], dtype=int32), Array([0, 1], dtype=int32))
+    """
+    if size is None:
+        start, size = 0, start
+    return Slice(start, operator.index(size), 1 if stride is None else operator.index(stride))
 
 
 class Span(NamedTuple):

@@ -62,12 +62,12 @@ class SymbolicZero:
         return "SymbolicZero"
 
 
-def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero tangent of a value: symbolic, or an array.
 
     Source: mirrors jax.custom_derivatives.zero_from_primal (0.10).
     """
-    zero = SymbolicZero.from_primal_value(value)
+    zero = SymbolicZero.from_primal_value(val)
     return zero if symbolic_zeros else zeros(zero.aval)
 
 

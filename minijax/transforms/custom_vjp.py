@@ -255,12 +255,16 @@ def _is_primal(x: Any) -> bool:
     return type(x) is CustomVJPPrimal
 
 
-def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """The values in a tree of `CustomVJPPrimal`.
 
     Source: mirrors jax.custom_derivatives.custom_vjp_primal_tree_values (0.10).
     """
-    return tree.map(lambda x: x.value if _is_primal(x) else x, tree_of_primals, is_leaf=_is_primal)
+    return _values_in(tree)
+
+
+def _values_in(primals: Any) -> Any:
+    return tree.map(lambda x: x.value if _is_primal(x) else x, primals, is_leaf=_is_primal)
 
 
 class _FlatForward:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import dtypes, key_paths, tree
+from minijax.core import dtypes, guards, key_paths, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
@@ -186,7 +186,9 @@ def device_put(
                     fix="leave one of them away",
                 )
             )
-    outs = [_put_leaf(*facts) for facts in zip(leaves, targets, donations, aliases, strict=True)]
+    facts = zip(leaves, targets, donations, aliases, strict=True)
+    with guards.explicitly("explicit_device_put"):
+        outs = [_put_leaf(*fact) for fact in facts]
     return tree.unflatten(treedef, outs)
 
 
@@ -251,7 +253,8 @@ def device_get(x: Any) -> Any:
     for leaf in tree.leaves(x):
         if type.__instancecheck__(Array, leaf) and not isinstance(leaf, ExtendedArray):
             leaf.copy_to_host_async()
-    return tree.map(_to_host, x)
+    with guards.explicitly("explicit_device_get"):
+        return tree.map(_to_host, x)
 
 
 def _to_host(x: Any) -> Any:

@@ -177,7 +177,7 @@ def _common_aval(
 
 
 def make_array_from_callback(
-    shape: Any, sharding: Sharding, data_callback: Callable[[Any], Any], *, dtype: Any = None
+    shape: Any, sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any = None
 ) -> Array:
     """An array whose pieces a function gives, asked about those of this process only.
 

@@ -207,6 +207,15 @@ class JitFunction:
     ) -> Staged:
         info = self.debug_info(in_tree, positions)
         function = self.function
+        if config.no_tracing.value:
+            raise RuntimeError(
+                message(
+                    "jit",
+                    f"{self.name} would be traced, which `no_tracing` forbids.",
+                    got=f"arguments of types {', '.join(map(str, avals))}",
+                    fix="minijax.explain.retraces(function) says what is new about this call",
+                )
+            )
         if statics:
             function = with_statics(function, statics, positions or ())
         flat = flattening.FlatFunction(function, in_tree, self.name)

@@ -7,7 +7,7 @@ Input: a jitted function and the types of its arguments.  Output: `Traced`, `Low
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -27,6 +27,23 @@ from minijax.sharding import contexts, equality, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import jit_shardings
+
+CompilerOptions = dict[str, str | bool]
+"""Fields of XLA's DebugOptions by name.  Mirrors jax.stages."""
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """What `jit` returns: a function that can be staged and lowered.  Mirrors jax.stages."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function."""
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Stages the function for the types of its arguments."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Lowers the function for the types of its arguments."""
 
 
 class ShapeDtypeStruct:
