@@ -192,6 +192,7 @@ from minijax.lax.incomplete_gamma import (
     random_gamma_grad,
     random_gamma_grad_p,
 )
+from minijax.lax.padding import pad, pad_p
 from minijax.lax.power import (
     cbrt,
     cbrt_p,
@@ -255,8 +256,6 @@ from minijax.lax.shape import (
     concatenate_p,
     copy_p,
     expand_dims,
-    pad,
-    pad_p,
     reshape,
     reshape_p,
     rev,

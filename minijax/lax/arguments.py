@@ -75,10 +75,15 @@ def padtype_to_pads(
 
     `"VALID"` pads nothing.  `"SAME"` pads so that there is one window for each stride, with the
     odd element at the end; `"SAME_LOWER"` with the odd element at the start.
-    Mirrors jax.lax.padtype_to_pads.
+
+    Source:     mirrors jax.lax.padtype_to_pads (0.10).
 
     Raises:
         RuntimeError: the name is not known.
+
+    Example:
+        >>> lax.padtype_to_pads((9, 9), window_shape=(3, 4), window_strides=(1, 1), padding="SAME")
+        [(1, 1), (1, 2)]
     """
     kind = padding.upper() if isinstance(padding, str) else padding
     if kind == "VALID":

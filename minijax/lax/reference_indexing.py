@@ -23,6 +23,7 @@ from minijax.lax import bounds, choice, gather_scatter, shape, slicing
 from minijax.lax.binary import add, lt
 from minijax.lax.convert import convert_element_type
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minijax.lax.padding import pad
 
 
 class Slice(NamedTuple):
@@ -331,9 +332,9 @@ def _interleaved(before: Any, window: Any, gaps: Sequence[int]) -> Any:
     """`before` with every (gap + 1)-th element replaced by those of `window`."""
     padding = [(0, 0, gap) for gap in gaps]
     zero = np.zeros((), aval_of(window).dtype)
-    spread = shape.pad(window, zero, padding)
+    spread = pad(window, zero, padding)
     marks = broadcast_in_dim(np.True_, aval_of(window).shape, ())
-    return choice.select_n(shape.pad(marks, np.False_, padding), before, spread)
+    return choice.select_n(pad(marks, np.False_, padding), before, spread)
 
 
 def _numbers(index: Index, dims: Shape) -> tuple[GatherDimensionNumbers, Shape]:

@@ -20,7 +20,7 @@ from minijax.core import dtypes
 from minijax.core.errors import message
 from minijax.lax import unary
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis
-from minijax.lax.shape import pad
+from minijax.lax.padding import pad
 from minijax.numpy.elementary import cos, imag, real, sin
 from minijax.numpy.fft.transforms import irfft, rfft
 from minijax.numpy.joining import concatenate, stack

@@ -16,6 +16,7 @@ from minijax.lax.binary import add, bitwise_or
 from minijax.lax.control_flow import bodies, scanning
 from minijax.lax.families import operand as as_operand
 from minijax.lax.families import scalar_like
+from minijax.lax.padding import pad
 
 
 def _map_step(function: Callable[[], Any]) -> Callable[..., Any]:
@@ -201,7 +202,7 @@ def _interleaved(even: Any, odd: Any, axis: int) -> Any:
     def spread(x: Any, before: int, after: int) -> Any:
         config = [(0, 0, 0)] * first.ndim
         config[axis] = (before, after, 1)
-        return shape.pad(x, zero, config)
+        return pad(x, zero, config)
 
     a, b = spread(even, 0, 1 - longer), spread(odd, 1, longer)
     return bitwise_or(a, b) if first.dtype == bool else add(a, b)
