@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, bitwise_or, eq, ge, le, lt, sub
+from minijax.lax.binary import add, bitwise_and, bitwise_or, eq, ge, le, lt, ne, sub
 from minijax.lax.unary import exp, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -29,7 +29,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     k, p, loc = floats("bernoulli.logpmf", k=k, p=p, loc=loc)
     k = sub(k, loc)
     chance = add(xlogy(k, p), xlog1py(sub(1.0, k), neg(p)))
-    return where(bitwise_or(eq(k, 0.0), eq(k, 1.0)), chance, -np.inf)
+    return where(bitwise_or(bitwise_or(eq(k, 0.0), eq(k, 1.0)), ne(k, k)), chance, -np.inf)
 
 
 @one_program()
@@ -79,5 +79,5 @@ def ppf(q: Any, p: Any) -> Any:
     """
     q, p = floats("bernoulli.ppf", q=q, p=p)
     inside = bitwise_and(bitwise_and(bitwise_and(ge(p, 0.0), le(p, 1.0)), ge(q, 0.0)), le(q, 1.0))
-    least = where(eq(q, 0.0), -1.0, where(le(q, sub(1.0, p)), 0.0, 1.0))
+    least = where(le(q, sub(1.0, p)), 0.0, 1.0)
     return where(inside, least, np.nan)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, div, ge, le, sub
+from minijax.lax.binary import add, bitwise_or, div, gt, lt, sub
 from minijax.lax.unary import exp, log, neg
 from minijax.numpy.arithmetic import clip
 from minijax.numpy.one_program import one_program
@@ -30,12 +30,12 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, a, b, loc, scale = floats("beta.logpdf", x=x, a=a, b=b, loc=loc, scale=scale)
     z = div(sub(x, loc), scale)
-    inside = bitwise_and(ge(z, 0.0), le(z, 1.0))
-    z = where(inside, z, 0.5)
+    outside = bitwise_or(lt(z, 0.0), gt(z, 1.0))
+    z = where(outside, 0.5, z)
     result = sub(
         sub(add(xlogy(sub(a, 1.0), z), xlog1py(sub(b, 1.0), neg(z))), betaln(a, b)), log(scale)
     )
-    return where(inside, result, -np.inf)
+    return where(outside, -np.inf, result)
 
 
 @one_program()

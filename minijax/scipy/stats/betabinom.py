@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, ge, gt, le, sub
+from minijax.lax.binary import add, bitwise_and, bitwise_or, ge, gt, lt, sub
 from minijax.lax.unary import exp, floor, log, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -28,11 +28,11 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     """
     k, n, a, b, loc = floats("betabinom.logpmf", k=k, n=n, a=a, b=b, loc=loc)
     k = sub(floor(k), loc)
-    inside = bitwise_and(ge(k, 0.0), le(k, n))
-    y = where(inside, k, 0.0)
+    outside = bitwise_or(lt(k, 0.0), gt(k, n))
+    y = where(outside, 0.0, k)
     choices = sub(neg(betaln(add(sub(n, y), 1.0), add(y, 1.0))), log(add(n, 1.0)))
     result = sub(add(choices, betaln(add(y, a), add(sub(n, y), b))), betaln(a, b))
-    result = where(inside, result, -np.inf)
+    result = where(outside, -np.inf, result)
     return where(bitwise_and(bitwise_and(ge(n, 0.0), gt(a, 0.0)), gt(b, 0.0)), result, np.nan)
 
 

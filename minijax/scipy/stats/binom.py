@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, ge, le, sub
+from minijax.lax.binary import add, bitwise_or, gt, lt, sub
 from minijax.lax.unary import exp, log, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -29,11 +29,11 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """
     k, n, p, loc = floats("binom.logpmf", k=k, n=n, p=p, loc=loc)
     k = sub(k, loc)
-    inside = bitwise_and(ge(k, 0.0), le(k, n))
-    k = where(inside, k, 0.0)
+    outside = bitwise_or(lt(k, 0.0), gt(k, n))
+    k = where(outside, 0.0, k)
     choices = sub(neg(betaln(add(sub(n, k), 1.0), add(k, 1.0))), log(add(n, 1.0)))
     result = add(add(choices, xlogy(k, p)), xlog1py(sub(n, k), neg(p)))
-    return where(inside, result, -np.inf)
+    return where(outside, -np.inf, result)
 
 
 @one_program()

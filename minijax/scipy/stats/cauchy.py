@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from minijax.lax.binary import add, atan2, div, mul, sub
+from minijax.lax.binary import add, atan2, div, lt, min, mul, sub
 from minijax.lax.power import square
 from minijax.lax.trigonometry import tan
-from minijax.lax.unary import exp, log, log1p, neg
+from minijax.lax.unary import abs, exp, log, log1p, neg
 from minijax.numpy.one_program import one_program
+from minijax.numpy.selection import where
 from minijax.scipy.stats.operands import floats
+
+
+def _standard_quantile(q: Any) -> Any:
+    """Where the mass below is q: the tangent of an angle that is taken from the nearer end."""
+    center = tan(mul(sub(q, 0.5), math.pi))
+    tail = div(1.0, tan(mul(min(q, sub(1.0, q)), math.pi)))
+    near = lt(abs(sub(q, 0.5)), 0.25)
+    return where(near, center, where(lt(q, 0.5), neg(tail), tail))
 
 
 @one_program()
@@ -59,7 +68,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = floats("cauchy.cdf", x=x, loc=loc, scale=scale)
     # The angle from below, which is exact also where it is small.
-    return div(atan2(scale, sub(loc, x)), math.pi)
+    return div(atan2(1.0, div(sub(loc, x), scale)), math.pi)
 
 
 @one_program()
@@ -91,7 +100,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = floats("cauchy.sf", x=x, loc=loc, scale=scale)
     # The angle from above, which is exact also where it is small.
-    return div(atan2(scale, sub(x, loc)), math.pi)
+    return div(atan2(1.0, div(sub(x, loc), scale)), math.pi)
 
 
 @one_program()
@@ -122,7 +131,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(3., dtype=float32, weak_type=True)
     """
     q, loc, scale = floats("cauchy.ppf", q=q, loc=loc, scale=scale)
-    return add(loc, mul(scale, tan(mul(sub(q, 0.5), math.pi))))
+    return add(loc, mul(scale, _standard_quantile(q)))
 
 
 @one_program()
@@ -138,4 +147,4 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(3., dtype=float32, weak_type=True)
     """
     q, loc, scale = floats("cauchy.isf", q=q, loc=loc, scale=scale)
-    return sub(loc, mul(scale, tan(mul(sub(q, 0.5), math.pi))))
+    return sub(loc, mul(scale, _standard_quantile(q)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import div, ge, mul, sub
+from minijax.lax.binary import div, lt, mul, sub
 from minijax.lax.unary import exp, log
 from minijax.numpy.arithmetic import clip
 from minijax.numpy.one_program import one_program
@@ -30,12 +30,12 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, df, loc, scale = floats("chi2.logpdf", x=x, df=df, loc=loc, scale=scale)
     z = div(sub(x, loc), mul(scale, 2.0))
-    inside = ge(z, 0.0)
-    z = where(inside, z, 1.0)
+    outside = lt(z, 0.0)
+    z = where(outside, 1.0, z)
     result = sub(
         sub(sub(xlogy(sub(mul(df, 0.5), 1.0), z), z), gammaln(mul(df, 0.5))), log(mul(scale, 2.0))
     )
-    return where(inside, result, -np.inf)
+    return where(outside, -np.inf, result)
 
 
 @one_program()

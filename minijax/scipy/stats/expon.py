@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, div, ge, le, lt, mul, sub
+from minijax.lax.binary import add, bitwise_or, div, gt, lt, mul, sub
 from minijax.lax.unary import exp, expm1, log, log1p, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -129,5 +129,5 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(0., dtype=float32, weak_type=True)
     """
     q, loc, scale = floats("expon.ppf", q=q, loc=loc, scale=scale)
-    inside = bitwise_and(ge(q, 0.0), le(q, 1.0))
-    return where(inside, sub(loc, mul(scale, log1p(neg(q)))), np.nan)
+    outside = bitwise_or(lt(q, 0.0), gt(q, 1.0))
+    return where(outside, np.nan, sub(loc, mul(scale, log1p(neg(q)))))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import div, ge, sub
+from minijax.lax.binary import div, lt, sub
 from minijax.lax.unary import exp, log
 from minijax.numpy.arithmetic import clip
 from minijax.numpy.one_program import one_program
@@ -30,10 +30,10 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, a, loc, scale = floats("gamma.logpdf", x=x, a=a, loc=loc, scale=scale)
     z = div(sub(x, loc), scale)
-    inside = ge(z, 0.0)
-    z = where(inside, z, 1.0)
+    outside = lt(z, 0.0)
+    z = where(outside, 1.0, z)
     result = sub(sub(sub(xlogy(sub(a, 1.0), z), z), gammaln(a)), log(scale))
-    return where(inside, result, -np.inf)
+    return where(outside, -np.inf, result)
 
 
 @one_program()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.lax.binary import add, div, mul, sub
+import numpy as np
+
+from minijax.lax.binary import add, div, eq, mul, sub
 from minijax.lax.unary import exp, expm1, log, log1p, neg
 from minijax.numpy.one_program import one_program
+from minijax.numpy.selection import where
 from minijax.scipy.stats.operands import floats
 
 
@@ -24,7 +27,9 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = floats("gumbel_l.logpdf", x=x, loc=loc, scale=scale)
     z = div(sub(x, loc), scale)
-    return sub(sub(z, exp(z)), log(scale))
+    result = sub(sub(z, exp(z)), log(scale))
+    # The exponential outgrows z.
+    return where(eq(z, np.inf), -np.inf, result)
 
 
 @one_program()

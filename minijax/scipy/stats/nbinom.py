@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, ge, sub
+from minijax.lax.binary import add, lt, sub
 from minijax.lax.unary import exp, log, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -29,11 +29,11 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """
     k, n, p, loc = floats("nbinom.logpmf", k=k, n=n, p=p, loc=loc)
     k = sub(k, loc)
-    inside = ge(k, 0.0)
-    k = where(inside, k, 0.0)
+    outside = lt(k, 0.0)
+    k = where(outside, 0.0, k)
     choices = sub(neg(betaln(add(k, 1.0), n)), log(add(k, n)))
     result = add(add(choices, xlogy(n, p)), xlog1py(k, neg(p)))
-    return where(inside, result, -np.inf)
+    return where(outside, -np.inf, result)
 
 
 @one_program()

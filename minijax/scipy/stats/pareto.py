@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, div, ge, le, lt, mul, sub
+from minijax.lax.binary import add, bitwise_or, div, gt, lt, mul, sub
 from minijax.lax.unary import exp, expm1, log, log1p, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -27,9 +27,9 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, b, loc, scale = floats("pareto.logpdf", x=x, b=b, loc=loc, scale=scale)
     z = div(sub(x, loc), scale)
-    inside = ge(z, 1.0)
-    result = sub(sub(log(b), log(scale)), mul(add(b, 1.0), log(where(inside, z, 1.0))))
-    return where(inside, result, -np.inf)
+    outside = lt(z, 1.0)
+    result = sub(sub(log(b), log(scale)), mul(add(b, 1.0), log(where(outside, 1.0, z))))
+    return where(outside, -np.inf, result)
 
 
 @one_program()
@@ -126,5 +126,5 @@ def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(1., dtype=float32, weak_type=True)
     """
     q, b, loc, scale = floats("pareto.ppf", q=q, b=b, loc=loc, scale=scale)
-    inside = bitwise_and(ge(q, 0.0), le(q, 1.0))
-    return where(inside, add(loc, mul(scale, exp(div(neg(log1p(neg(q))), b)))), np.nan)
+    outside = bitwise_or(lt(q, 0.0), gt(q, 1.0))
+    return where(outside, np.nan, add(loc, mul(scale, exp(div(neg(log1p(neg(q))), b)))))

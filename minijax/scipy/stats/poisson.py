@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, ge, sub
+from minijax.lax.binary import add, bitwise_and, bitwise_or, eq, lt, ne, sub
 from minijax.lax.unary import exp, floor
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -30,10 +30,10 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """
     k, mu, loc = floats("poisson.logpmf", k=k, mu=mu, loc=loc)
     k = sub(k, loc)
-    inside = ge(k, 0.0)
-    k = where(inside, k, 0.0)
+    outside = bitwise_or(lt(k, 0.0), bitwise_and(ne(k, floor(k)), eq(k, k)))
+    k = where(outside, 0.0, k)
     result = sub(sub(xlogy(k, mu), gammaln(add(k, 1.0))), mu)
-    return where(inside, result, -np.inf)
+    return where(outside, -np.inf, result)
 
 
 @one_program()
@@ -65,9 +65,9 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """
     k, mu, loc = floats("poisson.cdf", k=k, mu=mu, loc=loc)
     k = sub(k, loc)
-    inside = ge(k, 0.0)
-    mass = gammaincc(add(floor(where(inside, k, 0.0)), 1.0), mu)
-    return where(inside, mass, 0.0)
+    outside = lt(k, 0.0)
+    mass = gammaincc(add(floor(where(outside, 0.0, k)), 1.0), mu)
+    return where(outside, 0.0, mass)
 
 
 @one_program()

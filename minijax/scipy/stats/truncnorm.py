@@ -49,11 +49,15 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
         >>> minijax.scipy.stats.truncnorm.logpdf(2.0, -1.0, 1.0)
         Array(-inf, dtype=float32)
     """
-    z, a, b, scale = _prepared("logpdf", x, a, b, loc, scale)
+    value, empty = _logpdf(*_prepared("logpdf", x, a, b, loc, scale))
+    return where(empty, np.nan, value)
+
+
+def _logpdf(z: Any, a: Any, b: Any, scale: Any) -> tuple[Any, Any]:
+    """The logarithm of the density, and whether there is none."""
     density = sub(mul(square(z), -0.5), log(mul(scale, math.sqrt(2 * math.pi))))
     outside = bitwise_or(lt(z, a), gt(z, b))
-    result = where(outside, -np.inf, sub(density, _log_mass(a, b)))
-    return where(ge(a, b), np.nan, result)
+    return where(outside, -np.inf, sub(density, _log_mass(a, b))), ge(a, b)
 
 
 @one_program()
@@ -68,7 +72,9 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
         >>> minijax.scipy.stats.truncnorm.pdf(2.0, -1.0, 1.0)
         Array(0., dtype=float32)
     """
-    return exp(logpdf(x, a, b, loc, scale))
+    value, empty = _logpdf(*_prepared("pdf", x, a, b, loc, scale))
+    # The exponential comes first: XLA's is undefined where it finds a constant NaN.
+    return where(empty, np.nan, exp(value))
 
 
 @one_program()
@@ -83,10 +89,14 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
         >>> minijax.scipy.stats.truncnorm.logcdf(1.0, -1.0, 1.0)
         Array(0., dtype=float32)
     """
-    z, a, b, _ = _prepared("logcdf", x, a, b, loc, scale)
+    value, empty = _logcdf(*_prepared("logcdf", x, a, b, loc, scale)[:3])
+    return where(empty, np.nan, value)
+
+
+def _logcdf(z: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """The logarithm of the mass from below, and whether there is none."""
     below = sub(_log_mass(a, clip(z, a, b)), _log_mass(a, b))
-    result = where(le(z, a), -np.inf, where(ge(z, b), 0.0, below))
-    return where(ge(a, b), np.nan, result)
+    return where(le(z, a), -np.inf, where(ge(z, b), 0.0, below)), ge(a, b)
 
 
 @one_program()
@@ -101,7 +111,8 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
         >>> minijax.scipy.stats.truncnorm.cdf(1.0, -1.0, 1.0)
         Array(1., dtype=float32)
     """
-    return exp(logcdf(x, a, b, loc, scale))
+    value, empty = _logcdf(*_prepared("cdf", x, a, b, loc, scale)[:3])
+    return where(empty, np.nan, exp(value))
 
 
 @one_program()
@@ -117,9 +128,8 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(0., dtype=float32)
     """
     z, a, b, _ = _prepared("logsf", x, a, b, loc, scale)
-    beyond = sub(_log_mass(clip(z, a, b), b), _log_mass(a, b))
-    result = where(ge(z, b), -np.inf, where(le(z, a), 0.0, beyond))
-    return where(ge(a, b), np.nan, result)
+    value, empty = _logcdf(neg(z), neg(b), neg(a))
+    return where(empty, np.nan, value)
 
 
 @one_program()
@@ -134,4 +144,6 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
         >>> minijax.scipy.stats.truncnorm.sf(-1.0, -1.0, 1.0)
         Array(1., dtype=float32)
     """
-    return exp(logsf(x, a, b, loc, scale))
+    z, a, b, _ = _prepared("sf", x, a, b, loc, scale)
+    value, empty = _logcdf(neg(z), neg(b), neg(a))
+    return where(empty, np.nan, exp(value))

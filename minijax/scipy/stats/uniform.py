@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, div, ge, le, mul, sub
+from minijax.lax.binary import add, bitwise_or, div, ge, gt, le, lt, mul, sub
 from minijax.lax.unary import exp, log, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -26,8 +26,8 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(-inf, dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("uniform.logpdf", x=x, loc=loc, scale=scale)
-    inside = bitwise_and(ge(x, loc), le(x, add(loc, scale)))
-    return where(inside, neg(log(scale)), -np.inf)
+    outside = bitwise_or(lt(x, loc), gt(x, add(loc, scale)))
+    return where(outside, -np.inf, add(neg(log(scale)), mul(x, 0.0)))
 
 
 @one_program()
@@ -40,7 +40,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     Example:
         >>> minijax.scipy.stats.uniform.pdf(jnp.array([-1.0, 1.0, 3.0]), 0.0, 2.0)
-        Array([0. , 0.5, 0. ], dtype=float32, weak_type=True)
+        Array([0. , 0.5, 0. ], dtype=float32)
     """
     return exp(logpdf(x, loc, scale))
 
@@ -75,5 +75,5 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(3.5, dtype=float32, weak_type=True)
     """
     q, loc, scale = floats("uniform.ppf", q=q, loc=loc, scale=scale)
-    inside = bitwise_and(ge(q, 0.0), le(q, 1.0))
-    return where(inside, add(mul(q, scale), loc), np.nan)
+    outside = bitwise_or(lt(q, 0.0), gt(q, 1.0))
+    return where(outside, np.nan, add(mul(q, scale), loc))

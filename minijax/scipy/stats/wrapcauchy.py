@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, ge, le, mul, sub
+from minijax.lax.binary import add, bitwise_or, gt, lt, mul, sub
 from minijax.lax.power import square
 from minijax.lax.trigonometry import cos
 from minijax.lax.unary import exp, log, log1p, neg
@@ -29,12 +29,12 @@ def logpdf(x: Any, c: Any) -> Any:
         Array(-inf, dtype=float32, weak_type=True)
     """
     x, c = floats("wrapcauchy.logpdf", x=x, c=c)
-    inside = bitwise_and(ge(x, 0.0), le(x, 2 * math.pi))
+    outside = bitwise_or(lt(x, 0.0), gt(x, 2 * math.pi))
     density = sub(
         sub(log1p(neg(square(c))), log(sub(add(1.0, square(c)), mul(mul(2.0, c), cos(x))))),
         math.log(2 * math.pi),
     )
-    return where(inside, density, -np.inf)
+    return where(outside, -np.inf, density)
 
 
 @one_program()
