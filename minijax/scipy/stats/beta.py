@@ -47,8 +47,8 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Source: mirrors jax.scipy.stats.beta.pdf (0.10).
 
     Example:
-        >>> minijax.scipy.stats.beta.pdf(0.5, 1.0, 1.0)
-        Array(0.99999905, dtype=float32, weak_type=True)
+        >>> minijax.scipy.stats.beta.pdf(2.0, 1.0, 1.0)
+        Array(0., dtype=float32, weak_type=True)
     """
     return exp(logpdf(x, a, b, loc, scale))
 
@@ -62,8 +62,8 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Source: mirrors jax.scipy.stats.beta.cdf (0.10).
 
     Example:
-        >>> minijax.scipy.stats.beta.cdf(0.25, 1.0, 1.0)
-        Array(0.24999976, dtype=float32, weak_type=True)
+        >>> minijax.scipy.stats.beta.cdf(1.0, 1.0, 1.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     x, a, b, loc, scale = floats("beta.cdf", x=x, a=a, b=b, loc=loc, scale=scale)
     return betainc(a, b, clip(div(sub(x, loc), scale), 0.0, 1.0))
@@ -93,8 +93,8 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Source: mirrors jax.scipy.stats.beta.sf (0.10).
 
     Example:
-        >>> minijax.scipy.stats.beta.sf(0.25, 1.0, 1.0)
-        Array(0.75000024, dtype=float32, weak_type=True)
+        >>> minijax.scipy.stats.beta.sf(1.0, 1.0, 1.0)
+        Array(0., dtype=float32, weak_type=True)
     """
     x, a, b, loc, scale = floats("beta.sf", x=x, a=a, b=b, loc=loc, scale=scale)
     return betainc(b, a, sub(1.0, clip(div(sub(x, loc), scale), 0.0, 1.0)))

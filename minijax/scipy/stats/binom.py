@@ -45,7 +45,7 @@ def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     Source: mirrors jax.scipy.stats.binom.pmf (0.10).
 
     Example:
-        >>> minijax.scipy.stats.binom.pmf(1, 1, 0.5)
-        Array(0.49999988, dtype=float32, weak_type=True)
+        >>> minijax.scipy.stats.binom.pmf(3, 2, 0.5)
+        Array(0., dtype=float32, weak_type=True)
     """
     return exp(logpmf(k, n, p, loc))

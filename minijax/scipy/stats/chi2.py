@@ -8,7 +8,6 @@ import numpy as np
 
 from minijax.lax.binary import div, lt, mul, sub
 from minijax.lax.unary import exp, log
-from minijax.numpy.arithmetic import clip
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.scipy.special.gamma_functions import gammainc, gammaincc, gammaln
@@ -67,7 +66,8 @@ def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, df, loc, scale = floats("chi2.cdf", x=x, df=df, loc=loc, scale=scale)
     z = div(sub(x, loc), mul(scale, 2.0))
-    return gammainc(mul(df, 0.5), clip(z, 0.0))
+    below = lt(z, 0.0)
+    return where(below, 0.0, gammainc(mul(df, 0.5), where(below, 1.0, z)))
 
 
 @one_program()
@@ -99,7 +99,8 @@ def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, df, loc, scale = floats("chi2.sf", x=x, df=df, loc=loc, scale=scale)
     z = div(sub(x, loc), mul(scale, 2.0))
-    return gammaincc(mul(df, 0.5), clip(z, 0.0))
+    below = lt(z, 0.0)
+    return where(below, 1.0, gammaincc(mul(df, 0.5), where(below, 1.0, z)))
 
 
 @one_program()

@@ -8,7 +8,6 @@ import numpy as np
 
 from minijax.lax.binary import div, lt, sub
 from minijax.lax.unary import exp, log
-from minijax.numpy.arithmetic import clip
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.scipy.special.gamma_functions import gammainc, gammaincc, gammaln
@@ -65,7 +64,8 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, a, loc, scale = floats("gamma.cdf", x=x, a=a, loc=loc, scale=scale)
     z = div(sub(x, loc), scale)
-    return gammainc(a, clip(z, 0.0))
+    below = lt(z, 0.0)
+    return where(below, 0.0, gammainc(a, where(below, 1.0, z)))
 
 
 @one_program()
@@ -97,7 +97,8 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, a, loc, scale = floats("gamma.sf", x=x, a=a, loc=loc, scale=scale)
     z = div(sub(x, loc), scale)
-    return gammaincc(a, clip(z, 0.0))
+    below = lt(z, 0.0)
+    return where(below, 1.0, gammaincc(a, where(below, 1.0, z)))
 
 
 @one_program()

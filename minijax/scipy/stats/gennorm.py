@@ -21,8 +21,8 @@ def logpdf(x: Any, beta: Any) -> Any:
     Source: mirrors jax.scipy.stats.gennorm.logpdf (0.10).
 
     Example:
-        >>> minijax.scipy.stats.gennorm.logpdf(0.0, 2.0)
-        Array(-0.5723648, dtype=float32, weak_type=True)
+        >>> minijax.scipy.stats.gennorm.logpdf(jnp.inf, 2.0)
+        Array(-inf, dtype=float32, weak_type=True)
     """
     x, beta = floats("gennorm.logpdf", x=x, beta=beta)
     return sub(sub(log(mul(beta, 0.5)), gammaln(div(1.0, beta))), pow(abs(x), beta))

@@ -57,5 +57,6 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = floats("laplace.cdf", x=x, loc=loc, scale=scale)
     z = div(sub(x, loc), scale)
-    tail = mul(exp(neg(abs(z))), 0.5)
-    return where(le(z, 0.0), tail, sub(1.0, tail))
+    low = le(z, 0.0)
+    tail = mul(exp(where(low, z, neg(z))), 0.5)
+    return where(low, tail, sub(1.0, tail))

@@ -76,7 +76,11 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
         >>> minijax.scipy.stats.pareto.logcdf(jnp.inf, 1.0)
         Array(0., dtype=float32, weak_type=True)
     """
-    return log(cdf(x, b, loc, scale))
+    x, b, loc, scale = floats("pareto.logcdf", x=x, b=b, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    below = lt(z, 1.0)
+    mass = neg(expm1(mul(neg(b), log(where(below, 2.0, z)))))
+    return where(below, -np.inf, log(mass))
 
 
 @one_program()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_or, div, ge, gt, le, lt, mul, sub
+from minijax.lax.binary import add, bitwise_or, div, gt, lt, mul, sub
 from minijax.lax.unary import exp, log, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -59,7 +59,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = floats("uniform.cdf", x=x, loc=loc, scale=scale)
     z = div(sub(x, loc), scale)
-    return where(le(z, 0.0), 0.0, where(ge(z, 1.0), 1.0, z))
+    return where(lt(z, 0.0), 0.0, where(gt(z, 1.0), 1.0, z))
 
 
 @one_program()

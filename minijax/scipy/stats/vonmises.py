@@ -22,8 +22,8 @@ def logpdf(x: Any, kappa: Any) -> Any:
     Source: mirrors jax.scipy.stats.vonmises.logpdf (0.10).
 
     Example:
-        >>> minijax.scipy.stats.vonmises.logpdf(0.0, 0.0)
-        Array(-1.8378773, dtype=float32, weak_type=True)
+        >>> minijax.scipy.stats.vonmises.logpdf(0.0, jnp.inf)
+        Array(nan, dtype=float32, weak_type=True)
     """
     x, kappa = floats("vonmises.logpdf", x=x, kappa=kappa)
     return sub(mul(kappa, sub(cos(x), 1.0)), log(mul(i0e(kappa), 2.0 * math.pi)))
@@ -38,7 +38,7 @@ def pdf(x: Any, kappa: Any) -> Any:
     Source: mirrors jax.scipy.stats.vonmises.pdf (0.10).
 
     Example:
-        >>> minijax.scipy.stats.vonmises.pdf(0.0, 0.0)
-        Array(0.1591549, dtype=float32, weak_type=True)
+        >>> minijax.scipy.stats.vonmises.pdf(0.0, jnp.inf)
+        Array(nan, dtype=float32, weak_type=True)
     """
     return exp(logpdf(x, kappa))
