@@ -66,8 +66,8 @@ def _weights(
 ) -> Any:
     """The weights of `count` old samples in `size` new ones, each column with sum 1 or 0.
 
-    New sample i stands at `(i + ½ - shift) / scale` among the old ones; no shift means 0.  Where an array shrinks,
-    `antialias` makes kernels as wide as the new cells.
+    New sample i stands at `(i + ½ - shift) / scale` among the old ones; no shift means 0.  Where
+    an array shrinks, `antialias` makes kernels as wide as the new cells.
     """
     step = 1 / scale
     dtype = aval_of(step).dtype
