@@ -290,3 +290,8 @@ def idctn(
                [1., 1.]], dtype=float32)
     """
     return _many("idctn", x, type, s, axes, norm, _back)
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)
