@@ -80,6 +80,7 @@ from minijax.lax.choice import (
     select_n_p,
 )
 from minijax.lax.collectives import *  # noqa: F403
+from minijax.lax.compositions import composite
 from minijax.lax.constraints import sharding_constraint_p, with_sharding_constraint
 from minijax.lax.control_flow import (
     associative_scan,
@@ -214,6 +215,7 @@ from minijax.lax.precision import (
     Precision,
     PrecisionLike,
 )
+from minijax.lax.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
 from minijax.lax.random_bits import (
     RandomAlgorithm,
     rng_bit_generator,
@@ -245,6 +247,7 @@ from minijax.lax.reduction import (
     reduce_xor,
     reduce_xor_p,
 )
+from minijax.lax.scaled import scaled_dot
 from minijax.lax.shape import (
     broadcast,
     broadcast_in_dim,
@@ -266,6 +269,7 @@ from minijax.lax.shape import (
     squeeze_p,
     transpose,
 )
+from minijax.lax.sinks import dce_sink, dce_sink_p
 from minijax.lax.slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -396,6 +400,7 @@ from minijax.lax.unary import (
     stop_gradient,
     stop_gradient_p,
 )
+from minijax.lax.values import dtype, shape_as_value, stage
 from minijax.lax.window_reduction import (
     reduce_window,
     reduce_window_max_p,
@@ -414,6 +419,7 @@ from minijax.lax.windows import (
 
 if TYPE_CHECKING:
     from minijax.lax import linalg as linalg
+    from minijax.transforms.device_put import device_put_p as device_put_p
 
 __all__ = [
     "AccuracyMode",
@@ -427,6 +433,7 @@ __all__ = [
     "GatherScatterMode",
     "Precision",
     "PrecisionLike",
+    "RaggedDotDimensionNumbers",
     "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
@@ -491,6 +498,7 @@ __all__ = [
     "collapse",
     "complex",
     "complex_p",
+    "composite",
     "concatenate",
     "concatenate_p",
     "cond",
@@ -530,6 +538,9 @@ __all__ = [
     "cumsum_p",
     "custom_linear_solve",
     "custom_root",
+    "dce_sink",
+    "dce_sink_p",
+    "device_put_p",
     "digamma",
     "digamma_p",
     "div",
@@ -537,6 +548,7 @@ __all__ = [
     "dot",
     "dot_general",
     "dot_general_p",
+    "dtype",
     "dynamic_index_in_dim",
     "dynamic_slice",
     "dynamic_slice_in_dim",
@@ -637,6 +649,8 @@ __all__ = [
     "population_count_p",
     "pow",
     "pow_p",
+    "ragged_dot",
+    "ragged_dot_general",
     "random_gamma_grad",
     "random_gamma_grad_p",
     "real",
@@ -681,6 +695,7 @@ __all__ = [
     "round_p",
     "rsqrt",
     "rsqrt_p",
+    "scaled_dot",
     "scan",
     "scan_p",
     "scatter",
@@ -702,6 +717,7 @@ __all__ = [
     "select_and_scatter_p",
     "select_n",
     "select_n_p",
+    "shape_as_value",
     "sharding_constraint_p",
     "shift_left",
     "shift_left_p",
@@ -731,6 +747,7 @@ __all__ = [
     "squeeze_p",
     "stack",
     "stack_p",
+    "stage",
     "stop_gradient",
     "stop_gradient_p",
     "sub",
@@ -760,10 +777,12 @@ __all__ += collectives.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """Loads linear algebra when it is first named."""
-    if name != "linalg":
-        raise AttributeError(f"module 'minijax.lax' has no attribute {name!r}")
-    return importlib.import_module("minijax.lax.linalg")
+    """Loads linear algebra when it is first named, and finds what later rooms define."""
+    if name == "linalg":
+        return importlib.import_module("minijax.lax.linalg")
+    if name == "device_put_p":
+        return importlib.import_module("minijax.transforms.device_put").device_put_p
+    raise AttributeError(f"module 'minijax.lax' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

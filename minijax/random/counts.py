@@ -56,7 +56,7 @@ from minijax.random.distributions import (
     uniform_samples,
 )
 from minijax.random.generators import THREEFRY
-from minijax.random.keys import random_split_p
+from minijax.random.keys import random_clone_p, random_split_p
 
 _BOOL = np.dtype(bool)
 _FLOAT32 = np.dtype(np.float32)
@@ -159,7 +159,10 @@ def poisson(
 def _poisson(key: Any, lam: Any, dims: Shape, dtype: Any) -> Any:
     lam = convert_element_type(_spread(lam, dims), _FLOAT32)
     few = bitwise_or(ne(lam, lam), lt(lam, 10.0))
-    counted = _counted_by_products(key, select(few, lam, full_like(lam, 0)), dtype)
+    # The key serves both methods, of which each place takes one.
+    counted = _counted_by_products(
+        random_clone_p.bind(key), select(few, lam, full_like(lam, 0)), dtype
+    )
     # A parameter that no candidate of the other method has to fit is accepted at once.
     rejected = _poisson_by_rejection(key, select(few, full_like(lam, 1e5), lam))
     out = select(few, counted, convert_element_type(rejected, dtype))
@@ -250,8 +253,11 @@ def binomial_samples(key: Any, n: Any, p: Any, dims: Shape, dtype: Any) -> Any:
     unknown = bitwise_or(no_count, ne(expected, expected))
     few = bitwise_or(unknown, le(expected, 10.0))
     whole = floor(n)
+    # The key serves both methods, of which each place takes one.
     counted = _counted_by_waiting(
-        key, select(bitwise_and(few, bitwise_not(unknown)), whole, full_like(n, 0)), q
+        random_clone_p.bind(key),
+        select(bitwise_and(few, bitwise_not(unknown)), whole, full_like(n, 0)),
+        q,
     )
     rejected = _binomial_by_rejection(
         key, select(few, full_like(n, 1e4), whole), select(few, full_like(q, 0.5), q)
