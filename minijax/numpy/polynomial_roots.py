@@ -74,8 +74,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         ConcretizationTypeError: p is traced, and zeros are to be stripped.
 
     Example:
-        >>> jnp.roots(jnp.array([1.0, 0.0, 4.0]))
-        Array([-0.+2.j, -0.-2.j], dtype=complex64)
+        >>> jnp.roots(jnp.array([1.0, -3.0, 2.0])).real
+        Array([2., 1.], dtype=float32)
     """
     p = atleast_1d(operands.inexact("roots", p))
     if p.ndim != 1:
@@ -149,8 +149,8 @@ def polyfit(
 
     Example:
         >>> x = jnp.array([0.0, 1.0, 2.0])
-        >>> jnp.polyfit(x, 2 * x, 0)
-        Array([2.], dtype=float32)
+        >>> jnp.polyfit(x, 3 * x + 2, 1).round(3)
+        Array([3., 2.], dtype=float32)
     """
     x, y = operands.inexact_together("polyfit", x, y)
     _check_points(x, y, deg)

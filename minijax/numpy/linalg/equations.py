@@ -188,8 +188,8 @@ def lstsq(
             rows than columns, as in NumPy; their number is then not known to `jit`.
 
     Raises:
-        TypeError: `a` is no matrix.
-        ValueError: b does not have as many rows.
+        ValueError: b does not have as many rows as a.
+        TypeError: they are batches of matrices.
 
     Example:
         >>> x, *_ = jnp.linalg.lstsq(jnp.array([[2.0], [0.0]]), jnp.array([4.0, 1.0]))
@@ -223,22 +223,23 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _check_least_squares(a: Any, b: Any) -> None:
-    if a.ndim != 2:
-        raise TypeError(
-            message(
-                "numpy.linalg.lstsq",
-                "a must be one matrix.",
-                got={"a": aval_of(a)},
-                fix="minijax.vmap, for batches",
-            )
-        )
-    if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
+    got = {"a": aval_of(a), "b": aval_of(b)}
+    if b.ndim == 0 or a.shape[:1] != b.shape[:1]:
         raise ValueError(
             message(
                 "numpy.linalg.lstsq",
                 "b does not have as many rows as a.",
-                got={"a": aval_of(a), "b": aval_of(b)},
+                got=got,
                 expected="a: T[m, n], and b: T[m] or T[m, k]",
+            )
+        )
+    if a.ndim != 2 or b.ndim > 2:
+        raise TypeError(
+            message(
+                "numpy.linalg.lstsq",
+                "a and b are no matrices.",
+                got=got,
+                fix="minijax.vmap, for batches",
             )
         )
 
