@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from minijax.scipy import linalg as linalg
     from minijax.scipy import spatial as spatial
     from minijax.scipy import special as special
     from minijax.scipy import stats as stats

@@ -19,7 +19,6 @@ from minijax.numpy.functional import vectorize
 from minijax.numpy.matrices import eye, tril, triu
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
-from minijax.numpy.shaping import matrix_transpose
 from minijax.scipy.linalg import operands
 
 _IGNORED = ("overwrite_a", "check_finite")
@@ -46,7 +45,7 @@ def cholesky(
         ValueError: `a` is no square matrix, nor a batch of them.
 
     Example:
-        >>> jax.scipy.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        >>> minijax.scipy.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
         Array([[2., 1.],
                [0., 2.]], dtype=float32)
     """
@@ -79,7 +78,7 @@ def cho_factor(
         ValueError: `a` is no square matrix, nor a batch of them.
 
     Example:
-        >>> jax.scipy.linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        >>> minijax.scipy.linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
         (Array([[2., 1.],
                [0., 2.]], dtype=float32), False)
     """
@@ -107,7 +106,7 @@ def lu(
         TypeError: `a` is no matrix.
 
     Example:
-        >>> p, l, u = jax.scipy.linalg.lu(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+        >>> p, l, u = minijax.scipy.linalg.lu(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
         >>> p, u
         (Array([[0., 1.],
                [1., 0.]], dtype=float32), Array([[2., 0.],
@@ -127,9 +126,7 @@ def lu(
 
 
 @one_program(static=_IGNORED)
-def lu_factor(
-    a: Any, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, Any]:
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """L and U in one matrix, and the rows that were exchanged, for `lu_solve`.
 
     Row i was exchanged with row pivots[i], one after the other.
@@ -148,7 +145,7 @@ def lu_factor(
         TypeError: `a` is no matrix.
 
     Example:
-        >>> jax.scipy.linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 0.0]]))[1]
+        >>> minijax.scipy.linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 0.0]]))[1]
         Array([1, 1], dtype=int32)
     """
     factors, pivots, _ = lu_decomposition(operands.inexact_or_nested("lu_factor", a))
@@ -186,7 +183,7 @@ def qr(
         ValueError: the mode is not known.
 
     Example:
-        >>> jax.scipy.linalg.qr(jnp.array([[1.0, 2.0], [0.0, 3.0]]), mode="r")
+        >>> minijax.scipy.linalg.qr(jnp.array([[1.0, 2.0], [0.0, 3.0]]), mode="r")
         (Array([[1., 2.],
                [0., 3.]], dtype=float32),)
     """
@@ -228,7 +225,7 @@ def qr_multiply(
         ValueError: the mode is not known, or c does not fit.
 
     Example:
-        >>> jax.scipy.linalg.qr_multiply(jnp.eye(2), jnp.array([3.0, 4.0]))[1]
+        >>> minijax.scipy.linalg.qr_multiply(jnp.eye(2), jnp.array([3.0, 4.0]))[1]
         Array([[1., 0.],
                [0., 1.]], dtype=float32)
     """
@@ -279,7 +276,7 @@ def svd(
         TypeError: `a` is no matrix.
 
     Example:
-        >>> jax.scipy.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]]), compute_uv=False)
+        >>> minijax.scipy.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]]), compute_uv=False)
         Array([3., 2.], dtype=float32)
     """
     return svd_decomposition(
@@ -318,7 +315,7 @@ def polar(
         NotImplementedError: "qdwh" for matrices of the other kind.
 
     Example:
-        >>> u, p = jax.scipy.linalg.polar(jnp.array([[0.0, 2.0], [3.0, 0.0]]), method="svd")
+        >>> u, p = minijax.scipy.linalg.polar(jnp.array([[0.0, 2.0], [3.0, 0.0]]), method="svd")
         >>> p
         Array([[3., 0.],
                [0., 2.]], dtype=float32)

@@ -41,9 +41,9 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
         ValueError: the scale is not known, or the dtype is not complex.
 
     Example:
-        >>> jax.scipy.linalg.dft(2)
+        >>> minijax.scipy.linalg.dft(2)
         Array([[ 1.+0.j,  1.+0.j],
-               [ 1.+0.j, -1+0.j]], dtype=complex64)
+               [ 1.+0.j, -1.+0.j]], dtype=complex64)
     """
     size = _size(n)
     scales = {None: 1.0, "sqrtn": math.sqrt(size), "n": float(size)}
@@ -86,7 +86,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
         ValueError: n is no power of 2.
 
     Example:
-        >>> jax.scipy.linalg.hadamard(2)
+        >>> minijax.scipy.linalg.hadamard(2)
         Array([[ 1,  1],
                [ 1, -1]], dtype=int32)
     """
@@ -114,7 +114,7 @@ def helmert(n: int, full: bool = False) -> Any:
         ValueError: n is not positive.
 
     Example:
-        >>> jax.scipy.linalg.helmert(2, full=True).round(2)
+        >>> minijax.scipy.linalg.helmert(2, full=True).round(2)
         Array([[ 0.71,  0.71],
                [ 0.71, -0.71]], dtype=float32)
     """
@@ -142,7 +142,7 @@ def hilbert(n: int) -> Any:
         TypeError: n is negative, or no integer.
 
     Example:
-        >>> jax.scipy.linalg.hilbert(2)
+        >>> minijax.scipy.linalg.hilbert(2)
         Array([[1.        , 0.5       ],
                [0.5       , 0.33333334]], dtype=float32)
     """
@@ -162,7 +162,7 @@ def invhilbert(n: int) -> Any:
         n: how many rows.
 
     Example:
-        >>> jax.scipy.linalg.invhilbert(2)
+        >>> minijax.scipy.linalg.invhilbert(2)
         Array([[ 4., -6.],
                [-6., 12.]], dtype=float32)
     """
@@ -191,7 +191,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
         ValueError: the kind is not known.
 
     Example:
-        >>> jax.scipy.linalg.pascal(3)
+        >>> minijax.scipy.linalg.pascal(3)
         Array([[1., 1., 1.],
                [1., 2., 3.],
                [1., 3., 6.]], dtype=float32)
@@ -236,7 +236,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
         ValueError: the kind is not known.
 
     Example:
-        >>> jax.scipy.linalg.invpascal(2)
+        >>> minijax.scipy.linalg.invpascal(2)
         Array([[ 2., -1.],
                [-1.,  1.]], dtype=float32)
     """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import message
 from minijax.numpy import promotion
 from minijax.numpy.creation import asarray
 
@@ -40,10 +40,10 @@ def check_square(name: str, x: Any, argument: str = "a") -> None:
     """Refuses what is no square matrix, nor a batch of them.
 
     Raises:
-        IncompatibleShapesError: it has fewer than two dimensions, or the last two differ.
+        ValueError: it has fewer than two dimensions, or the last two differ.
     """
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise IncompatibleShapesError(
+        raise ValueError(
             message(
                 f"scipy.linalg.{name}",
                 f"{argument} is no square matrix, nor a batch of them.",

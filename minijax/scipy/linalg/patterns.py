@@ -9,15 +9,15 @@ import numpy as np
 
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax.shape import pad
+from minijax.lax.padding import pad
 from minijax.numpy import promotion
+from minijax.numpy.arithmetic import absolute
 from minijax.numpy.creation import asarray, ones, zeros
-from minijax.numpy.elementary import abs as absolute
-from minijax.numpy.elementary import conj
+from minijax.numpy.elementary import conjugate
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
-from minijax.numpy.shaping import broadcast_shapes, broadcast_to, flip
+from minijax.numpy.shaping import atleast_2d, broadcast_shapes, broadcast_to, flip
 
 _MODES = ("full", "valid", "same")
 
@@ -41,7 +41,7 @@ def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Any:
 def _batches(x: Any, y: Any) -> tuple[Any, Any]:
     """Vectors with leading dimensions of one shape."""
     batch = broadcast_shapes(x.shape[:-1], y.shape[:-1])
-    return tuple(broadcast_to(v, (*batch, v.shape[-1])) for v in (x, y))  # type: ignore[return-value]
+    return tuple(broadcast_to(v, (*batch, v.shape[-1])) for v in (x, y))
 
 
 def _placed(values: Any, places: Any) -> Any:
@@ -73,24 +73,23 @@ def block_diag(*arrs: Any) -> Any:
         ValueError: a block has more than two dimensions.
 
     Example:
-        >>> jax.scipy.linalg.block_diag(jnp.eye(2, dtype=int), 5)
+        >>> minijax.scipy.linalg.block_diag(jnp.eye(2, dtype=int), 5)
         Array([[1, 0, 0],
                [0, 1, 0],
                [0, 0, 5]], dtype=int32)
     """
-    blocks = []
-    for i, x in enumerate(promotion.promote_dtypes("scipy.linalg.block_diag", *(arrs or (zeros((1, 0)),)))):
+    name, blocks = "scipy.linalg.block_diag", []
+    for i, x in enumerate(promotion.promote_dtypes(name, *(arrs or (zeros((1, 0)),)))):
         if aval_of(x).ndim > 2:
             raise ValueError(
                 message(
-                    "scipy.linalg.block_diag",
+                    name,
                     "a block has more than two dimensions.",
                     got={f"arrs[{i}]": aval_of(x)},
                     fix="vmap(block_diag) for batches of blocks",
                 )
             )
-        x = asarray(x)
-        blocks.append(x.reshape((1,) * (2 - x.ndim) + x.shape))
+        blocks.append(atleast_2d(x))
     width, before, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
         after = width - before - x.shape[1]
@@ -110,7 +109,7 @@ def circulant(c: Any) -> Any:
         c: the first columns.
 
     Example:
-        >>> jax.scipy.linalg.circulant(jnp.array([1, 2, 3]))
+        >>> minijax.scipy.linalg.circulant(jnp.array([1, 2, 3]))
         Array([[1, 3, 2],
                [2, 1, 3],
                [3, 2, 1]], dtype=int32)
@@ -134,13 +133,13 @@ def toeplitz(c: Any, r: Any = None) -> Any:
         r: the first rows, whose first element is not read; by default the conjugate of `c`.
 
     Example:
-        >>> jax.scipy.linalg.toeplitz(jnp.array([1, 2, 3]), jnp.array([0, 5, 6]))
+        >>> minijax.scipy.linalg.toeplitz(jnp.array([1, 2, 3]), jnp.array([0, 5, 6]))
         Array([[1, 5, 6],
                [2, 1, 5],
                [3, 2, 1]], dtype=int32)
     """
     c = promotion.strong(_vectors("toeplitz", c, "c"))
-    r = conj(c) if r is None else _vectors("toeplitz", r, "r")
+    r = conjugate(c) if r is None else _vectors("toeplitz", r, "r")
     c, r = _batches(*promotion.promote_dtypes("scipy.linalg.toeplitz", c, r))
     rows, columns = arange(c.shape[-1]), arange(r.shape[-1])
     diagonals = concatenate([flip(r[..., 1:], -1), c], axis=-1)
@@ -163,7 +162,7 @@ def hankel(c: Any, r: Any = None) -> Any:
         ValueError: `c` or `r` is no vector.
 
     Example:
-        >>> jax.scipy.linalg.hankel(jnp.array([1, 2, 3]))
+        >>> minijax.scipy.linalg.hankel(jnp.array([1, 2, 3]))
         Array([[1, 2, 3],
                [2, 3, 0],
                [3, 0, 0]], dtype=int32)
@@ -195,7 +194,7 @@ def companion(a: Any) -> Any:
         ValueError: there are fewer than two coefficients.
 
     Example:
-        >>> jax.scipy.linalg.companion(jnp.array([1, -3, 2]))
+        >>> minijax.scipy.linalg.companion(jnp.array([1, -3, 2]))
         Array([[ 3., -2.],
                [ 1.,  0.]], dtype=float32)
     """
@@ -222,12 +221,13 @@ def fiedler_companion(a: Any) -> Any:
         ValueError: there is no coefficient.
 
     Example:
-        >>> jax.scipy.linalg.fiedler_companion(jnp.array([1, 2, 3, 4]))
+        >>> minijax.scipy.linalg.fiedler_companion(jnp.array([1, 2, 3, 4]))
         Array([[-2., -3.,  1.],
                [ 1.,  0.,  0.],
                [ 0., -4.,  0.]], dtype=float32)
     """
-    a = promotion.inexact("scipy.linalg.fiedler_companion", _vectors("fiedler_companion", a, "a", 1))
+    a = _vectors("fiedler_companion", a, "a", 1)
+    a = promotion.inexact("scipy.linalg.fiedler_companion", a)
     places = _places_of_fiedler(a.shape[-1] - 1)
     return _placed(_with_constants(-a[..., 1:] / a[..., :1]), places)
 
@@ -237,7 +237,7 @@ def _places_of_fiedler(size: int) -> Any:
     places = np.zeros((size, size), np.int32)
     even = np.arange(0, size, 2)
     places[:1, :1] = 2
-    places[1:2, 0] = 1
+    places[1:2, :1] = 1
     places[np.arange(3, size, 2), np.arange(1, size - 2, 2)] = 1
     for offset, rows, first in ((1, even, 3), (2, even, None), (-1, even[1:], 2)):
         inside = rows[rows + offset < size]
@@ -262,7 +262,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
         ValueError: the mode is not known, or a length is zero.
 
     Example:
-        >>> jax.scipy.linalg.convolution_matrix(jnp.array([1, 2]), 2)
+        >>> minijax.scipy.linalg.convolution_matrix(jnp.array([1, 2]), 2)
         Array([[1, 0],
                [2, 1],
                [0, 2]], dtype=int32)
@@ -298,7 +298,7 @@ def fiedler(a: Any) -> Any:
         a: vectors.
 
     Example:
-        >>> jax.scipy.linalg.fiedler(jnp.array([1, 4, 9]))
+        >>> minijax.scipy.linalg.fiedler(jnp.array([1, 4, 9]))
         Array([[0, 3, 8],
                [3, 0, 5],
                [8, 5, 0]], dtype=int32)
@@ -323,7 +323,7 @@ def leslie(f: Any, s: Any) -> Any:
         ValueError: f has fewer than two elements, or s is not shorter by one.
 
     Example:
-        >>> jax.scipy.linalg.leslie(jnp.array([1, 2, 3]), jnp.array([4, 5]))
+        >>> minijax.scipy.linalg.leslie(jnp.array([1, 2, 3]), jnp.array([4, 5]))
         Array([[1, 2, 3],
                [4, 0, 0],
                [0, 5, 0]], dtype=int32)
@@ -345,5 +345,3 @@ def leslie(f: Any, s: Any) -> Any:
     below = np.arange(size - 1)
     places[below + 1, below] = size + 2 + below
     return _placed(_with_constants(concatenate([f, s], axis=-1)), places)
-
-
