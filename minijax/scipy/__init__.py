@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from minijax.scipy import optimize as optimize
     from minijax.scipy import signal as signal
     from minijax.scipy import sparse as sparse
+    from minijax.scipy import linalg as linalg
     from minijax.scipy import spatial as spatial
     from minijax.scipy import special as special
     from minijax.scipy import stats as stats
