@@ -7,6 +7,7 @@ attribute and the C++ call path sees the states that belong in its keys.
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -150,11 +151,13 @@ class Config:
         short = name.removeprefix("jax_")
         short = _OTHER_NAMES.get(short, short)
         if short not in self._states:
+            near = difflib.get_close_matches(short, self._states)
             raise AttributeError(
                 message(
                     "config",
                     f"unknown configuration state {name!r}.",
-                    expected="one of " + ", ".join(sorted(self._states)),
+                    expected="one of minijax.config.values",
+                    fix=f"did you mean {' or '.join(map(repr, near))}?" if near else None,
                 )
             )
         return self._states[short]

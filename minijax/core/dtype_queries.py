@@ -59,7 +59,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         >>> jnp.isdtype(jnp.int4, "integral"), jnp.isdtype(jnp.int4, ("bool", jnp.int8))
         (True, False)
     """
-    subject = np_dtype(dtype, "jnp.isdtype")
+    subject = np_dtype(dtype, "numpy.isdtype")
     return any(_is_of_kind(subject, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
@@ -73,7 +73,7 @@ def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
         error = ValueError if isinstance(kind, str) else TypeError
         raise error(
             message(
-                "jnp.isdtype",
+                "numpy.isdtype",
                 "`kind` names no kind of dtype.",
                 got=repr(kind),
                 expected=f"a dtype, one of {names}, or a tuple of these",
@@ -94,4 +94,4 @@ def can_cast(
         >>> jnp.can_cast(jnp.int8, jnp.float16), jnp.can_cast(jnp.float32, jnp.float16)
         (True, False)
     """
-    return np.can_cast(np_dtype(from_, "jnp.can_cast"), np_dtype(to, "jnp.can_cast"), casting)
+    return np.can_cast(np_dtype(from_, "numpy.can_cast"), np_dtype(to, "numpy.can_cast"), casting)

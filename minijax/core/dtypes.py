@@ -43,6 +43,10 @@ class TypePromotionError(ValueError):
     """The operands' dtypes have no common type.  Mirrors jax.dtypes.TypePromotionError."""
 
 
+class OpaquePromotionError(TypePromotionError, TypeError):
+    """An extended dtype combines with no other."""
+
+
 class extended(np.generic):  # noqa: N801 - named as the NumPy scalar types that it stands beside
     """Abstract scalar type of all extended dtypes.  Mirrors jax.dtypes.extended."""
 
@@ -350,10 +354,10 @@ def finfo(dtype: Any) -> ml_dtypes.finfo:
         >>> jnp.finfo(jnp.bfloat16).bits, float(jnp.finfo(jnp.float16).max)
         (16, 65504.0)
     """
-    dtype = _dtype_of(dtype, "jnp.finfo")
+    dtype = _dtype_of(dtype, "numpy.finfo")
     if _KINDS.get(dtype) not in ("f", "c"):
         raise ValueError(
-            message("jnp.finfo", "not a floating dtype.", got=str(dtype), fix="jnp.iinfo")
+            message("numpy.finfo", "not a floating dtype.", got=str(dtype), fix="numpy.iinfo")
         )
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes is half typed
 
@@ -370,10 +374,10 @@ def iinfo(dtype: Any) -> ml_dtypes.iinfo:
         >>> jnp.iinfo(jnp.int4).min, jnp.iinfo(jnp.int4).max
         (-8, 7)
     """
-    dtype = _dtype_of(dtype, "jnp.iinfo")
+    dtype = _dtype_of(dtype, "numpy.iinfo")
     if _KINDS.get(dtype) not in ("i", "u"):
         raise ValueError(
-            message("jnp.iinfo", "not an integer dtype.", got=str(dtype), fix="jnp.finfo")
+            message("numpy.iinfo", "not an integer dtype.", got=str(dtype), fix="numpy.finfo")
         )
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
 
@@ -688,7 +692,7 @@ def _promote(operands: tuple[tuple[Any, bool], ...], mode: str) -> tuple[Any, bo
 def _promote_opaque(opaque: DType, dtypes: list[DType]) -> DType:
     """Promotes operands of which one is `float0` or extended: all have to be equal."""
     if any(dtype != opaque for dtype in dtypes):
-        raise TypePromotionError(
+        raise OpaquePromotionError(
             message(
                 "dtype promotion",
                 f"{short_name(opaque)} combines with no other dtype.",
@@ -771,7 +775,7 @@ def promote_types(a: Any, b: Any) -> Any:
     operands = tuple(
         (x, False)
         if isinstance(x, ExtendedDType)
-        else (np_dtype(x, "jnp.promote_types"), _is_python_type(x) and x is not bool)
+        else (np_dtype(x, "numpy.promote_types"), _is_python_type(x) and x is not bool)
         for x in (a, b)
     )
     dtype, weak = _promote(operands, _promotion.value)

@@ -193,7 +193,7 @@ def _bitcast_shape(x: ShapedArray, new_dtype: Any) -> tuple[int, ...]:
     if old > new:
         return (*x.shape, old // new)
     if not x.shape or x.shape[-1] * old != new:
-        raise ValueError(
+        raise TypeError(
             message(
                 "lax.bitcast_convert_type",
                 "the last dimension does not hold the bits of one element.",
@@ -218,8 +218,8 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     Source:     mirrors jax.lax.bitcast_convert_type.
 
     Raises:
-        TypeError: one dtype is bool or complex, and the other is not the same.
-        ValueError: the last dimension does not hold the bits of one wider element.
+        TypeError: one dtype is bool or complex, and the other is not the same; or the last
+            dimension does not hold the bits of one wider element.
 
     Example:
         >>> [hex(n) for n in lax.bitcast_convert_type(jnp.array([1.0, -1.0]), jnp.uint32).tolist()]

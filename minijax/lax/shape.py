@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import IncompatibleShapesError, message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
@@ -217,7 +217,7 @@ class Reshape(Primitive):
         self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
     ) -> ShapedArray:
         if math.prod(new_sizes) != x.size:
-            raise TypeError(
+            raise IncompatibleShapesError(
                 message(
                     "lax.reshape",
                     "the number of elements must stay the same.",

@@ -357,7 +357,18 @@ def _array_of(x: Any, dtype: Any, copy: bool) -> Any:
     if isinstance(x, (list, tuple)):
         return _array_of_list(x, dtype)
     if type(x) in dtypes.python_scalar_dtypes:
-        return array_from_host(x) if dtype is None else array_from_host(_host_array([x], dtype)[0])
+        if dtype is None:
+            return array_from_host(x)
+        if type(x) is complex and not dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(
+                message(
+                    "numpy.array",
+                    "a complex number cannot become a real one.",
+                    got={"object": x, "dtype": dtype},
+                    fix="numpy.real(x)",
+                )
+            )
+        return array_from_host(_host_array([x], dtype)[0])
     return array_from_host(_checked_host_array(x, dtype))
 
 
@@ -567,7 +578,17 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
         >>> jnp.frombuffer(b"abc", dtype=jnp.uint8)
         Array([97, 98, 99], dtype=uint8)
     """
-    return array(np.frombuffer(buffer, np.dtype(dtype), count, offset))
+    try:
+        host = np.frombuffer(buffer, np.dtype(dtype), count, offset)
+    except ValueError as error:
+        raise ValueError(
+            message(
+                "numpy.frombuffer",
+                f"the buffer does not hold such elements: {error}.",
+                got={"dtype": np.dtype(dtype), "count": count, "offset": offset},
+            )
+        ) from None
+    return array(host)
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:

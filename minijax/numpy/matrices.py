@@ -64,7 +64,7 @@ def eye(
 
 
 def _sizes(name: str, *sizes: Any) -> tuple[int, ...]:
-    found = tuple(operator.index(n) for n in sizes)
+    found = tuple(arguments.an_integer(n, f"numpy.{name}", "a size") for n in sizes)
     if min(found) < 0:
         raise ValueError(message(f"numpy.{name}", "sizes must not be negative.", got=str(found)))
     return found
@@ -485,7 +485,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
                [1, 1, 1]], dtype=int32)
     """
     dtype = dtype_argument("indices", dtype, dtypes.default_int_dtype())
-    dims = tuple(operator.index(n) for n in dimensions)
+    dims = arguments.int_tuple(dimensions, "numpy.indices", "dimensions")
     grids = meshgrid(*(arange(n, dtype=dtype) for n in dims), sparse=sparse, indexing="ij")
     if sparse:
         return tuple(grids)

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import IncompatibleShapesError, message
 from minijax.lax import binary, convert, power, reduction, slicing, special, trigonometry, unary
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
@@ -59,7 +59,7 @@ def check_shape(name: str, given: Any, *params: Any) -> Shape:
         return dims
     lead = len(dims) - len(needed)
     if lead < 0 or any(n not in (1, d) for n, d in zip(needed, dims[lead:], strict=True)):
-        raise ValueError(
+        raise IncompatibleShapesError(
             message(
                 f"random.{name}",
                 "the parameters do not fit the shape.",

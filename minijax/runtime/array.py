@@ -85,6 +85,15 @@ class _Convertible(operators.ArrayOperators):
     _value: Any
 
     def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError(
+                message(
+                    "bool",
+                    "only an array of one element is true or false.",
+                    got=str(self.aval),
+                    fix="x.any() or x.all(); x.size > 0 tells whether there are elements",
+                )
+            )
         return bool(self._value)
 
     def __int__(self) -> int:

@@ -248,14 +248,14 @@ def _quotient(step: float, after: Any, before: Any) -> Any:
 
 def _product(left: Any, right: Any) -> np.ndarray[Any, Any]:
     """The sum of products of two trees: the real part, since complex functions are so of reals."""
-    total: Any = np.zeros((), np.float32)
+    total, kinds = 0.0, {dtypes.float64}
     for pair in zip(tree.leaves(left), tree.leaves(right), strict=True):
         x, y = map(np.asarray, pair)
         if dtypes.float0 not in (x.dtype, y.dtype):
-            dtype = dtypes.real_dtype_of(dtypes.result_type(x.dtype, y.dtype, total.dtype))
-            part = np.sum(x.astype(np.complex128) * y.astype(np.complex128)).real
-            total = (total.astype(np.float64) + part).astype(dtype)
-    return np.asarray(total)
+            total += np.sum(x.astype(np.complex128) * y.astype(np.complex128)).real
+            kinds |= {dtypes.real_dtype_of(v.dtype) for v in (x, y)}
+    # As exact as the least exact of its terms.
+    return np.asarray(total).astype(max(kinds, key=lambda kind: _TOLERANCES.get(kind, 0.0)))
 
 
 def _compare(

@@ -143,7 +143,8 @@ def _checked_tangent(name: str, primal: Any, tangent: Any) -> Any:
     tangent = _of_kind(tangent, expected)
     given = aval_of(tangent)
     if given.shape != expected.shape or given.dtype != expected.dtype:
-        raise TypeError(
+        kind = ValueError if given.dtype == expected.dtype else TypeError
+        raise kind(
             message(
                 "jvp",
                 f"the tangent of {name} has the wrong type.",
@@ -228,8 +229,17 @@ class _PullBack(_Linear):
 
     __slots__ = ()
 
-    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+    def __call__(self, cotangent: Any, *more: Any) -> tuple[Any, ...]:
         call = self.call
+        if more:
+            raise TypeError(
+                message(
+                    "vjp",
+                    "one cotangent is needed, of the structure of the result.",
+                    got=f"{1 + len(more)} arguments",
+                    expected=f"one of structure {call.out_tree}",
+                )
+            )
         expected = [aval.cotangent_aval() for aval in call.out_avals]
         cts = self._check("vjp", cotangent, call.out_tree, expected)
         cts = [like_primal(ct, aval) for ct, aval in zip(cts, call.out_avals, strict=True)]
@@ -418,10 +428,12 @@ def value_and_grad(
         chosen = [args[i] for i in positions]
         held = with_held_arguments(fun, args, kwargs, positions)
         leaves, flat = _flat(_Aux(_name, held) if has_aux else held, chosen)
-        avals = flattening.avals_of(leaves, lambda: _paths(fun, flat.in_tree, positions), _name)
+        avals = flattening.avals_of(
+            leaves, lambda: argument_names(fun, flat.in_tree, positions), _name
+        )
         for i, aval in enumerate(avals):
             if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
-                place = _paths(fun, flat.in_tree, positions)[i]
+                place = argument_names(fun, flat.in_tree, positions)[i]
                 check_input(_name, place, aval, holomorphic, allow_int)
         nonzero = [dtypes.issubdtype(aval.dtype, np.inexact) for aval in avals]
         lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(_name, fun))
@@ -463,7 +475,7 @@ def like_primal(gradient: Any, aval: Any) -> Any:
     return convert.convert_to_type(gradient, given.dtype, aval.weak_type)
 
 
-def _paths(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
+def argument_names(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
     return flattening.debug_info("grad", fun, in_tree, positions).arg_names or ()
 
 

@@ -44,8 +44,10 @@ def jacfwd(
         positions, single = flattening.normalize_argnums("jacfwd", argnums, len(args))
         chosen = tuple(args[i] for i in positions)
         held = grad.with_held_arguments(fun, args, kwargs, positions)
-        for x in tree.leaves(chosen):
-            _check_dtype("jacfwd", aval_of(x), holomorphic, real_only=True)
+        leaves, in_tree = tree.flatten((chosen, {}))
+        names = functools.partial(grad.argument_names, fun, in_tree, positions)
+        for aval in flattening.avals_of(leaves, names, "jacfwd"):
+            _check_dtype("jacfwd", aval, holomorphic, real_only=True)
 
         def push(tangents: Any) -> Any:
             out, *found = grad.jvp(held, chosen, tangents, has_aux=has_aux)
@@ -82,8 +84,10 @@ def jacrev(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         positions, single = flattening.normalize_argnums("jacrev", argnums, len(args))
         chosen = tuple(args[i] for i in positions)
-        for place, x in zip(_names(chosen), tree.leaves(chosen), strict=True):
-            aval = aval_of(x)
+        leaves, in_tree = tree.flatten((chosen, {}))
+        places = functools.partial(grad.argument_names, fun, in_tree, positions)
+        avals = flattening.avals_of(leaves, places, "jacrev")
+        for place, aval in zip(places(), avals, strict=True):
             if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
                 grad.check_input("jacrev", place, aval, holomorphic, allow_int)
         held = grad.with_held_arguments(fun, args, kwargs, positions)
@@ -124,10 +128,6 @@ def hessian(
     )
 
 
-def _names(chosen: Any) -> Sequence[str]:
-    return [tree.keystr(path) for path, _ in tree.leaves_with_path(chosen)]
-
-
 def _check_dtype(
     name: str, aval: Any, holomorphic: bool, *, real_only: bool, result: bool = False
 ) -> None:
@@ -145,7 +145,9 @@ def _check_dtype(
                 name,
                 f"needs {expected} {what}.",
                 got=str(aval),
-                fix="holomorphic=True for holomorphic functions, else minijax.jvp or minijax.vjp",
+                fix="holomorphic=True for holomorphic functions, else minijax.jvp or minijax.vjp"
+                if dtypes.issubdtype(aval.dtype, np.complexfloating)
+                else "pass floats (such as 3.0 in place of 3)",
             )
         )
 
