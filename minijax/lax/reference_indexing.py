@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import NonConcreteBooleanIndexError, message
+from minijax.core.jaxpr import Literal
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.lax import bounds, choice, gather_scatter, shape, slicing
@@ -38,7 +39,15 @@ class Slice(NamedTuple):
 
 
 def ds(start: Any, size: int, stride: int = 1) -> Slice:
-    """A slice of known size whose start may be traced, for indices of references."""
+    """A slice of known size whose start may be traced, for indices of references.
+
+    Source:     mirrors jax.ds (0.10).
+
+    Example:
+        >>> ref = jax.new_ref(jnp.arange(10))
+        >>> jax.jit(lambda i: ref[jax.ds(i, 3)])(4)
+        Array([4, 5, 6], dtype=int32)
+    """
     return Slice(start, operator.index(size), operator.index(stride))
 
 
@@ -352,3 +361,25 @@ def _positions(index: Index, operands: Sequence[Any], dims: Shape) -> Any:
         trailing = builtins.range(len(common) - rank, len(common))
         columns.append(broadcast_in_dim(wide, (*common, 1), tuple(trailing)))
     return shape.concatenate(columns, len(common))
+
+
+def place_text(ref: Any, index: Index, operands: Sequence[Any], name: Callable[[Any], str]) -> str:
+    """A variable that is a reference with an index of it, as it is written in Python."""
+    if index.is_whole(ref.aval.shape):
+        return f"{name(ref)}[...]"
+    given = iter(operands)
+    texts = []
+    for entry, n in zip(index.entries, ref.aval.shape, strict=True):
+        if type(entry) is Span and entry.start is not None:
+            texts.append(_span_text(entry, n))
+            continue
+        atom = next(given)
+        text = str(atom.value) if type(atom) is Literal else name(atom)
+        texts.append(f"{text}:{text}+{entry.extent}" if type(entry) is Span else text)
+    return f"{name(ref)}[{','.join(texts)}]"
+
+
+def _span_text(span: Span, n: int) -> str:
+    stop = span.start + span.extent  # type: ignore[operator]
+    bounds = f"{span.start or ''}:{stop if stop < n else ''}"
+    return bounds if span.stride == 1 else f"{bounds}:{span.stride}"
