@@ -25,6 +25,12 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
     """Saves all: `checkpoint` then changes nothing.
 
     Source: mirrors jax.checkpoint_policies.everything_saveable (0.10).
+
+    Example:
+        >>> f = lambda x: jnp.sin(jnp.sin(x))
+        >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.everything_saveable)
+        >>> len(jax.ad_checkpoint.saved_residuals(g, 1.0))
+        2
     """
     return True
 
@@ -33,6 +39,12 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     """Saves nothing but the arguments; what `checkpoint` does without a policy.
 
     Source: mirrors jax.checkpoint_policies.nothing_saveable (0.10).
+
+    Example:
+        >>> f = lambda x: jnp.sin(jnp.sin(x))
+        >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.nothing_saveable)
+        >>> jax.ad_checkpoint.print_saved_residuals(g, 1.0)
+        f32[] from the argument x
     """
     return False
 
@@ -87,6 +99,13 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """A policy that saves the values that `checkpoint_name` gave one of these names.
 
     Source: mirrors jax.checkpoint_policies.save_only_these_names (0.10).
+
+    Example:
+        >>> keep = jax.checkpoint_policies.save_only_these_names("inner")
+        >>> f = lambda x: jnp.sin(jax.ad_checkpoint.checkpoint_name(jnp.sin(x), "inner"))
+        >>> jax.ad_checkpoint.print_saved_residuals(jax.checkpoint(f, policy=keep), 1.0)
+        f32[] from the argument x
+        f32[] named 'inner' from ... (<lambda>)
     """
     return SaveNames(frozenset(names_which_can_be_saved), True, False, False)
 
@@ -95,6 +114,14 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """A policy that saves the values with a name, except with one of these.
 
     Source: mirrors jax.checkpoint_policies.save_any_names_but_these (0.10).
+
+    Example:
+        >>> name = jax.ad_checkpoint.checkpoint_name
+        >>> f = lambda x: jnp.sin(name(jnp.sin(name(jnp.sin(x), "first")), "second"))
+        >>> keep = jax.checkpoint_policies.save_any_names_but_these("first")
+        >>> jax.ad_checkpoint.print_saved_residuals(jax.checkpoint(f, policy=keep), 1.0)
+        f32[] from the argument x
+        f32[] named 'second' from ... (<lambda>)
     """
     return SaveNames(frozenset(names_not_to_save), False, True, False)
 
@@ -105,6 +132,13 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     The operation under the name may be saved in its place: it bears no name itself.
 
     Source: mirrors jax.checkpoint_policies.save_anything_except_these_names (0.10).
+
+    Example:
+        >>> name = jax.ad_checkpoint.checkpoint_name
+        >>> f = lambda x: jnp.sin(name(jnp.sin(x), "inner"))
+        >>> keep = jax.checkpoint_policies.save_anything_except_these_names("inner")
+        >>> len(jax.ad_checkpoint.saved_residuals(jax.checkpoint(f, policy=keep), 1.0))
+        2
     """
     return SaveNames(frozenset(names_not_to_save), False, True, True)
 
@@ -138,6 +172,14 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
     Raises:
         ValueError: when asked, if a policy answers neither True nor False.
+
+    Example:
+        >>> policies = jax.checkpoint_policies
+        >>> named = policies.save_only_these_names("inner")
+        >>> keep = policies.save_from_both_policies(policies.checkpoint_dots, named)
+        >>> f = lambda x: jnp.sin(jax.ad_checkpoint.checkpoint_name(x @ x, "inner"))
+        >>> len(jax.ad_checkpoint.saved_residuals(jax.checkpoint(f, policy=keep), jnp.ones((2, 2))))
+        2
     """
     return SaveByEither(policy_1, policy_2)
 
@@ -160,6 +202,12 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     Args:
         offload_src: the memory they are computed in, such as "device".
         offload_dst: the memory they wait in, such as "pinned_host".
+
+    Example:
+        >>> away = jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+        >>> f = jax.checkpoint(lambda x: jnp.sin(x @ x), policy=away)
+        >>> jax.grad(lambda x: f(x).sum())(jnp.zeros((1, 1)))
+        Array([[0.]], dtype=float32)
     """
     return OffloadDots(Offloadable(offload_src, offload_dst))
 
@@ -199,6 +247,17 @@ def save_and_offload_only_these_names(
 
     Raises:
         ValueError: a name is in both lists.
+
+    Example:
+        >>> away = jax.checkpoint_policies.save_and_offload_only_these_names(
+        ...     names_which_can_be_saved=["a"],
+        ...     names_which_can_be_offloaded=["b"],
+        ...     offload_src="device",
+        ...     offload_dst="pinned_host",
+        ... )
+        >>> f = lambda x: jnp.sin(jax.ad_checkpoint.checkpoint_name(jnp.sin(x), "b"))
+        >>> jax.grad(jax.checkpoint(f, policy=away))(0.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
     if saved & offloaded:
