@@ -49,18 +49,6 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     return False
 
 
-@dataclasses.dataclass(frozen=True)
-class DotsSaveable:
-    """Saves the results of matrix products and convolutions: dear to compute again."""
-
-    only_if_no_batch_dims: bool
-
-    def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
-        if self.only_if_no_batch_dims:
-            return _is_plain_product(prim, params)
-        return prim is dot_general_p or prim is conv_general_dilated_p
-
-
 def _is_plain_product(prim: Any, params: dict[str, Any]) -> bool:
     """Whether an operation is a matrix product without batch dimensions: that of a layer."""
     if prim is not dot_general_p:
@@ -69,12 +57,36 @@ def _is_plain_product(prim: Any, params: dict[str, Any]) -> bool:
     return not lhs_batch and not rhs_batch
 
 
-dots_saveable = DotsSaveable(only_if_no_batch_dims=False)
-"""Saves matrix products and convolutions.  Mirrors jax.checkpoint_policies.dots_saveable."""
+def dots_saveable(prim: Any, *_: Any, **__: Any) -> bool:
+    """Saves the results of matrix products and convolutions: dear to compute again.
 
-dots_with_no_batch_dims_saveable = DotsSaveable(only_if_no_batch_dims=True)
-"""Saves matrix products without batch dimensions: those with weights, not those of attention.
-Mirrors jax.checkpoint_policies.dots_with_no_batch_dims_saveable."""
+    Source: mirrors jax.checkpoint_policies.dots_saveable (0.10).
+
+    Example:
+        >>> f = lambda x: jnp.sin(jnp.sin(x @ x))
+        >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.dots_saveable)
+        >>> jax.ad_checkpoint.print_saved_residuals(g, jnp.ones((2, 2)))
+        f32[2,2] from the argument x
+        f32[2,2] output of dot_general from ... (<lambda>)
+    """
+    return prim is dot_general_p or prim is conv_general_dilated_p
+
+
+def dots_with_no_batch_dims_saveable(prim: Any, *_: Any, **params: Any) -> bool:
+    """Saves matrix products without batch dimensions: those with weights, not those of attention.
+
+    Source: mirrors jax.checkpoint_policies.dots_with_no_batch_dims_saveable (0.10).
+
+    Example:
+        >>> f = lambda x: jnp.sin(x @ x)
+        >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.dots_with_no_batch_dims_saveable)
+        >>> len(jax.ad_checkpoint.saved_residuals(g, jnp.ones((2, 2))))
+        2
+        >>> len(jax.ad_checkpoint.saved_residuals(g, jnp.ones((5, 2, 2))))
+        1
+    """
+    return _is_plain_product(prim, params)
+
 
 checkpoint_dots = dots_saveable
 checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable

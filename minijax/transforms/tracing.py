@@ -183,7 +183,7 @@ def checking_leaks() -> Any:
         >>> with jax.checking_leaks():
         ...     jax.jit(lambda x: leaked.append(x))(1)
         Traceback (most recent call last):
-        Exception: ...
+        RuntimeError: ...
     """
     return config.check_tracer_leaks(True)
 
