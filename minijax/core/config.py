@@ -8,6 +8,7 @@ attribute and the C++ call path sees the states that belong in its keys.
 from __future__ import annotations
 
 import difflib
+import inspect
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -68,7 +69,7 @@ class State(Generic[T]):
     ) -> None:
         self.name = name
         self.default = default
-        self.doc = doc
+        self.doc = inspect.cleandoc(doc)
         self.env_name = f"MINIJAX_{name.upper()}"
         self._parse = parse
         self.in_trace_key = in_trace_key
@@ -81,6 +82,17 @@ class State(Generic[T]):
             include_in_trace_context=in_trace_key,
         )
         config.add(self)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """What the state says, and how it is set."""
+        summary, _, rest = self.doc.partition("\n\n")
+        return f"""{summary}
+
+`config.update({self.name!r}, value)` sets it, `with {self.name}(value):` for a block in this
+thread; {self.env_name} holds its first value, which is {self.default!r} by default.
+
+{rest}"""
 
     @property
     def value(self) -> T:
@@ -382,7 +394,18 @@ def object_state(
 
 
 enable_x64 = bool_state(
-    "enable_x64", False, "Keep 64-bit types instead of reducing them to 32 bits.", in_trace_key=True
+    "enable_x64",
+    False,
+    """Keep 64-bit types instead of reducing them to 32 bits.
+
+    Source: mirrors jax.enable_x64 (0.10).
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(jnp.arange(3).dtype)
+        int64
+    """,
+    in_trace_key=True,
 )
 disable_jit = bool_state(
     "disable_jit", False, "Run jitted functions operation by operation.", in_trace_key=True
@@ -391,42 +414,137 @@ numpy_dtype_promotion = enum_state(
     "numpy_dtype_promotion",
     "standard",
     ("standard", "strict"),
-    "How operands of different dtypes combine; 'strict' refuses all but weak types.",
+    """How operands of different dtypes combine; 'strict' refuses all but weak types.
+
+    Source: mirrors jax.numpy_dtype_promotion (0.10).
+
+    Example:
+        >>> with jax.numpy_dtype_promotion("strict"):
+        ...     jnp.arange(3) + jnp.ones(3)
+        Traceback (most recent call last):
+        minijax...TypePromotionError: ...
+    """,
     in_trace_key=True,
 )
 numpy_rank_promotion = enum_state(
     "numpy_rank_promotion",
     "allow",
     ("allow", "warn", "raise"),
-    "What happens when operands of different rank are broadcast.",
+    """What happens when operands of different rank are broadcast.
+
+    Source: mirrors jax.numpy_rank_promotion (0.10).
+
+    Example:
+        >>> with jax.numpy_rank_promotion("raise"):
+        ...     jnp.ones((2, 3)) + jnp.ones(3)
+        Traceback (most recent call last):
+        ValueError: ...
+    """,
     in_trace_key=True,
 )
 default_matmul_precision = enum_state(
     "default_matmul_precision",
     None,
     (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
-    "Precision of dot and convolution where the call names none.",
+    """Precision of dot and convolution where the call names none.
+
+    Source: mirrors jax.default_matmul_precision (0.10).
+
+    Example:
+        >>> with jax.default_matmul_precision("float32"):
+        ...     jaxpr = jax.make_jaxpr(lax.dot)(jnp.ones(3), jnp.ones(3))
+        >>> jaxpr.eqns[0].params["precision"]
+        (Precision.HIGHEST, Precision.HIGHEST)
+    """,
     in_trace_key=True,
 )
 default_device = object_state(
-    "default_device", None, "Device of computations without committed arguments.", in_call_key=True
+    "default_device",
+    None,
+    """Device of computations without committed arguments.
+
+    Source: mirrors jax.default_device (0.10).
+
+    Example:
+        >>> with jax.default_device(jax.devices()[3]):
+        ...     print(jnp.ones(2).devices())
+        {CpuDevice(id=3)}
+    """,
+    in_call_key=True,
 )
 default_prng_impl = enum_state(
     "default_prng_impl",
     "threefry2x32",
     ("threefry2x32", "rbg", "unsafe_rbg"),
-    "Implementation of random keys made without naming one.",
+    """Implementation of random keys made without naming one.
+
+    Source: mirrors jax.default_prng_impl (0.10).
+
+    Example:
+        >>> with jax.default_prng_impl("rbg"):
+        ...     print(jax.random.key(0).dtype)
+        key<rbg>
+    """,
     in_trace_key=True,
 )
-log_compiles = bool_state("log_compiles", False, "Log every compilation at WARNING level.")
+log_compiles = bool_state(
+    "log_compiles",
+    False,
+    """Log every compilation at WARNING level.
+
+    Source: mirrors jax.log_compiles (0.10).
+
+    Example:
+        >>> jax.config.update("log_compiles", False)
+        >>> jax.config.log_compiles
+        False
+    """,
+)
 check_tracer_leaks = bool_state(
-    "check_tracer_leaks", False, "Raise when a tracer outlives its trace.", in_trace_key=True
+    "check_tracer_leaks",
+    False,
+    """Raise when a tracer outlives its trace.
+
+    Source: mirrors jax.check_tracer_leaks (0.10).
+
+    Example:
+        >>> leaked = []
+        >>> with jax.check_tracer_leaks(True):
+        ...     jax.jit(lambda x: leaked.append(x))(1)
+        Traceback (most recent call last):
+        RuntimeError: ...
+    """,
+    in_trace_key=True,
 )
 debug_nans = bool_state(
-    "debug_nans", False, "Raise when a computation produces a NaN.", in_call_key=True
+    "debug_nans",
+    False,
+    """Raise when a computation produces a NaN.
+
+    Source: mirrors jax.debug_nans (0.10).
+
+    Example:
+        >>> with jax.debug_nans(True):
+        ...     jnp.log(-1.0)
+        Traceback (most recent call last):
+        FloatingPointError: ...
+    """,
+    in_call_key=True,
 )
 debug_infs = bool_state(
-    "debug_infs", False, "Raise when a computation produces an infinity.", in_call_key=True
+    "debug_infs",
+    False,
+    """Raise when a computation produces an infinity.
+
+    Source: mirrors jax.debug_infs (0.10).
+
+    Example:
+        >>> with jax.debug_infs(True):
+        ...     jnp.log(0.0)
+        Traceback (most recent call last):
+        FloatingPointError: ...
+    """,
+    in_call_key=True,
 )
 checking = object_state(
     "checking",
@@ -438,7 +556,17 @@ checking = object_state(
 debug_key_reuse = bool_state(
     "debug_key_reuse",
     False,
-    "Raise when a random key is used twice.",
+    """Raise when a random key is used twice.
+
+    Source: mirrors jax.debug_key_reuse (0.10).
+
+    Example:
+        >>> key = jax.random.key(0)
+        >>> with jax.debug_key_reuse(True):
+        ...     jax.random.normal(key) + jax.random.normal(key)
+        Traceback (most recent call last):
+        minijax...CheckedKeyReuseError: ...
+    """,
     in_trace_key=True,
 )
 enable_checks = bool_state("check", False, "Type-check every jaxpr after each pass.")

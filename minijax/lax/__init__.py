@@ -419,7 +419,6 @@ from minijax.lax.windows import (
 
 if TYPE_CHECKING:
     from minijax.lax import linalg as linalg
-    from minijax.transforms.device_put import device_put_p as device_put_p
 
 __all__ = [
     "AccuracyMode",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import NonConcreteBooleanIndexError, message
+from minijax.core.jaxpr import Literal
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.lax import bounds, choice, gather_scatter, shape, slicing
@@ -45,7 +46,7 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
         size: how many positions.
         stride: from one position to the next; 1 by default.
 
-    Source: mirrors jax.ds (0.10).
+    Source:     mirrors jax.ds (0.10).
 
     Example:
         >>> ref = jax.new_ref(jnp.arange(6))
@@ -367,3 +368,25 @@ def _positions(index: Index, operands: Sequence[Any], dims: Shape) -> Any:
         trailing = builtins.range(len(common) - rank, len(common))
         columns.append(broadcast_in_dim(wide, (*common, 1), tuple(trailing)))
     return shape.concatenate(columns, len(common))
+
+
+def place_text(ref: Any, index: Index, operands: Sequence[Any], name: Callable[[Any], str]) -> str:
+    """A variable that is a reference with an index of it, as it is written in Python."""
+    if index.is_whole(ref.aval.shape):
+        return f"{name(ref)}[...]"
+    given = iter(operands)
+    texts = []
+    for entry, n in zip(index.entries, ref.aval.shape, strict=True):
+        if type(entry) is Span and entry.start is not None:
+            texts.append(_span_text(entry, n))
+            continue
+        atom = next(given)
+        text = str(atom.value) if type(atom) is Literal else name(atom)
+        texts.append(f"{text}:{text}+{entry.extent}" if type(entry) is Span else text)
+    return f"{name(ref)}[{','.join(texts)}]"
+
+
+def _span_text(span: Span, n: int) -> str:
+    stop = span.start + span.extent  # type: ignore[operator]
+    bounds = f"{span.start or ''}:{stop if stop < n else ''}"
+    return bounds if span.stride == 1 else f"{bounds}:{span.stride}"

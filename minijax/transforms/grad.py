@@ -100,6 +100,10 @@ def jvp(
 
     Raises:
         TypeError: primals and tangents do not match.
+
+    Example:
+        >>> jax.jvp(lambda x: x**2, (3.0,), (1.0,))
+        (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     eager.check_callable("jvp", fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -300,6 +304,11 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     Returns:
         (out, push_forward), or (out, push_forward, aux) with `has_aux`.
+
+    Example:
+        >>> y, push_forward = jax.linearize(lambda x: x**2, 3.0)
+        >>> push_forward(1.0), push_forward(10.0)
+        (Array(6., dtype=float32, weak_type=True), Array(60., dtype=float32, weak_type=True))
     """
     return _linearized("linearize", fun, primals, has_aux, _PushForward)
 
@@ -318,6 +327,11 @@ def vjp(
     Raises:
         TypeError: an argument is no array and no number.
         ValueError: `pull_back` is called with a cotangent of another tree or type.
+
+    Example:
+        >>> y, pull_back = jax.vjp(lambda a, b: a * b, 2.0, 3.0)
+        >>> pull_back(10.0)
+        (Array(30., dtype=float32), Array(20., dtype=float32))
     """
     return _linearized("vjp", fun, primals, has_aux, _PullBack)
 
@@ -387,6 +401,14 @@ def grad(
 
     Raises:
         TypeError: the result is no scalar, or a dtype cannot be differentiated.
+
+    Example:
+        >>> jax.grad(lambda x: x**3)(2.0)
+        Array(12., dtype=float32, weak_type=True)
+        >>> jax.grad(jax.grad(lambda x: x**3))(2.0)
+        Array(12., dtype=float32, weak_type=True)
+        >>> jax.grad(lambda p: p["w"] * p["x"])({"w": jnp.float32(2), "x": jnp.float32(5)})
+        {'w': Array(5., dtype=float32), 'x': Array(2., dtype=float32)}
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, _name="grad")
 
@@ -419,6 +441,11 @@ def value_and_grad(
 
     Returns:
         A function that returns (value, gradients), or ((value, aux), gradients).
+
+    Example:
+        >>> value, gradients = jax.value_and_grad(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0)
+        >>> [float(g) for g in (value, *gradients)]
+        [6.0, 3.0, 2.0]
     """
     eager.check_callable(_name, fun)
 
@@ -578,6 +605,11 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
 
     Raises:
         TypeError: a dtype is not real or complex, or the cotangent does not match the result.
+
+    Example:
+        >>> A = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+        >>> jax.linear_transpose(lambda x: A @ x, jnp.ones(2))(jnp.array([1.0, 0.0]))
+        (Array([1., 2.], dtype=float32),)
     """
     eager.check_callable("linear_transpose", fun)
     leaves, flat = _flat(fun, primals)
@@ -632,6 +664,13 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, l
         (converted, values) such that `converted(*args, *values)` equals `fun(*args)`.
 
     Source: mirrors jax.closure_convert (0.10).
+
+    Example:
+        >>> def scaled(y):
+        ...     convert, values = jax.closure_convert(lambda x: x * y, 1.0)
+        ...     return convert(10.0, *values)
+        >>> jax.grad(scaled)(3.0)
+        Array(10., dtype=float32, weak_type=True)
     """
     leaves, flat = _flat(fun, example_args)
     jaxpr, consts = staging.stage(flat, list(map(aval_of, leaves)), _info("closure_convert", fun))

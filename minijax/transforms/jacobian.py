@@ -36,6 +36,10 @@ def jacfwd(
 
     Raises:
         TypeError: an argument's dtype cannot be differentiated.
+
+    Example:
+        >>> jax.jacfwd(lambda x: x * jnp.array([1.0, 2.0, 3.0]))(5.0)
+        Array([1., 2., 3.], dtype=float32)
     """
     eager.check_callable("jacfwd", fun)
 
@@ -77,6 +81,11 @@ def jacrev(
 
     Raises:
         TypeError: a dtype cannot be differentiated.
+
+    Example:
+        >>> jax.jacrev(lambda x: x**2)(jnp.array([1.0, 2.0]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
     """
     eager.check_callable("jacrev", fun)
 
@@ -119,6 +128,11 @@ def hessian(
 
     Shapes: for a result of shape s and arguments of shapes t and u, (*s, *t, *u).
     Source: mirrors jax.hessian (0.10).
+
+    Example:
+        >>> jax.hessian(lambda x: x[0] ** 2 * x[1])(jnp.array([1.0, 2.0]))
+        Array([[4., 2.],
+               [2., 0.]], dtype=float32)
     """
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),

@@ -536,6 +536,24 @@ def jit(
         TypeError: an argument is no array and no number, or `fun` is not callable.
         ValueError: a static argument is not hashable, a named parameter does not exist, a
             placement does not fit its value, or the devices of arguments disagree.
+
+    Example:
+        >>> @jax.jit
+        ... def f(x):
+        ...     print("tracing for", jax.typeof(x))
+        ...     return x + 1
+        >>> f(jnp.int32(1)), f(jnp.int32(2)), f(jnp.float32(1.5))
+        tracing for i32[]
+        tracing for f32[]
+        (Array(2, dtype=int32), Array(3, dtype=int32), Array(2.5, dtype=float32))
+        >>> power = jax.jit(lambda x, n: x**n, static_argnums=1)
+        >>> jax.make_jaxpr(power, static_argnums=1)(3, 2)
+        { lambda ; a:i32[]. let
+            b:i32[] = jit[
+              name=<lambda>
+              jaxpr={ lambda ; a:i32[]. let b:i32[] = integer_pow[y=2] a in (b,) }
+            ] a
+          in (b,) }
     """
     if fun is None:
         return functools.partial(

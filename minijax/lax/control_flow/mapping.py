@@ -60,6 +60,12 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
     Raises:
         ValueError: xs has no leaves, sizes disagree, or the batch size is not positive.
+
+    Example:
+        >>> lax.map(lambda x: x * x, jnp.arange(4))
+        Array([0, 1, 4, 9], dtype=int32)
+        >>> lax.map(lambda x: x * x, jnp.arange(4), batch_size=2)
+        Array([0, 1, 4, 9], dtype=int32)
     """
     name = "lax.map"
     naming = bodies.Naming(name, "f", "init")
@@ -126,6 +132,12 @@ def associative_scan(
         TypeError: `fn` cannot be called.
         ValueError: sizes along the axis disagree, or the axis does not exist, or `fn` returns
             another structure than `elems`.
+
+    Example:
+        >>> lax.associative_scan(jnp.add, jnp.array([1, 2, 3, 4]))
+        Array([ 1,  3,  6, 10], dtype=int32)
+        >>> lax.associative_scan(jnp.maximum, jnp.array([1, 4, 2, 3]), reverse=True)
+        Array([4, 4, 3, 3], dtype=int32)
     """
     name = "lax.associative_scan"
     eager.check_callable(name, fn)
