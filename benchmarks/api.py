@@ -95,6 +95,19 @@ def reasons_for_names() -> Reasons:
     return Reasons(known["reasons"], known["missing"], known["parameters"])
 
 
+def outdated(reasons: Reasons, modules: list[Module]) -> list[str]:
+    """Names for which there is a reason and no difference."""
+    missing = {f"{module.path}.{name}".lstrip(".") for module in modules for name in module.missing}
+    narrower = {
+        f"{module.path}.{name}".lstrip(".") for module in modules for name in module.narrower
+    }
+    wholes = {f"{module.path}.*" for module in modules if module.missing}
+    return sorted(
+        [f"missing: {name}" for name in reasons.missing if name not in missing | wholes]
+        + [f"parameters: {name}" for name in reasons.parameters if name not in narrower]
+    )
+
+
 def public_names(library: str, paths: tuple[str, ...] = MODULES) -> dict[str, Names]:
     """The public names of each module, with their parameters; a missing module has none."""
     return {path: dict(_names(library, path)) for path in paths}
@@ -142,7 +155,8 @@ def _value(module: ModuleType, name: str) -> Any:
 def _comes_from_elsewhere(module: ModuleType, name: str, value: Any) -> bool:
     """Whether a module only imports a name for its own use."""
     if inspect.ismodule(value):
-        return value.__name__ != f"{module.__name__}.{name}"
+        is_own = value.__name__ == f"{module.__name__}.{name}"
+        return not is_own and name not in getattr(module, "__all__", ())
     home = getattr(value, "__module__", None) or module.__name__
     is_of_python = home in ("typing", "collections.abc", "functools", "__future__")
     return is_of_python and not module.__name__.endswith(".typing")
@@ -170,26 +184,56 @@ def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
 
 
 def _takes(ours: str | None, theirs: str | None) -> bool:
-    """Whether parameters take all calls that others take: more optional ones may follow."""
+    """Whether parameters take all calls that others take: more optional ones may follow.
+
+    What begins with an underscore is nobody's business.  A function that takes anything tells
+    nothing, and one that takes any positions tells nothing about these.
+    """
     if ours is None or theirs is None or ours == theirs:
         return True
-    mine, other = (_parsed(text) for text in (ours, theirs))
-    if any(p.kind is p.VAR_POSITIONAL for p in mine) and any(p.kind is p.VAR_KEYWORD for p in mine):
+    mine = _parsed(ours)
+    other = [p for p in _parsed(theirs) if not p.name.startswith("_")]
+    if _takes_anything(mine) or _takes_anything(other):
         return True
-    positional = [p for p in mine if p.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
     by_name = {p.name: p for p in mine}
-    added = [p for p in mine if p.name not in {p.name for p in other}]
-    if any(p.default is p.empty and p.kind < inspect.Parameter.VAR_POSITIONAL for p in added):
+    positional = [p for p in mine if p.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    other_positional = [p for p in other if p.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    if any(p.kind is p.VAR_POSITIONAL for p in other):
+        other = [p for p in other if p.kind is not p.VAR_POSITIONAL]
+    else:
+        names = {p.name for p in other}
+        unfilled = mine[len(other_positional) :]
+        if any(_is_needed(p) and p.name not in names for p in unfilled):
+            return False
+    return _by_place(positional, other_positional) and all(
+        _serves(by_name.get(p.name), p) or p.kind is p.POSITIONAL_ONLY for p in other
+    )
+
+
+def _takes_anything(parameters: list[inspect.Parameter]) -> bool:
+    kinds = {p.kind for p in parameters}
+    return {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    is_one = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return is_one and parameter.default is parameter.empty
+
+
+def _serves(ours: inspect.Parameter | None, theirs: inspect.Parameter) -> bool:
+    """Whether a parameter takes what one of the same name takes."""
+    if ours is None or ours.kind > theirs.kind:
         return False
-    for index, parameter in enumerate(other):
-        found = by_name.get(parameter.name)
-        if found is None or found.default != parameter.default or found.kind > parameter.kind:
-            same_place = index < len(positional) and positional[index].kind == parameter.kind
-            if parameter.kind is not inspect.Parameter.POSITIONAL_ONLY or not same_place:
-                return False
-    shared = [p.name for p in other if p.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    return [p.name for p in positional[: len(shared)]] == shared or all(
-        p.kind is inspect.Parameter.POSITIONAL_ONLY for p in other[: len(shared)]
+    return theirs.default in (theirs.empty, ours.default)
+
+
+def _by_place(ours: list[inspect.Parameter], theirs: list[inspect.Parameter]) -> bool:
+    """Whether positions mean the same; names count where they can be used."""
+    if len(ours) < len(theirs):
+        return False
+    return all(
+        other.kind is other.POSITIONAL_ONLY or (mine.name == other.name and mine.kind == other.kind)
+        for mine, other in zip(ours, theirs, strict=False)
     )
 
 

@@ -190,7 +190,8 @@ def _report_names(ours: dict[str, Names], theirs: dict[str, Names]) -> int:
     """Prints which public names are missing and which take less; the exit status."""
     reasons = api.reasons_for_names()
     total = 0
-    for module in api.compared(ours, theirs):
+    modules = api.compared(ours, theirs)
+    for module in modules:
         share = f"{100 * module.share:.1f} %"
         print(f"jax.{module.path}: {share} of {module.expected} names".replace("jax.:", "jax:"))
         for name in module.missing:
@@ -202,6 +203,9 @@ def _report_names(ours: dict[str, Names], theirs: dict[str, Names]) -> int:
             total += reason is None
             print(f"  {'known' if reason else 'DIFFERENT':9}  {name}: {reason or ''}")
             print(f"             minijax  {mine}\n             jax      {parameters}")
+    for name in api.outdated(reasons, modules):
+        total += 1
+        print(f"OUTDATED   {name}: there is no such difference now")
     print(f"{total} differences of names or parameters without a reason")
     return int(total > 0)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.core import bootstrap  # noqa: F401  isort: skip  jaxlib must be loaded first
 
-from minijax import dtypes, errors, lax, numpy, sharding, stages, tree, tree_util
+from minijax import core, dtypes, errors, lax, numpy, sharding, stages, tree, tree_util
 from minijax.core.config import (
     check_tracer_leaks,
     config,
@@ -17,17 +17,34 @@ from minijax.core.config import (
     default_device,
     default_matmul_precision,
     default_prng_impl,
+    enable_checks,
+    enable_custom_prng,
     enable_x64,
+    legacy_prng_key,
     log_compiles,
+    make_user_context,
+    no_execution,
+    no_tracing,
     numpy_dtype_promotion,
     numpy_rank_promotion,
+    remove_size_one_mesh_axis_from_type,
+    softmax_custom_jvp,
+    threefry_partitionable,
+)
+from minijax.core.dtypes import float0
+from minijax.core.guards import (
+    array_garbage_collection_guard,
+    transfer_guard,
+    transfer_guard_device_to_device,
+    transfer_guard_device_to_host,
+    transfer_guard_host_to_device,
 )
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.specs import PartitionSpec as P
 from minijax.core.statistics import cache_stats
 from minijax.interpreters.evaluation import eval_jaxpr
 from minijax.lax.references import Ref, empty_ref, free_ref, freeze, new_ref
-from minijax.runtime.array import Array, Shard
+from minijax.runtime.array import Array, Shard, live_arrays
 from minijax.runtime.client import (
     Device,
     cpu_devices,
@@ -52,6 +69,7 @@ from minijax.transforms.device_put import (
 )
 from minijax.transforms.grad import (
     closure_convert,
+    fwd_and_bwd,
     grad,
     jvp,
     linear_transpose,
@@ -84,23 +102,28 @@ if TYPE_CHECKING:
         custom_derivatives,
         debug,
         distributed,
+        dlpack,
         experimental,
         explain,
         extend,
         ffi,
         flatten_util,
         image,
+        monitoring,
         nn,
         ops,
         profiler,
         random,
         ref,
         scipy,
+        test_util,
         testing,
+        typing,
     )
     from minijax.explain import no_retrace
     from minijax.lax.host_callbacks import pure_callback
     from minijax.lax.reference_indexing import ds
+    from minijax.runtime.environment import print_environment_info
     from minijax.transforms.checked import checked
     from minijax.transforms.checkpoint import checkpoint, remat
     from minijax.transforms.custom_jvp import custom_jvp
@@ -125,6 +148,7 @@ __all__ = [
     "ShapeDtypeStruct",
     "Shard",
     "ad_checkpoint",
+    "array_garbage_collection_guard",
     "block_until_ready",
     "cache_stats",
     "check_tracer_leaks",
@@ -136,6 +160,7 @@ __all__ = [
     "closure_convert",
     "config",
     "copy_to_host_async",
+    "core",
     "cpu_devices",
     "custom_batching",
     "custom_derivatives",
@@ -156,10 +181,13 @@ __all__ = [
     "devices",
     "disable_jit",
     "distributed",
+    "dlpack",
     "ds",
     "dtypes",
     "effects_barrier",
     "empty_ref",
+    "enable_checks",
+    "enable_custom_prng",
     "enable_x64",
     "ensure_compile_time_eval",
     "errors",
@@ -170,8 +198,10 @@ __all__ = [
     "extend",
     "ffi",
     "flatten_util",
+    "float0",
     "free_ref",
     "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "image",
@@ -181,8 +211,10 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "legacy_prng_key",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "local_device_count",
     "local_devices",
     "log_compiles",
@@ -191,16 +223,21 @@ __all__ = [
     "make_array_from_single_device_arrays",
     "make_jaxpr",
     "make_mesh",
+    "make_user_context",
+    "monitoring",
     "named_call",
     "named_scope",
     "new_ref",
     "nn",
+    "no_execution",
     "no_retrace",
+    "no_tracing",
     "numpy",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "ops",
     "pmap",
+    "print_environment_info",
     "process_count",
     "process_index",
     "process_indices",
@@ -209,17 +246,26 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "remove_size_one_mesh_axis_from_type",
     "reshard",
     "scipy",
     "set_mesh",
     "shard_map",
     "sharding",
     "smap",
+    "softmax_custom_jvp",
     "stages",
+    "test_util",
     "testing",
+    "threefry_partitionable",
+    "transfer_guard",
+    "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device",
     "tree",
     "tree_util",
     "typeof",
+    "typing",
     "value_and_grad",
     "vjp",
     "vmap",
@@ -232,22 +278,9 @@ def __getattr__(name: str) -> Any:
     """Loads rooms and functions that many programs do without when they are first named."""
     rooms = (
         *("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug"),
-        *(
-            "distributed",
-            "experimental",
-            "explain",
-            "extend",
-            "ffi",
-            "flatten_util",
-            "image",
-            "nn",
-            "ops",
-            "profiler",
-            "random",
-            "ref",
-            "scipy",
-            "testing",
-        ),
+        *("distributed", "dlpack", "experimental", "explain", "extend", "ffi", "flatten_util"),
+        *("image", "monitoring", "nn", "ops", "profiler", "random", "ref", "scipy", "test_util"),
+        *("testing", "typing"),
     )
     homes = {
         "checked": "transforms.checked",
@@ -261,6 +294,7 @@ def __getattr__(name: str) -> Any:
         "make_array_from_single_device_arrays": "transforms.global_arrays",
         "no_retrace": "explain",
         "pmap": "transforms.pmap",
+        "print_environment_info": "runtime.environment",
         "pure_callback": "lax.host_callbacks",
         "remat": "transforms.checkpoint",
         "reshard": "transforms.explicit",

@@ -1,5 +1,6 @@
 """Dtypes and their promotion.  Mirrors jax.dtypes."""
 
+from minijax.core.dtype_queries import itemsize_bits
 from minijax.core.dtypes import (
     TypePromotionError,
     bfloat16,
@@ -23,6 +24,7 @@ __all__ = [
     "float0",
     "iinfo",
     "issubdtype",
+    "itemsize_bits",
     "prng_key",
     "result_type",
     "scalar_type_of",

@@ -1,5 +1,5 @@
 """Ahead-of-time stages.  Mirrors jax.stages."""
 
-from minijax.transforms.stages import ArgInfo, Compiled, Lowered, Traced
+from minijax.transforms.stages import ArgInfo, Compiled, CompilerOptions, Lowered, Traced, Wrapped
 
-__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]

@@ -7,6 +7,9 @@ attribute and the C++ call path sees the states that belong in its keys.
 
 from __future__ import annotations
 
+import difflib
+import inspect
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
@@ -20,6 +23,9 @@ T = TypeVar("T")
 _native = _jax.config
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE_WORDS = frozenset({"0", "false", "no", "off", "n", "f", ""})
+
+NOT_GIVEN: Any = object()
+"""Stands for an argument that was left away."""
 
 trace_context: Callable[[], tuple[Any, ...]] = _native.trace_context
 """Values of all states that enter the keys of trace caches, as one tuple."""
@@ -45,7 +51,8 @@ class State(Generic[T]):
     """One named setting.
 
     Order of precedence: thread-local override, `config.update`, environment variable, default.
-    Calling the state gives a context manager: `with enable_x64(True): ...`.
+    Calling the state gives a context manager: `with enable_x64(True): ...`; a state that is True
+    or False is turned on by calling it with nothing.
     """
 
     __slots__ = ("_native", "_parse", "default", "doc", "env_name", "in_trace_key", "name")
@@ -62,7 +69,7 @@ class State(Generic[T]):
     ) -> None:
         self.name = name
         self.default = default
-        self.doc = doc
+        self.doc = inspect.cleandoc(doc)
         self.env_name = f"MINIJAX_{name.upper()}"
         self._parse = parse
         self.in_trace_key = in_trace_key
@@ -75,6 +82,17 @@ class State(Generic[T]):
             include_in_trace_context=in_trace_key,
         )
         config.add(self)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """What the state says, and how it is set."""
+        summary, _, rest = self.doc.partition("\n\n")
+        return f"""{summary}
+
+`config.update({self.name!r}, value)` sets it, `with {self.name}(value):` for a block in this
+thread; {self.env_name} holds its first value, which is {self.default!r} by default.
+
+{rest}"""
 
     @property
     def value(self) -> T:
@@ -90,8 +108,23 @@ class State(Generic[T]):
         """Sets the global value, for every thread without an override."""
         self._native.set_global(self._parse(self.name, value))
 
-    def __call__(self, value: T) -> _Override[T]:
-        return _Override(self._native, self._parse(self.name, value))
+    def __call__(self, new_val: Any = NOT_GIVEN) -> _Override[T]:
+        return _Override(self._native, self.checked(new_val))
+
+    def checked(self, new_val: Any) -> T:
+        """A value that the state can have, of what a context manager is given.
+
+        Raises:
+            TypeError: nothing was given, and the state is not one that is on or off.
+            ValueError: the state takes no such value.
+        """
+        if new_val is NOT_GIVEN:
+            if type(self.default) is not bool:
+                raise TypeError(
+                    message(self.name, "needs a value.", fix=f"with {self.name}(value): ...")
+                )
+            new_val = True
+        return self._parse(self.name, new_val)
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -128,12 +161,15 @@ class Config:
             AttributeError: there is none.
         """
         short = name.removeprefix("jax_")
+        short = _OTHER_NAMES.get(short, short)
         if short not in self._states:
+            near = difflib.get_close_matches(short, self._states)
             raise AttributeError(
                 message(
                     "config",
                     f"unknown configuration state {name!r}.",
-                    expected="one of " + ", ".join(sorted(self._states)),
+                    expected="one of minijax.config.values",
+                    fix=f"did you mean {' or '.join(map(repr, near))}?" if near else None,
                 )
             )
         return self._states[short]
@@ -168,6 +204,9 @@ class Config:
         return sorted({*super().__dir__(), *self._states})
 
 
+_OTHER_NAMES = {"enable_checks": "check"}
+"""What JAX calls states that have other names here."""
+
 config = Config()
 
 
@@ -183,6 +222,61 @@ def _parse_bool(name: str, value: Any) -> bool:
     raise ValueError(
         message(f"config.{name}", "not a boolean.", got=repr(value), expected="True or False")
     )
+
+
+class UserContext(Generic[T]):
+    """A value of the user's own that is part of what programs are traced for.
+
+    Attributes:
+        value: what is in force in this thread.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, default_value: T) -> None:
+        name = f"minijax_user_context_{next(_numbers)}"
+        self._native = _native.Config(
+            name, default_value, include_in_jit_key=True, include_in_trace_context=True
+        )
+
+    @property
+    def value(self) -> T:
+        """The value in force in this thread."""
+        return self._native.value  # type: ignore[no-any-return]
+
+    def get_global(self) -> T:
+        """The value of threads that have none of their own."""
+        return self._native.get_global()  # type: ignore[no-any-return]
+
+    def set_global(self, value: T) -> None:
+        """Sets the value of threads that have none of their own."""
+        self._native.set_global(value)
+
+    def __call__(self, value: T) -> _Override[T]:
+        return _Override(self._native, value)
+
+
+_numbers = itertools.count()
+
+
+def make_user_context(default_value: Any = None) -> UserContext[Any]:
+    """A value that jitted functions may read: they are traced anew where it is another one.
+
+    Args:
+        default_value: what it is where no `with` says otherwise; values need a hash.
+
+    Source:     mirrors jax.make_user_context (0.10).
+
+    Example:
+        >>> scale = jax.make_user_context(1)
+        >>> f = jax.jit(lambda x: x * scale.value)
+        >>> f(3)
+        Array(3, dtype=int32)
+        >>> with scale(10):
+        ...     f(3)
+        Array(30, dtype=int32)
+    """
+    return UserContext(default_value)
 
 
 def bool_state(
@@ -256,6 +350,17 @@ def float_state(
     )
 
 
+def text_state(name: str, doc: str, *, in_call_key: bool = False) -> State[str]:
+    """A state that is a string, empty by default."""
+
+    def parse(name: str, value: Any) -> str:
+        if value is None or isinstance(value, str):
+            return value or ""
+        raise ValueError(message(f"config.{name}", "not a string.", got=repr(value)))
+
+    return State(name, "", doc, parse=parse, in_trace_key=False, in_call_key=in_call_key)
+
+
 def path_state(name: str, doc: str) -> State[str | None]:
     """A state that names a file or folder, or is None, which is its default."""
 
@@ -289,7 +394,18 @@ def object_state(
 
 
 enable_x64 = bool_state(
-    "enable_x64", False, "Keep 64-bit types instead of reducing them to 32 bits.", in_trace_key=True
+    "enable_x64",
+    False,
+    """Keep 64-bit types instead of reducing them to 32 bits.
+
+    Source: mirrors jax.enable_x64 (0.10).
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(jnp.arange(3).dtype)
+        int64
+    """,
+    in_trace_key=True,
 )
 disable_jit = bool_state(
     "disable_jit", False, "Run jitted functions operation by operation.", in_trace_key=True
@@ -298,42 +414,137 @@ numpy_dtype_promotion = enum_state(
     "numpy_dtype_promotion",
     "standard",
     ("standard", "strict"),
-    "How operands of different dtypes combine; 'strict' refuses all but weak types.",
+    """How operands of different dtypes combine; 'strict' refuses all but weak types.
+
+    Source: mirrors jax.numpy_dtype_promotion (0.10).
+
+    Example:
+        >>> with jax.numpy_dtype_promotion("strict"):
+        ...     jnp.arange(3) + jnp.ones(3)
+        Traceback (most recent call last):
+        minijax...TypePromotionError: ...
+    """,
     in_trace_key=True,
 )
 numpy_rank_promotion = enum_state(
     "numpy_rank_promotion",
     "allow",
     ("allow", "warn", "raise"),
-    "What happens when operands of different rank are broadcast.",
+    """What happens when operands of different rank are broadcast.
+
+    Source: mirrors jax.numpy_rank_promotion (0.10).
+
+    Example:
+        >>> with jax.numpy_rank_promotion("raise"):
+        ...     jnp.ones((2, 3)) + jnp.ones(3)
+        Traceback (most recent call last):
+        ValueError: ...
+    """,
     in_trace_key=True,
 )
 default_matmul_precision = enum_state(
     "default_matmul_precision",
     None,
     (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
-    "Precision of dot and convolution where the call names none.",
+    """Precision of dot and convolution where the call names none.
+
+    Source: mirrors jax.default_matmul_precision (0.10).
+
+    Example:
+        >>> with jax.default_matmul_precision("float32"):
+        ...     jaxpr = jax.make_jaxpr(lax.dot)(jnp.ones(3), jnp.ones(3))
+        >>> jaxpr.eqns[0].params["precision"]
+        (Precision.HIGHEST, Precision.HIGHEST)
+    """,
     in_trace_key=True,
 )
 default_device = object_state(
-    "default_device", None, "Device of computations without committed arguments.", in_call_key=True
+    "default_device",
+    None,
+    """Device of computations without committed arguments.
+
+    Source: mirrors jax.default_device (0.10).
+
+    Example:
+        >>> with jax.default_device(jax.devices()[3]):
+        ...     print(jnp.ones(2).devices())
+        {CpuDevice(id=3)}
+    """,
+    in_call_key=True,
 )
 default_prng_impl = enum_state(
     "default_prng_impl",
     "threefry2x32",
     ("threefry2x32", "rbg", "unsafe_rbg"),
-    "Implementation of random keys made without naming one.",
+    """Implementation of random keys made without naming one.
+
+    Source: mirrors jax.default_prng_impl (0.10).
+
+    Example:
+        >>> with jax.default_prng_impl("rbg"):
+        ...     print(jax.random.key(0).dtype)
+        key<rbg>
+    """,
     in_trace_key=True,
 )
-log_compiles = bool_state("log_compiles", False, "Log every compilation at WARNING level.")
+log_compiles = bool_state(
+    "log_compiles",
+    False,
+    """Log every compilation at WARNING level.
+
+    Source: mirrors jax.log_compiles (0.10).
+
+    Example:
+        >>> jax.config.update("log_compiles", False)
+        >>> jax.config.log_compiles
+        False
+    """,
+)
 check_tracer_leaks = bool_state(
-    "check_tracer_leaks", False, "Raise when a tracer outlives its trace.", in_trace_key=True
+    "check_tracer_leaks",
+    False,
+    """Raise when a tracer outlives its trace.
+
+    Source: mirrors jax.check_tracer_leaks (0.10).
+
+    Example:
+        >>> leaked = []
+        >>> with jax.check_tracer_leaks(True):
+        ...     jax.jit(lambda x: leaked.append(x))(1)
+        Traceback (most recent call last):
+        RuntimeError: ...
+    """,
+    in_trace_key=True,
 )
 debug_nans = bool_state(
-    "debug_nans", False, "Raise when a computation produces a NaN.", in_call_key=True
+    "debug_nans",
+    False,
+    """Raise when a computation produces a NaN.
+
+    Source: mirrors jax.debug_nans (0.10).
+
+    Example:
+        >>> with jax.debug_nans(True):
+        ...     jnp.log(-1.0)
+        Traceback (most recent call last):
+        FloatingPointError: ...
+    """,
+    in_call_key=True,
 )
 debug_infs = bool_state(
-    "debug_infs", False, "Raise when a computation produces an infinity.", in_call_key=True
+    "debug_infs",
+    False,
+    """Raise when a computation produces an infinity.
+
+    Source: mirrors jax.debug_infs (0.10).
+
+    Example:
+        >>> with jax.debug_infs(True):
+        ...     jnp.log(0.0)
+        Traceback (most recent call last):
+        FloatingPointError: ...
+    """,
+    in_call_key=True,
 )
 checking = object_state(
     "checking",
@@ -345,7 +556,17 @@ checking = object_state(
 debug_key_reuse = bool_state(
     "debug_key_reuse",
     False,
-    "Raise when a random key is used twice.",
+    """Raise when a random key is used twice.
+
+    Source: mirrors jax.debug_key_reuse (0.10).
+
+    Example:
+        >>> key = jax.random.key(0)
+        >>> with jax.debug_key_reuse(True):
+        ...     jax.random.normal(key) + jax.random.normal(key)
+        Traceback (most recent call last):
+        minijax...CheckedKeyReuseError: ...
+    """,
     in_trace_key=True,
 )
 enable_checks = bool_state("check", False, "Type-check every jaxpr after each pass.")
@@ -387,6 +608,24 @@ spmd_mode = enum_state(
     "allow_jit",
     ("allow_jit", "allow_all"),
     "Whether single operations may run on arrays of which other processes hold pieces.",
+)
+no_tracing = bool_state("no_tracing", False, "Raise when a jitted function is traced.")
+no_execution = bool_state(
+    "no_execution", False, "Raise when a compiled program is run.", in_call_key=True
+)
+platforms = text_state(
+    "platforms",
+    "Platforms that may be used, by commas; the first is the default one.  Empty: all.",
+    in_call_key=True,
+)
+platform_name = text_state(
+    "platform_name", "The default platform.  Empty: as `platforms` says.", in_call_key=True
+)
+threefry_partitionable = enum_state(
+    "threefry_partitionable",
+    True,
+    (True,),
+    "Random bits do not depend on how arrays are split; the older bits that do are not made.",
 )
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
@@ -431,3 +670,32 @@ raise_persistent_cache_errors = bool_state(
     False,
     "Raise what goes wrong with the store of compiled programs, instead of a warning.",
 )
+
+
+def _without_effect(name: str, default: Any, reason: str) -> State[Any]:
+    return object_state(
+        name, default, f"Accepted for programs that set it; without effect: {reason}."
+    )
+
+
+enable_custom_prng = _without_effect(
+    "enable_custom_prng", False, "`random.key` makes keys, `random.PRNGKey` words"
+)
+legacy_prng_key = _without_effect(
+    "legacy_prng_key", "allow", "`random.PRNGKey` gives words and never warns"
+)
+softmax_custom_jvp = _without_effect(
+    "softmax_custom_jvp", False, "softmax has the stable derivative always"
+)
+for _name, _default, _reason in (
+    ("traceback_filtering", "auto", "tracebacks are those of Python"),
+    ("include_full_tracebacks_in_locations", True, "locations are those of the user's line"),
+    ("traceback_in_locations_limit", 100, "locations are those of the user's line"),
+    ("pprint_use_color", True, "jaxprs are printed without colors"),
+    ("use_direct_linearize", True, "there is one way to linearize"),
+    ("cpu_enable_async_dispatch", True, "programs on host devices are queued always"),
+    ("captured_constants_warn_bytes", 2_000_000_000, "large constants are arguments of programs"),
+    ("compilation_cache_max_size", -1, "the store of compiled programs grows"),
+    ("persistent_cache_enable_xla_caches", "", "XLA's own caches are not used"),
+):
+    _without_effect(_name, _default, _reason)

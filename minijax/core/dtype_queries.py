@@ -6,7 +6,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from minijax.core.dtypes import ALL, COMPLEXES, FLOATS, SIGNED, UNSIGNED, bool_, np_dtype
+from minijax.core.dtypes import (
+    ALL,
+    COMPLEXES,
+    FLOATS,
+    SIGNED,
+    UNSIGNED,
+    ExtendedDType,
+    bit_width,
+    bool_,
+    np_dtype,
+)
 from minijax.core.errors import message
 
 _ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
@@ -18,6 +28,22 @@ _ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
     "complex floating": frozenset(COMPLEXES),
     "numeric": frozenset(ALL) - {bool_},
 }
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """Bits of one element: 4 for `int4`, 8 for `bool`, 64 for `complex64`.
+
+    Source: mirrors jax.dtypes.itemsize_bits (0.10).
+
+    Raises:
+        ValueError: elements of this dtype have no width (`float0`, extended dtypes).
+
+    Example:
+        >>> jax.dtypes.itemsize_bits("int4"), jax.dtypes.itemsize_bits(jnp.complex64)
+        (4, 64)
+    """
+    extended = isinstance(dtype, ExtendedDType)
+    return bit_width(dtype if extended else np_dtype(dtype, "dtypes.itemsize_bits"))
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -33,7 +59,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         >>> jnp.isdtype(jnp.int4, "integral"), jnp.isdtype(jnp.int4, ("bool", jnp.int8))
         (True, False)
     """
-    subject = np_dtype(dtype, "jnp.isdtype")
+    subject = np_dtype(dtype, "numpy.isdtype")
     return any(_is_of_kind(subject, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
@@ -47,7 +73,7 @@ def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
         error = ValueError if isinstance(kind, str) else TypeError
         raise error(
             message(
-                "jnp.isdtype",
+                "numpy.isdtype",
                 "`kind` names no kind of dtype.",
                 got=repr(kind),
                 expected=f"a dtype, one of {names}, or a tuple of these",
@@ -68,4 +94,4 @@ def can_cast(
         >>> jnp.can_cast(jnp.int8, jnp.float16), jnp.can_cast(jnp.float32, jnp.float16)
         (True, False)
     """
-    return np.can_cast(np_dtype(from_, "jnp.can_cast"), np_dtype(to, "jnp.can_cast"), casting)
+    return np.can_cast(np_dtype(from_, "numpy.can_cast"), np_dtype(to, "numpy.can_cast"), casting)

@@ -43,6 +43,10 @@ class TypePromotionError(ValueError):
     """The operands' dtypes have no common type.  Mirrors jax.dtypes.TypePromotionError."""
 
 
+class OpaquePromotionError(TypePromotionError, TypeError):
+    """An extended dtype combines with no other."""
+
+
 class extended(np.generic):  # noqa: N801 - named as the NumPy scalar types that it stands beside
     """Abstract scalar type of all extended dtypes.  Mirrors jax.dtypes.extended."""
 
@@ -220,13 +224,15 @@ _SHARED = {dtype: dtype for dtype in ALL}
 _canonical: dict[bool, dict[Any, Any]] = {False: {}, True: {}}
 
 
-def canonicalize_dtype(dtype_like: Any) -> Any:
-    """The dtype that arrays get for `dtype_like`: 64-bit types lose half unless x64 is on.
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+    """The dtype that arrays get for `dtype`: 64-bit types lose half unless x64 is on.
 
-    Extended dtypes pass through, as do dtypes that arrays cannot have.
+    Extended dtypes pass through, allowed or not, as do dtypes that arrays cannot have.
+
+    Source:     mirrors jax.dtypes.canonicalize_dtype (0.10).
 
     Raises:
-        TypeError: `dtype_like` does not name a dtype.
+        TypeError: `dtype` does not name a dtype.
 
     Example:
         >>> jax.dtypes.canonicalize_dtype("float64")  # without x64
@@ -234,17 +240,17 @@ def canonicalize_dtype(dtype_like: Any) -> Any:
     """
     cache = _canonical[_x64.value]
     try:
-        return cache[dtype_like]
+        return cache[dtype]
     except (KeyError, TypeError):
         pass
-    if isinstance(dtype_like, ExtendedDType):
-        return dtype_like
-    dtype = np_dtype(dtype_like, "canonicalize_dtype")
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    found = np_dtype(dtype, "canonicalize_dtype")
     if not _x64.value:
-        dtype = _CANONICAL_32.get(dtype, dtype)
-    if isinstance(dtype_like, (type, np.dtype, str)):
-        cache[dtype_like] = dtype
-    return dtype
+        found = _CANONICAL_32.get(found, found)
+    if isinstance(dtype, (type, np.dtype, str)):
+        cache[dtype] = found
+    return found
 
 
 def check_user_dtype_supported(dtype_like: Any, name: str) -> None:
@@ -311,8 +317,8 @@ _ABSTRACT_BASES: dict[type, type[np.generic]] = (
 _subtypes: dict[tuple[Any, Any], bool] = {}
 
 
-def issubdtype(a: Any, b: Any) -> bool:
-    """Whether dtype `a` is `b`, or one of the kind `b`.
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether dtype `arg1` is `arg2`, or one of the kind `arg2`.
 
     Unlike NumPy's, knows that `bfloat16` is a `np.floating`, `int4` a `np.integer`, and a random
     key's dtype a `prng_key`.
@@ -324,15 +330,15 @@ def issubdtype(a: Any, b: Any) -> bool:
         True
     """
     try:
-        return _subtypes[a, b]
+        return _subtypes[arg1, arg2]
     except (KeyError, TypeError):
         pass
-    if isinstance(b, ExtendedDType):
-        answer = bool(a == b)
+    if isinstance(arg2, ExtendedDType):
+        answer = bool(arg1 == arg2)
     else:
-        kind, wanted = _scalar_class(a), _scalar_class(b)
+        kind, wanted = _scalar_class(arg1), _scalar_class(arg2)
         answer = issubclass(kind, wanted) or issubclass(_ABSTRACT_BASES.get(kind, kind), wanted)
-    _subtypes[a, b] = answer
+    _subtypes[arg1, arg2] = answer
     return answer
 
 
@@ -348,10 +354,10 @@ def finfo(dtype: Any) -> ml_dtypes.finfo:
         >>> jnp.finfo(jnp.bfloat16).bits, float(jnp.finfo(jnp.float16).max)
         (16, 65504.0)
     """
-    dtype = _dtype_of(dtype, "jnp.finfo")
+    dtype = _dtype_of(dtype, "numpy.finfo")
     if _KINDS.get(dtype) not in ("f", "c"):
         raise ValueError(
-            message("jnp.finfo", "not a floating dtype.", got=str(dtype), fix="jnp.iinfo")
+            message("numpy.finfo", "not a floating dtype.", got=str(dtype), fix="numpy.iinfo")
         )
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes is half typed
 
@@ -368,10 +374,10 @@ def iinfo(dtype: Any) -> ml_dtypes.iinfo:
         >>> jnp.iinfo(jnp.int4).min, jnp.iinfo(jnp.int4).max
         (-8, 7)
     """
-    dtype = _dtype_of(dtype, "jnp.iinfo")
+    dtype = _dtype_of(dtype, "numpy.iinfo")
     if _KINDS.get(dtype) not in ("i", "u"):
         raise ValueError(
-            message("jnp.iinfo", "not an integer dtype.", got=str(dtype), fix="jnp.finfo")
+            message("numpy.iinfo", "not an integer dtype.", got=str(dtype), fix="numpy.finfo")
         )
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
 
@@ -383,7 +389,14 @@ def bit_width(dtype: np.dtype[Any]) -> int:
         ValueError: elements of this dtype have no width (`float0`, extended dtypes).
     """
     if dtype not in _KINDS:
-        raise ValueError(message("itemsize_bits", "not a numeric dtype.", got=str(dtype)))
+        raise ValueError(
+            message(
+                "dtypes.itemsize_bits",
+                "elements of this dtype have no width.",
+                got=str(dtype),
+                expected="a dtype of booleans or numbers",
+            )
+        )
     return _SUB_BYTE_BITS.get(dtype, dtype.itemsize * 8)
 
 
@@ -679,7 +692,7 @@ def _promote(operands: tuple[tuple[Any, bool], ...], mode: str) -> tuple[Any, bo
 def _promote_opaque(opaque: DType, dtypes: list[DType]) -> DType:
     """Promotes operands of which one is `float0` or extended: all have to be equal."""
     if any(dtype != opaque for dtype in dtypes):
-        raise TypePromotionError(
+        raise OpaquePromotionError(
             message(
                 "dtype promotion",
                 f"{short_name(opaque)} combines with no other dtype.",
@@ -762,7 +775,7 @@ def promote_types(a: Any, b: Any) -> Any:
     operands = tuple(
         (x, False)
         if isinstance(x, ExtendedDType)
-        else (np_dtype(x, "jnp.promote_types"), _is_python_type(x) and x is not bool)
+        else (np_dtype(x, "numpy.promote_types"), _is_python_type(x) and x is not bool)
         for x in (a, b)
     )
     dtype, weak = _promote(operands, _promotion.value)

@@ -27,7 +27,9 @@ def message(
     """Formats an error text.
 
     Args:
-        name: the public function the user called, such as `lax.mul`.
+        name: the public function the user called, such as `lax.mul`, found from the stack where
+            empty.  Functions of arrays call others: the text begins with the one that the user
+            wrote.
         problem: what is wrong, one sentence.
         got: what was given; a mapping prints `name: value` pairs.
         expected: what would have been right.
@@ -37,11 +39,26 @@ def message(
     if isinstance(got, Mapping):
         got = "   ".join(f"{key}: {value}" for key, value in got.items())
     place = source.user_line() if at is None else at
+    name = _as_called(name)
     lines = [f"{name}: {problem}" if name else problem]
     for label, text in (("got", got), ("expected", expected), ("fix", fix), ("at", place)):
         if text:
             lines.append(f"  {label:<8}  " + str(text).replace("\n", "\n            "))
     return "\n".join(lines)
+
+
+_ROOMS_OF_FUNCTIONS = ("numpy.", "lax.", "nn.", "random.", "scipy.", "image.", "ops.")
+
+
+def _as_called(name: str) -> str:
+    """`name`, or the function of arrays in its place that the user has called."""
+    first, space, argument = name.partition(" ")
+    if first and not first.startswith(_ROOMS_OF_FUNCTIONS):
+        return name
+    called = source.user_call()
+    if called is None or (first and not called.startswith(_ROOMS_OF_FUNCTIONS)):
+        return name
+    return called + space + argument
 
 
 JaxRuntimeError = _jax.JaxRuntimeError
@@ -63,7 +80,19 @@ class IncompatibleShapesError(TypeError, ValueError):
     """
 
 
-class ConcretizationTypeError(TypeError):
+class JAXTypeError(TypeError):
+    """Base of type errors about traced values.  Mirrors jax.errors."""
+
+
+class JAXIndexError(IndexError):
+    """Base of index errors about traced values.  Mirrors jax.errors."""
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr is malformed.  Mirrors jax.errors; what this package finds is an `InternalError`."""
+
+
+class ConcretizationTypeError(JAXTypeError):
     """A traced value was used where a concrete value is needed.  Mirrors jax.errors."""
 
 
@@ -79,11 +108,11 @@ class TracerIntegerConversionError(ConcretizationTypeError):
     """A traced value was used as a Python index.  Mirrors jax.errors."""
 
 
-class NonConcreteBooleanIndexError(IndexError):
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index.  Mirrors jax.errors."""
 
 
-class UnexpectedTracerError(RuntimeError):
+class UnexpectedTracerError(JAXTypeError, RuntimeError):
     """A tracer was used after its trace had ended: it leaked.  Mirrors jax.errors."""
 
 
@@ -91,7 +120,7 @@ class RetraceError(RuntimeError):
     """A function was about to be traced or compiled again where `no_retrace` forbids it."""
 
 
-class KeyReuseError(TypeError):
+class KeyReuseError(JAXTypeError):
     """A random key was used twice.  Mirrors jax.errors."""
 
 

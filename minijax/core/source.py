@@ -71,3 +71,43 @@ def user_line() -> str | None:
             return str(Frame(code.co_filename, current.f_lineno, code.co_name))
         current = current.f_back
     return None
+
+
+def user_call() -> str | None:
+    """The public function that the user's code has called: `numpy.dot`, `lax.scan`, `vmap`.
+
+    It is the outermost one that stands, on the stack, between the user's line and here.
+    """
+    frames = []
+    current: Any = sys._getframe(1)
+    while current is not None and is_internal(current.f_code.co_filename):
+        frames.append(current)
+        current = current.f_back
+    for frame in reversed(frames):
+        module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if module == _WRAPPER:
+            wrapped = frame.f_locals.get("function")
+            module = getattr(wrapped, "__module__", module)
+            name = getattr(wrapped, "__name__", name)
+        public = _public_name(module, name)
+        if public is not None:
+            return public
+    return None
+
+
+_WRAPPER = "minijax.numpy.one_program"
+
+
+def _public_name(module: str, name: str) -> str | None:
+    """How users name a function of a module, if they can: a package above it shows the name."""
+    parts = module.split(".")
+    above = [".".join(parts[:length]) for length in range(1, len(parts))]
+    for path in (*above, *_SHOW_OTHERS):
+        shown = getattr(sys.modules.get(path), "__dict__", {}).get(name)
+        if shown is not None and getattr(shown, "__module__", None) == module:
+            return f"{path}.{name}".partition(".")[2]
+    return None
+
+
+_SHOW_OTHERS = ("minijax.nn", "minijax.scipy.special")
+"""Packages that show functions of other rooms."""

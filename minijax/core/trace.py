@@ -150,11 +150,32 @@ class Tracer(operators.ArrayOperators):
 
     def item(self, *args: Any) -> Any:
         """The one element as a Python scalar; the value must be known."""
-        return np.asarray(self._number("scalar")).item(*args)
+        return np.asarray(self._elements("item")).item(*args)
 
     def tolist(self) -> Any:
         """The elements as nested lists; the value must be known."""
-        return np.asarray(self._number("list")).tolist()
+        return np.asarray(self._elements("tolist")).tolist()
+
+    def _elements(self, method: str) -> Any:
+        value = self.concrete()
+        if value is not None:
+            return value
+        _refuse(
+            self,
+            ConcretizationTypeError,
+            f"the elements of a traced value are not known: x.{method}() has none to return",
+            "return x from the transformed function, and call it there; or use debug.print",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_BUFFERS:
+            _refuse(
+                self,
+                ConcretizationTypeError,
+                f"a traced value has no memory that x.{name} could tell of",
+                "ask for it outside of transformed functions",
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def block_until_ready(self) -> Tracer:
         """Does nothing: a traced value has no computation of its own to wait for."""
@@ -171,7 +192,24 @@ class Tracer(operators.ArrayOperators):
 
     def __format__(self, spec: str) -> str:
         value = self.concrete()
+        if value is None and spec:
+            _refuse(
+                self,
+                ConcretizationTypeError,
+                f"a traced value has no digits that the format {spec!r} could show",
+                "debug.print(text, x) prints when the program runs",
+            )
         return format(str(self) if value is None else value, spec)
+
+
+_OF_BUFFERS = frozenset(
+    {
+        *("addressable_data", "addressable_shards", "copy_to_host_async", "delete", "device"),
+        *("devices", "global_shards", "is_deleted", "is_fully_addressable", "is_ready"),
+        *("is_fully_replicated", "on_device_size_in_bytes", "unsafe_buffer_pointer"),
+    }
+)
+"""What arrays tell of their memory."""
 
 
 def _refuse(tracer: Tracer, error: type[Exception], problem: str, fix: str) -> NoReturn:

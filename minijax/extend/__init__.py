@@ -1,5 +1,5 @@
 """Primitives of users' own: `minijax.extend.core.Primitive` and JAX's registration functions."""
 
-from minijax.extend import ad, batching, core, hooks, mlir
+from minijax.extend import ad, backend, batching, core, hooks, mlir
 
-__all__ = ["ad", "batching", "core", "hooks", "mlir"]
+__all__ = ["ad", "backend", "batching", "core", "hooks", "mlir"]

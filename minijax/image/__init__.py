@@ -4,3 +4,8 @@ from minijax.image.kernels import ResizeMethod
 from minijax.image.resampling import resize, scale_and_translate
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

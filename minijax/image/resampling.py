@@ -20,12 +20,12 @@ from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.precision import Precision
 from minijax.lax.slicing import slice_in_dim
 from minijax.numpy.arithmetic import absolute, clip
-from minijax.numpy.contraction import einsum
+from minijax.numpy.contraction import tensordot
 from minijax.numpy.elementary import floor
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import take, where
-from minijax.numpy.shaping import array_argument, repeat
+from minijax.numpy.shaping import array_argument, repeat, transpose
 from minijax.numpy.ufuncs import maximum, minimum
 
 # Weights that sum up to less than this see nothing of the image.
@@ -66,8 +66,8 @@ def _weights(
 ) -> Any:
     """The weights of `count` old samples in `size` new ones, each column with sum 1 or 0.
 
-    New sample i stands at `(i + ½ - shift) / scale` among the old ones; no shift means 0.  Where an array shrinks,
-    `antialias` makes kernels as wide as the new cells.
+    New sample i stands at `(i + ½ - shift) / scale` among the old ones; no shift means 0.  Where
+    an array shrinks, `antialias` makes kernels as wide as the new cells.
     """
     step = 1 / scale
     dtype = aval_of(step).dtype
@@ -113,16 +113,24 @@ def _resampled(
     precision: Any,
 ) -> Any:
     image = image.astype(dtypes.to_inexact_dtype(image.dtype))
-    letters = list(range(image.ndim))
-    operands: list[Any] = [image, letters]
-    targets = list(letters)
-    for new, (d, scale, shift) in enumerate(zip(dims, scales, shifts, strict=True), image.ndim):
+    steps = list(zip(dims, scales, shifts, strict=True))
+    # What shrinks most comes first, so that there is less to do for the others.
+    steps.sort(key=lambda step: sizes[step[0]] / max(image.shape[step[0]], 1))
+    places = list(range(image.ndim))
+    found = image
+    for i, (d, scale, shift) in enumerate(steps):
         weights = _weights(image.shape[d], sizes[d], scale, shift, method, antialias)
-        operands += [weights.astype(image.dtype), [d, new]]
-        targets[d] = new
-    if not dims:
-        return image
-    return einsum(*operands, targets, precision=precision)
+        weights, at = weights.astype(image.dtype), places.index(d)
+        places.pop(at)
+        # The new dimension comes first or last; the first product is the faster with it in front.
+        if i == 0:
+            found = tensordot(weights, found, (0, at), precision=precision)
+            places.insert(0, d)
+        else:
+            found = tensordot(found, weights, (at, 0), precision=precision)
+            places.append(d)
+    order = sorted(range(image.ndim), key=places.__getitem__)
+    return transpose(found, order)
 
 
 def _nearest(image: Any, sizes: Sequence[int], dims: Sequence[int]) -> Any:

@@ -144,7 +144,7 @@ class FlatFunction:
 def avals_of(
     leaves: Sequence[Any], names: Callable[[], Sequence[str]], transformation: str
 ) -> tuple[Any, ...]:
-    """The types of flat arguments.
+    """The types of flat arguments of a transformation; without a name, of a function of arrays.
 
     Raises:
         TypeError: one is no array and no number; the text names it.
@@ -163,7 +163,9 @@ def avals_of(
                         f"the argument {name} is no array and no number.",
                         got=f"{x!r} of type {type(x).__name__}",
                         expected="arrays, Python or NumPy scalars, and trees of them",
-                        fix="mark other arguments as static (static_argnums, static_argnames)",
+                        fix="mark other arguments as static (static_argnums, static_argnames)"
+                        if transformation
+                        else None,
                     )
                 ) from None
             except OverflowError as overflow:
@@ -177,8 +179,7 @@ def normalize_argnums(
     """Argument positions as a tuple of non-negative ints, and whether one int was given.
 
     Raises:
-        TypeError: a position is no integer.
-        ValueError: a position is out of range.
+        TypeError: a position is no integer, or out of range.
     """
     single = isinstance(argnums, int) or not hasattr(argnums, "__iter__")
     given = (argnums,) if single else tuple(argnums)  # type: ignore[arg-type]
@@ -189,7 +190,7 @@ def normalize_argnums(
         except AttributeError:
             raise TypeError(message(name, "argnums must be integers.", got=repr(argnums))) from None
         if not -count <= position < count:
-            raise ValueError(
+            raise TypeError(
                 message(
                     name,
                     f"argnums {position} is out of range.",

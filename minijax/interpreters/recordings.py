@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import caches, config, source, tree
-from minijax.core.jaxpr import Eqn, Literal, Var
+from minijax.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging
 from minijax.interpreters.staging import StagingTrace, StagingTracer
@@ -27,20 +27,19 @@ _PLAIN = (int, bool, str, type(None), np.dtype, type, enum.Enum)
 
 
 class Recording(NamedTuple):
-    """The equations of one call, in the variables of the trace that first made it.
+    """The equations of one call.  Atoms go by number: traced arguments, fixed ones, results.
 
     Attributes:
-        parameters: the variables of the traced arguments, without repetition.
-        constants: the variables of arrays that the equations take, and the arrays.
-        eqns: the equations.
-        outs: an atom for each result.
+        fixed: literals, and arrays that become constants of the jaxpr.
+        steps: for each equation its primitive and parameters, the numbers of its operands, and
+            the types of its results, which get the next numbers.
+        outs: the number of each result.
         out_tree: the tree of the results.
     """
 
-    parameters: Sequence[Var]
-    constants: Sequence[tuple[Var, Any]]
-    eqns: Sequence[Eqn]
-    outs: Sequence[Any]
+    fixed: Sequence[Any]
+    steps: Sequence[tuple[Any, dict[str, Any], Sequence[int], Sequence[Any]]]
+    outs: Sequence[int]
     out_tree: Any
 
 
@@ -56,7 +55,7 @@ def call(
     leaves, structure = tree.flatten((args, kwargs))
     traced: list[StagingTracer] = []
     facts = _facts(trace, leaves, traced)
-    if facts is None or not traced:
+    if facts is None:
         return function(*args, **kwargs)
     key = (function, structure, facts, config.trace_context())
     recording = _recordings.get(key)
@@ -109,28 +108,38 @@ def _recorded(
     outs, out_tree = tree.flatten(out)
     if any(eqn.effects for eqn in eqns) or not all(type(x) is StagingTracer for x in outs):
         return None
-    parameters = [tracer.variable for tracer in traced]
-    known = {*parameters, *(v for eqn in eqns for v in eqn.outvars)}
-    taken = {v for eqn in eqns for v in eqn.invars if type(v) is Var} - known
-    constants = [(var, x) for var, x in trace.constants.values() if var in taken]
-    is_whole = len(constants) == len(taken) and all(x.variable in known for x in outs)
-    if not is_whole or any(isinstance(x, Tracer) for _, x in constants):
+    numbers: dict[Any, int] = {tracer.variable: i for i, tracer in enumerate(traced)}
+    computed = {v for eqn in eqns for v in eqn.outvars}
+    constants = dict(trace.constants.values())
+    fixed: list[Any] = []
+    for atom in (v for eqn in eqns for v in eqn.invars):
+        if atom not in numbers and atom not in computed:
+            value = atom if type(atom) is Literal else constants.get(atom)
+            if value is None or isinstance(value, Tracer):
+                return None
+            numbers[atom] = len(traced) + len(fixed)
+            fixed.append(value)
+    steps = []
+    for eqn in eqns:
+        places = [numbers[v] for v in eqn.invars]
+        steps.append((eqn.primitive, eqn.params, places, [v.aval for v in eqn.outvars]))
+        first = len(numbers)
+        numbers.update((v, first + i) for i, v in enumerate(eqn.outvars))
+    if not all(x.variable in numbers for x in outs):
         return None
-    return Recording(parameters, constants, eqns, [x.variable for x in outs], out_tree)
+    return Recording(fixed, steps, [numbers[x.variable] for x in outs], out_tree)
 
 
 def _replayed(trace: StagingTrace, recording: Recording, traced: Sequence[StagingTracer]) -> Any:
     """Adds copies of the recorded equations to `trace`; the results."""
-    new = dict(zip(recording.parameters, (x.variable for x in traced), strict=True))
-    for var, constant in recording.constants:
-        new[var] = trace.atom(constant)
+    atoms: list[Any] = [x.variable for x in traced]
+    atoms += [x if type(x) is Literal else trace.atom(x) for x in recording.fixed]
     where = staging.origin.value or source.capture()
     scope = staging.scope.value
     add = trace.eqns.append
-    for eqn in recording.eqns:
-        outvars = [Var(v.aval) for v in eqn.outvars]
-        invars = [v if type(v) is Literal else new[v] for v in eqn.invars]
-        new.update(zip(eqn.outvars, outvars, strict=True))
-        add(Eqn(invars, outvars, eqn.primitive, eqn.params, eqn.effects, where, scope))
+    for primitive, params, places, avals in recording.steps:
+        outvars = [Var(aval) for aval in avals]
+        add(Eqn([atoms[i] for i in places], outvars, primitive, params, NO_EFFECTS, where, scope))
+        atoms += outvars
     tracer = trace.tracer
-    return tree.unflatten(recording.out_tree, [tracer(new[v]) for v in recording.outs])
+    return tree.unflatten(recording.out_tree, [tracer(atoms[i]) for i in recording.outs])

@@ -6,9 +6,10 @@ The interpreters are `jvp.py` and `transpose.py`; sums and made zeros are in `st
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from minijax.core.aval import aval_of
+from minijax.core.aval import aval_handlers, aval_of
+from minijax.core.errors import message
 
 
 class Zero:
@@ -47,6 +48,20 @@ class LinearInput:
 
     def __repr__(self) -> str:
         return f"LinearInput({self.aval})"
+
+
+def _not_linear(x: Any) -> NoReturn:
+    raise TypeError(
+        message(
+            "linear_transpose",
+            "the function is not linear: its argument has to be known to transpose it.",
+            got=str(x.aval),
+            fix="minijax.vjp differentiates any function at a point",
+        )
+    )
+
+
+aval_handlers[LinearInput] = _not_linear
 
 
 def is_linear(x: Any) -> bool:

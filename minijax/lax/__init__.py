@@ -80,6 +80,7 @@ from minijax.lax.choice import (
     select_n_p,
 )
 from minijax.lax.collectives import *  # noqa: F403
+from minijax.lax.compositions import composite
 from minijax.lax.constraints import sharding_constraint_p, with_sharding_constraint
 from minijax.lax.control_flow import (
     associative_scan,
@@ -192,6 +193,7 @@ from minijax.lax.incomplete_gamma import (
     random_gamma_grad,
     random_gamma_grad_p,
 )
+from minijax.lax.padding import pad, pad_p
 from minijax.lax.power import (
     cbrt,
     cbrt_p,
@@ -213,6 +215,7 @@ from minijax.lax.precision import (
     Precision,
     PrecisionLike,
 )
+from minijax.lax.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
 from minijax.lax.random_bits import (
     RandomAlgorithm,
     rng_bit_generator,
@@ -244,6 +247,7 @@ from minijax.lax.reduction import (
     reduce_xor,
     reduce_xor_p,
 )
+from minijax.lax.scaled import scaled_dot
 from minijax.lax.shape import (
     broadcast,
     broadcast_in_dim,
@@ -255,8 +259,6 @@ from minijax.lax.shape import (
     concatenate_p,
     copy_p,
     expand_dims,
-    pad,
-    pad_p,
     reshape,
     reshape_p,
     rev,
@@ -267,6 +269,7 @@ from minijax.lax.shape import (
     squeeze_p,
     transpose,
 )
+from minijax.lax.sinks import dce_sink, dce_sink_p
 from minijax.lax.slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -397,6 +400,7 @@ from minijax.lax.unary import (
     stop_gradient,
     stop_gradient_p,
 )
+from minijax.lax.values import dtype, shape_as_value, stage
 from minijax.lax.window_reduction import (
     reduce_window,
     reduce_window_max_p,
@@ -428,6 +432,7 @@ __all__ = [
     "GatherScatterMode",
     "Precision",
     "PrecisionLike",
+    "RaggedDotDimensionNumbers",
     "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
@@ -492,6 +497,7 @@ __all__ = [
     "collapse",
     "complex",
     "complex_p",
+    "composite",
     "concatenate",
     "concatenate_p",
     "cond",
@@ -531,6 +537,9 @@ __all__ = [
     "cumsum_p",
     "custom_linear_solve",
     "custom_root",
+    "dce_sink",
+    "dce_sink_p",
+    "device_put_p",
     "digamma",
     "digamma_p",
     "div",
@@ -538,6 +547,7 @@ __all__ = [
     "dot",
     "dot_general",
     "dot_general_p",
+    "dtype",
     "dynamic_index_in_dim",
     "dynamic_slice",
     "dynamic_slice_in_dim",
@@ -638,6 +648,8 @@ __all__ = [
     "population_count_p",
     "pow",
     "pow_p",
+    "ragged_dot",
+    "ragged_dot_general",
     "random_gamma_grad",
     "random_gamma_grad_p",
     "real",
@@ -682,6 +694,7 @@ __all__ = [
     "round_p",
     "rsqrt",
     "rsqrt_p",
+    "scaled_dot",
     "scan",
     "scan_p",
     "scatter",
@@ -703,6 +716,7 @@ __all__ = [
     "select_and_scatter_p",
     "select_n",
     "select_n_p",
+    "shape_as_value",
     "sharding_constraint_p",
     "shift_left",
     "shift_left_p",
@@ -732,6 +746,7 @@ __all__ = [
     "squeeze_p",
     "stack",
     "stack_p",
+    "stage",
     "stop_gradient",
     "stop_gradient_p",
     "sub",
@@ -761,10 +776,12 @@ __all__ += collectives.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """Loads linear algebra when it is first named."""
-    if name != "linalg":
-        raise AttributeError(f"module 'minijax.lax' has no attribute {name!r}")
-    return importlib.import_module("minijax.lax.linalg")
+    """Loads linear algebra when it is first named, and finds what later rooms define."""
+    if name == "linalg":
+        return importlib.import_module("minijax.lax.linalg")
+    if name == "device_put_p":
+        return importlib.import_module("minijax.transforms.device_put").device_put_p
+    raise AttributeError(f"module 'minijax.lax' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

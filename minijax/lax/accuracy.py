@@ -9,7 +9,14 @@ from minijax.core.errors import message
 
 
 class AccuracyMode(enum.Enum):
-    """A named accuracy.  Mirrors jax.lax.AccuracyMode."""
+    """A named accuracy.
+
+    Source:     mirrors jax.lax.AccuracyMode (0.10).
+
+    Example:
+        >>> lax.exp(jnp.array([0.0]), accuracy=lax.AccuracyMode.HIGHEST)
+        Array([1.], dtype=float32)
+    """
 
     HIGHEST = 1
     DEFAULT = 2
@@ -22,7 +29,9 @@ class AccuracyMode(enum.Enum):
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The error that a result may have.  Mirrors jax.lax.Tolerance.
+    """The error that a result may have.
+
+    Source:     mirrors jax.lax.Tolerance (0.10).
 
     Attributes:
         atol: absolute error.
@@ -31,6 +40,14 @@ class Tolerance:
 
     Raises:
         ValueError: a tolerance is negative, or none is set.
+
+    Example:
+        >>> lax.Tolerance(rtol=1e-3)
+        Tolerance(atol=0.0, rtol=0.001, ulps=0)
+        >>> jax.make_jaxpr(lambda x: lax.tanh(x, accuracy=lax.Tolerance(ulps=2)))(1.0)
+        { lambda ; a:f32[]. let
+            b:f32[] = tanh[accuracy=Tolerance(atol=0.0, rtol=0.0, ulps=2)] a
+          in (b,) }
     """
 
     atol: float = 0.0

@@ -18,19 +18,44 @@ def canonicalize_axis(axis: Any, ndim: int, name: str) -> int:
     """An axis as a Python int from 0 to `ndim - 1`; negative ones count from the end.
 
     Raises:
+        TypeError: the axis is no integer.
         ValueError: the axis is out of range.
     """
-    index = operator.index(axis)
+    index = an_integer(axis, name, "the axis")
     if not -ndim <= index < ndim:
         raise ValueError(
             message(
                 name,
                 f"axis {index} is out of range.",
-                got=f"an array with {ndim} dimensions",
+                got=f"an array with {ndim} dimension{'' if ndim == 1 else 's'}",
                 expected=f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis at all",
             )
         )
     return index + ndim if index < 0 else index
+
+
+def an_integer(x: Any, name: str, argument: str) -> int:
+    """A known integer as a Python int.
+
+    Args:
+        x: the integer.
+        name: the public function, for messages.
+        argument: what it calls `x`, as messages begin: "the axis", "`num`".
+
+    Raises:
+        TypeError: it is no integer.
+        TracerIntegerConversionError: it is traced.
+    """
+    try:
+        return operator.index(x)
+    except TypeError as error:
+        if type(error) is not TypeError or is_array(x):
+            raise
+        raise TypeError(
+            message(
+                name, f"{argument} must be an integer.", got=f"{x!r} of type {type(x).__name__}"
+            )
+        ) from None
 
 
 def canonicalize_axes(axes: Sequence[Any], ndim: int, name: str) -> tuple[int, ...]:
@@ -75,10 +100,15 @@ def padtype_to_pads(
 
     `"VALID"` pads nothing.  `"SAME"` pads so that there is one window for each stride, with the
     odd element at the end; `"SAME_LOWER"` with the odd element at the start.
-    Mirrors jax.lax.padtype_to_pads.
+
+    Source:     mirrors jax.lax.padtype_to_pads (0.10).
 
     Raises:
         RuntimeError: the name is not known.
+
+    Example:
+        >>> lax.padtype_to_pads((9, 9), window_shape=(3, 4), window_strides=(1, 1), padding="SAME")
+        [(1, 1), (1, 2)]
     """
     kind = padding.upper() if isinstance(padding, str) else padding
     if kind == "VALID":

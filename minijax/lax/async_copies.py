@@ -18,7 +18,7 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import Eqn
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tangents import Zero
-from minijax.lax import references, semaphores
+from minijax.lax import reference_checks, references, semaphores
 from minijax.lax.reference_indexing import Index
 from minijax.lax.reference_views import View
 from minijax.lax.semaphores import Place, SemaphoreType
@@ -45,7 +45,7 @@ class DmaStart(Primitive):
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         src, dst = semaphores.places(args, params["src_index"], params["dst_index"])
         operands = (*src.operands, *dst.operands)
-        references.check_varies_less(self.name, dst.ref, src.ref, operands)
+        reference_checks.check_varies_less(self.name, dst.ref, src.ref, operands)
         return args, params
 
     def vary(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
@@ -99,7 +99,7 @@ class DmaStart(Primitive):
         else:
             dot = references.get_p.bind(src_dot, *src.operands, index=src_index)
         if type(dst_dot) is Zero:
-            references.refuse_differentiated(dst.ref, "written to")
+            reference_checks.refuse_differentiated(dst.ref, "written to")
         store = references.addupdate_p if add else references.swap_p
         store.bind(dst_dot, dot, *dst.operands, index=dst_index)
         return [], []

@@ -64,6 +64,14 @@ def optimization_barrier(operand: Any, /) -> Any:
     Derivative: tangents and cotangents pass a barrier of their own.
     Lowers to:  stablehlo.optimization_barrier.
     Source:     mirrors jax.lax.optimization_barrier.
+
+    Example:
+        >>> jax.make_jaxpr(lambda x: lax.optimization_barrier(x * 2) / 2)(1.0)
+        { lambda ; a:f32[]. let
+            b:f32[] = mul a 2.0:f32[]
+            c:f32[] = optimization_barrier b
+            d:f32[] = div c 2.0:f32[]
+          in (d,) }
     """
     leaves, structure = tree.flatten(operand)
     if not leaves:

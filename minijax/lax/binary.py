@@ -55,6 +55,10 @@ def add(x: Any, y: Any) -> Any:
     Derivative: linear in x and y.
     Lowers to:  stablehlo.add.
     Source:     mirrors jax.lax.add.
+
+    Example:
+        >>> lax.add(jnp.array([1, 2, 3]), 10)
+        Array([11, 12, 13], dtype=int32)
     """
     return add_p.bind(*operands(x, y))
 
@@ -77,6 +81,10 @@ def sub(x: Any, y: Any) -> Any:
     Derivative: linear in x and y.
     Lowers to:  stablehlo.subtract.
     Source:     mirrors jax.lax.sub.
+
+    Example:
+        >>> lax.sub(jnp.array([5, 3], jnp.uint8), jnp.array([2, 4], jnp.uint8))
+        Array([  3, 255], dtype=uint8)
     """
     return sub_p.bind(*operands(x, y))
 
@@ -94,6 +102,12 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     Derivative: d(xy) = dx y + x dy.
     Lowers to:  stablehlo.multiply.
     Source:     mirrors jax.lax.mul.
+
+    Example:
+        >>> lax.mul(jnp.array([2, 3]), jnp.array([10, 20]))
+        Array([20, 60], dtype=int32)
+        >>> lax.mul(jnp.array([2, 3]), jnp.array([10, 20]), out_dtype=jnp.float32)
+        Array([20., 60.], dtype=float32)
     """
     x, y = operands(x, y)
     if out_dtype is not None:
@@ -132,6 +146,12 @@ def div(x: Any, y: Any) -> Any:
     Derivative: d(x/y) = dx / y - x/y² dy.
     Lowers to:  stablehlo.divide.
     Source:     mirrors jax.lax.div.
+
+    Example:
+        >>> lax.div(jnp.array([7, -7]), 2)
+        Array([ 3, -3], dtype=int32)
+        >>> lax.div(jnp.array([7.0, -7.0]), 2.0)
+        Array([ 3.5, -3.5], dtype=float32)
     """
     return div_p.bind(*operands(x, y))
 
@@ -157,6 +177,12 @@ def rem(x: Any, y: Any) -> Any:
     Derivative: dx - n dy, where n is the quotient rounded towards zero.
     Lowers to:  stablehlo.remainder.
     Source:     mirrors jax.lax.rem.
+
+    Example:
+        >>> lax.rem(jnp.array([7, -7]), 3)
+        Array([ 1, -1], dtype=int32)
+        >>> jnp.remainder(jnp.array([7, -7]), 3)
+        Array([1, 2], dtype=int32)
     """
     return rem_p.bind(*operands(x, y))
 
@@ -221,6 +247,10 @@ def max(x: Any, y: Any) -> Any:
     Derivative: that of the operand chosen; of both, halved, where they are equal.
     Lowers to:  stablehlo.maximum.
     Source:     mirrors jax.lax.max.
+
+    Example:
+        >>> lax.max(jnp.array([1.0, jnp.nan]), jnp.array([2.0, 2.0]))
+        Array([ 2., nan], dtype=float32)
     """
     return max_p.bind(*operands(x, y))
 
@@ -244,6 +274,12 @@ def min(x: Any, y: Any) -> Any:
     Derivative: that of the operand chosen; of both, halved, where they are equal.
     Lowers to:  stablehlo.minimum.
     Source:     mirrors jax.lax.min.
+
+    Example:
+        >>> lax.min(jnp.array([1.0, 5.0]), 3.0)
+        Array([1., 3.], dtype=float32)
+        >>> jax.grad(lax.min)(3.0, 3.0)
+        Array(0.5, dtype=float32, weak_type=True)
     """
     return min_p.bind(*operands(x, y))
 
@@ -271,6 +307,10 @@ def atan2(x: Any, y: Any) -> Any:
     Derivative: (y dx - x dy) / (x² + y²).
     Lowers to:  stablehlo.atan2.
     Source:     mirrors jax.lax.atan2.
+
+    Example:
+        >>> jnp.degrees(lax.atan2(jnp.array([0.0, 1.0]), jnp.array([-1.0, -1.0]))).round(2)
+        Array([180., 135.], dtype=float32)
     """
     return atan2_p.bind(*operands(x, y))
 
@@ -286,6 +326,10 @@ def nextafter(x1: Any, x2: Any) -> Any:
     Derivative: none.
     Lowers to:  chlo.next_after.
     Source:     mirrors jax.lax.nextafter.
+
+    Example:
+        >>> lax.nextafter(jnp.float32(1), jnp.float32(2)) == 1 + jnp.finfo(jnp.float32).eps
+        Array(True, dtype=bool)
     """
     return nextafter_p.bind(*operands(x1, x2))
 
@@ -314,6 +358,10 @@ def eq(x: Any, y: Any) -> Any:
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Lowers to:  stablehlo.compare EQ.
     Source:     mirrors jax.lax.eq.
+
+    Example:
+        >>> lax.eq(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
+        Array([ True, False], dtype=bool)
     """
     return eq_p.bind(*operands(x, y))
 
@@ -327,6 +375,10 @@ def ne(x: Any, y: Any) -> Any:
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Lowers to:  stablehlo.compare NE.
     Source:     mirrors jax.lax.ne.
+
+    Example:
+        >>> lax.ne(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
+        Array([False,  True], dtype=bool)
     """
     return ne_p.bind(*operands(x, y))
 
@@ -341,6 +393,10 @@ def lt(x: Any, y: Any) -> Any:
     Dtypes:     real or bool.
     Lowers to:  stablehlo.compare LT.
     Source:     mirrors jax.lax.lt.
+
+    Example:
+        >>> lax.lt(jnp.arange(4), 2)
+        Array([ True,  True, False, False], dtype=bool)
     """
     return lt_p.bind(*operands(x, y))
 
@@ -355,6 +411,10 @@ def le(x: Any, y: Any) -> Any:
     Dtypes:     real or bool.
     Lowers to:  stablehlo.compare LE.
     Source:     mirrors jax.lax.le.
+
+    Example:
+        >>> lax.le(jnp.arange(4), 2)
+        Array([ True,  True,  True, False], dtype=bool)
     """
     return le_p.bind(*operands(x, y))
 
@@ -369,6 +429,10 @@ def gt(x: Any, y: Any) -> Any:
     Dtypes:     real or bool.
     Lowers to:  stablehlo.compare GT.
     Source:     mirrors jax.lax.gt.
+
+    Example:
+        >>> lax.gt(jnp.arange(4), 2)
+        Array([False, False, False,  True], dtype=bool)
     """
     return gt_p.bind(*operands(x, y))
 
@@ -383,6 +447,10 @@ def ge(x: Any, y: Any) -> Any:
     Dtypes:     real or bool.
     Lowers to:  stablehlo.compare GE.
     Source:     mirrors jax.lax.ge.
+
+    Example:
+        >>> lax.ge(jnp.arange(4), 2)
+        Array([False, False,  True,  True], dtype=bool)
     """
     return ge_p.bind(*operands(x, y))
 
@@ -409,6 +477,12 @@ def bitwise_and(x: Any, y: Any) -> Any:
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.and.
     Source:     mirrors jax.lax.bitwise_and.
+
+    Example:
+        >>> lax.bitwise_and(0b1100, 0b1010) == 0b1000
+        Array(True, dtype=bool)
+        >>> lax.bitwise_and(jnp.array([True, True]), jnp.array([True, False]))
+        Array([ True, False], dtype=bool)
     """
     return and_p.bind(*operands(x, y))
 
@@ -423,6 +497,10 @@ def bitwise_or(x: Any, y: Any) -> Any:
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.or.
     Source:     mirrors jax.lax.bitwise_or.
+
+    Example:
+        >>> lax.bitwise_or(jnp.array([0b1100, 4]), 0b0011)
+        Array([15,  7], dtype=int32)
     """
     return or_p.bind(*operands(x, y))
 
@@ -437,6 +515,10 @@ def bitwise_xor(x: Any, y: Any) -> Any:
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.xor.
     Source:     mirrors jax.lax.bitwise_xor.
+
+    Example:
+        >>> lax.bitwise_xor(jnp.array([0b1100]), jnp.array([0b1010]))
+        Array([6], dtype=int32)
     """
     return xor_p.bind(*operands(x, y))
 
@@ -451,6 +533,10 @@ def shift_left(x: Any, y: Any) -> Any:
     Dtypes:     integer.
     Lowers to:  stablehlo.shift_left.
     Source:     mirrors jax.lax.shift_left.
+
+    Example:
+        >>> lax.shift_left(jnp.array([1, 1, 1]), jnp.array([0, 4, 32]))
+        Array([ 1, 16,  0], dtype=int32)
     """
     return shift_left_p.bind(*operands(x, y))
 
@@ -467,6 +553,10 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     Dtypes:     integer.
     Lowers to:  stablehlo.shift_right_arithmetic.
     Source:     mirrors jax.lax.shift_right_arithmetic.
+
+    Example:
+        >>> lax.shift_right_arithmetic(jnp.array([16, -16]), 2)
+        Array([ 4, -4], dtype=int32)
     """
     return shift_right_arithmetic_p.bind(*operands(x, y))
 
@@ -481,6 +571,10 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     Dtypes:     integer.
     Lowers to:  stablehlo.shift_right_logical.
     Source:     mirrors jax.lax.shift_right_logical.
+
+    Example:
+        >>> lax.shift_right_logical(jnp.array([16, -16], jnp.int8), jnp.int8(2))
+        Array([ 4, 60], dtype=int8)
     """
     return shift_right_logical_p.bind(*operands(x, y))
 
@@ -519,5 +613,11 @@ def mulhi(x: Any, y: Any, /) -> Any:
     Dtypes:     integer.
     Lowers to:  stablehlo.multiply of half as many digits, four times.
     Source:     mirrors jax.lax.mulhi.
+
+    Example:
+        >>> lax.mulhi(jnp.uint8(200), jnp.uint8(200))
+        Array(156, dtype=uint8)
+        >>> 200 * 200 // 256
+        156
     """
     return mulhi_p.bind(*operands(x, y))

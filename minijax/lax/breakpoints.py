@@ -41,6 +41,17 @@ def debug_breakpoint(
         ordered: whether breakpoints are passed in the order of the program.
         token: accepted for JAX's sake.
         kwargs: more values to show, by name.
+
+    Example:
+        >>> def double(x):
+        ...     y = 2 * x
+        ...     jax.debug.breakpoint()
+        ...     return y
+        >>> double(3)
+        breakpoint at ...:3 in double
+          x = Array(3, dtype=int32, weak_type=True)
+          y = Array(6, dtype=int32, weak_type=True)
+        6
     """
     del backend, token
     frames = _callers(1 if num_frames is None else num_frames, filter_frames)

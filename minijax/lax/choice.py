@@ -151,6 +151,10 @@ def select_n(which: Any, *cases: Any) -> Any:
     Raises:
         ValueError: there are no cases.
         TypeError: cases differ in shape or dtype, or `which` does not fit them.
+
+    Example:
+        >>> lax.select_n(jnp.array([2, 0, 1]), jnp.zeros(3), jnp.ones(3), jnp.full(3, 2.0))
+        Array([2., 0., 1.], dtype=float32)
     """
     if not cases:
         raise ValueError(message("lax.select_n", "there must be at least one case."))
@@ -167,6 +171,10 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
     Raises:
         TypeError: the cases differ in shape or dtype, or `pred` does not fit them.
+
+    Example:
+        >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([10, 20]))
+        Array([ 1, 20], dtype=int32)
     """
     return select_n(pred, on_false, on_true)
 
@@ -254,5 +262,9 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 
     Raises:
         TypeError: the dtypes differ, or a bound fits neither a scalar nor the shape of x.
+
+    Example:
+        >>> lax.clamp(0, jnp.array([-5, 5, 15]), 10)
+        Array([ 0,  5, 10], dtype=int32)
     """
     return clamp_p.bind(*operands(min, x, max))

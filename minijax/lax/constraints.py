@@ -158,6 +158,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         ValueError: a dimension cannot be cut into equal parts, or a spec is longer than the rank.
         RuntimeError: a `PartitionSpec` was given and there is no mesh.
         TypeError: what stands in place of a sharding is none.
+
+    Example:
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> spread = jax.NamedSharding(mesh, jax.P("x"))
+        >>> f = jax.jit(lambda x: lax.with_sharding_constraint(2 * x, spread))
+        >>> f(jnp.arange(8)).sharding.spec
+        P('x',)
     """
     leaves, treedef = tree.flatten(x)
     user = "with_sharding_constraint"

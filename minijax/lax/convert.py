@@ -106,6 +106,12 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Raises:
         ValueError: `new_dtype` is None.
         TypeError: it is no dtype that arrays can have.
+
+    Example:
+        >>> lax.convert_element_type(jnp.array([1.9, -1.9]), jnp.int32)
+        Array([ 1, -1], dtype=int32)
+        >>> lax.convert_element_type(jnp.array([0.0, 0.5]), bool)
+        Array([False,  True], dtype=bool)
     """
     if new_dtype is None:
         raise ValueError(message("lax.convert_element_type", "new_dtype must be given."))
@@ -187,7 +193,7 @@ def _bitcast_shape(x: ShapedArray, new_dtype: Any) -> tuple[int, ...]:
     if old > new:
         return (*x.shape, old // new)
     if not x.shape or x.shape[-1] * old != new:
-        raise ValueError(
+        raise TypeError(
             message(
                 "lax.bitcast_convert_type",
                 "the last dimension does not hold the bits of one element.",
@@ -212,8 +218,14 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     Source:     mirrors jax.lax.bitcast_convert_type.
 
     Raises:
-        TypeError: one dtype is bool or complex, and the other is not the same.
-        ValueError: the last dimension does not hold the bits of one wider element.
+        TypeError: one dtype is bool or complex, and the other is not the same; or the last
+            dimension does not hold the bits of one wider element.
+
+    Example:
+        >>> [hex(n) for n in lax.bitcast_convert_type(jnp.array([1.0, -1.0]), jnp.uint32).tolist()]
+        ['0x3f800000', '0xbf800000']
+        >>> lax.bitcast_convert_type(jnp.array([1.0, -1.0]), jnp.uint8).shape
+        (2, 4)
     """
     dtype = dtypes.canonicalize_user_dtype(new_dtype, "lax.bitcast_convert_type")
     return bitcast_convert_type_p.bind(families.operand(operand), new_dtype=dtype)
@@ -270,6 +282,11 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     Raises:
         ValueError: `exponent_bits` is less than 1, or `mantissa_bits` less than 0.
         TypeError: the operand is not floating.
+
+    Example:
+        >>> x = jnp.array([1 + 2**-7, 1 + 2**-8])
+        >>> lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7) - 1 == x - 1
+        Array([ True, False], dtype=bool)
     """
     exponent_bits, mantissa_bits = int(exponent_bits), int(mantissa_bits)
     if exponent_bits < 1 or mantissa_bits < 0:

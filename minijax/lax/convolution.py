@@ -340,6 +340,12 @@ def conv_general_dilated(
         TypeError: dtypes or ranks differ, or dimension numbers or padding do not fit them.
         ValueError: features, group counts, strides and padding do not fit.
         RuntimeError: there is no padding of this name.
+
+    Example:
+        >>> images, kernel = jnp.ones((8, 28, 28, 3)), jnp.ones((5, 5, 3, 16))
+        >>> orders = ("NHWC", "HWIO", "NHWC")
+        >>> lax.conv_general_dilated(images, kernel, (2, 2), "SAME", dimension_numbers=orders).shape
+        (8, 14, 14, 16)
     """
     name = "lax.conv_general_dilated"
     left, right = aval_of(lhs).shape, aval_of(rhs).shape
@@ -375,7 +381,15 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv_general_dilated` without dilations and groups.  Mirrors jax.lax.conv (0.10)."""
+    """`conv_general_dilated` without dilations and groups.
+
+    Source:     mirrors jax.lax.conv (0.10).
+
+    Example:
+        >>> x, kernel = jnp.array([[[1.0, 2.0, 3.0, 4.0]]]), jnp.array([[[1.0, 10.0]]])
+        >>> lax.conv(x, kernel, window_strides=(1,), padding="VALID")
+        Array([[[21., 32., 43.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -396,7 +410,15 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv_general_dilated` without groups.  Mirrors jax.lax.conv_with_general_padding (0.10)."""
+    """`conv_general_dilated` without groups.
+
+    Source:     mirrors jax.lax.conv_with_general_padding (0.10).
+
+    Example:
+        >>> x, kernel = jnp.array([[[1.0, 2.0, 3.0]]]), jnp.array([[[1.0, 10.0]]])
+        >>> lax.conv_with_general_padding(x, kernel, (1,), [(1, 0)], None, None)
+        Array([[[10., 21., 32.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -438,6 +460,11 @@ def conv_transpose(
             this is.
 
     Source: mirrors jax.lax.conv_transpose (0.10).
+
+    Example:
+        >>> x, kernel = jnp.array([[[1.0], [2.0]]]), jnp.array([[[1.0]], [[10.0]]])
+        >>> lax.conv_transpose(x, kernel, strides=(2,), padding="SAME").ravel()
+        Array([10.,  1., 20.,  2.], dtype=float32)
     """
     rank = aval_of(lhs).ndim
     if dimension_numbers is None:
@@ -489,6 +516,12 @@ def conv_general_dilated_patches(
     Shapes: lhs: T[batch, features, space] -> T[batch, features * window, space], in the orders
             of dimension_numbers; the image's features are the slower part.
     Source: mirrors jax.lax.conv_general_dilated_patches (0.10).
+
+    Example:
+        >>> x = jnp.array([[[1.0, 2.0, 3.0]]])
+        >>> lax.conv_general_dilated_patches(x, (2,), (1,), "VALID")
+        Array([[[1., 2.],
+                [2., 3.]]], dtype=float32)
     """
     sizes = arguments.int_tuple(filter_shape, "lax.conv_general_dilated_patches", "filter_shape")
     rank = aval_of(lhs).ndim
@@ -541,6 +574,11 @@ def conv_general_dilated_local(
         precision: how exactly an accelerator multiplies.
 
     Source: mirrors jax.lax.conv_general_dilated_local (0.10).
+
+    Example:
+        >>> x, kernels = jnp.array([[[1.0, 2.0, 3.0]]]), jnp.array([[[1.0, 100.0], [10.0, 1000.0]]])
+        >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", filter_shape=(2,))
+        Array([[[  21., 3200.]]], dtype=float32)
     """
     numbers = conv_dimension_numbers(aval_of(lhs).shape, aval_of(rhs).shape, dimension_numbers)
     patches = conv_general_dilated_patches(

@@ -17,12 +17,18 @@ Padding = tuple[tuple[int, int], ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Where batch, features and spatial dimensions stand.  Mirrors jax.lax (0.10).
+    """Where batch, features and spatial dimensions stand.
+
+    Source:     mirrors jax.lax (0.10).
 
     Attributes:
         lhs_spec: batch, features, then spatial dimensions of the image.
         rhs_spec: output features, input features, then spatial dimensions of the kernel.
         out_spec: batch, features, then spatial dimensions of the result.
+
+    Example:
+        >>> lax.ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)).lhs_spec
+        (0, 3, 1, 2)
     """
 
     lhs_spec: Shape
@@ -263,6 +269,10 @@ def conv_dimension_numbers(
     Raises:
         TypeError: ranks differ, the letters do not fit the shapes or each other, or it is none of
             the ways to write dimension numbers.
+
+    Example:
+        >>> lax.conv_dimension_numbers((8, 28, 28, 3), (5, 5, 3, 16), ("NHWC", "HWIO", "NHWC"))
+        ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -305,6 +315,10 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, 
 
     Raises:
         TypeError: the strings do not fit each other.
+
+    Example:
+        >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     lhs, rhs, out = dimension_numbers
     space = "".join(letter for letter in rhs if letter not in "OI")
@@ -334,6 +348,10 @@ def conv_shape_tuple(
     """The shape of a convolution in the order batch, features, space.
 
     Source: mirrors jax.lax.conv_shape_tuple (0.10).
+
+    Example:
+        >>> lax.conv_shape_tuple((8, 3, 28, 28), (16, 3, 5, 5), (1, 1), pads=[(0, 0), (2, 2)])
+        (8, 16, 24, 28)
     """
     window = window_of(strides, pads, None, None, lhs_shape[2:], rhs_shape[2:])
     spatial = window.result_sizes(lhs_shape[2:], rhs_shape[2:])
@@ -370,7 +388,15 @@ def conv_general_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> Shape:
-    """The shape of a convolution.  Mirrors jax.lax.conv_general_shape_tuple (0.10)."""
+    """The shape of a convolution.
+
+    Source:     mirrors jax.lax.conv_general_shape_tuple (0.10).
+
+    Example:
+        >>> images, kernel, orders = (8, 28, 28, 3), (5, 5, 3, 16), ("NHWC", "HWIO", "NHWC")
+        >>> lax.conv_general_shape_tuple(images, kernel, (2, 2), "SAME", orders)
+        (8, 14, 14, 16)
+    """
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     image, kernel = _in_order(numbers, lhs_shape, rhs_shape)
     return _placed(conv_shape_tuple(image, kernel, window_strides, padding), numbers.out_spec)
@@ -386,6 +412,11 @@ def conv_transpose_shape_tuple(
     """The shape of a transposed convolution, whose strides are how far images are spread.
 
     Source: mirrors jax.lax.conv_transpose_shape_tuple (0.10).
+
+    Example:
+        >>> orders = ("NCH", "OIH", "NCH")
+        >>> lax.conv_transpose_shape_tuple((8, 3, 4), (16, 3, 5), (1,), [(4, 4)], orders)
+        (8, 16, 8)
     """
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     image, kernel = _in_order(numbers, lhs_shape, rhs_shape)

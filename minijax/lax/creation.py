@@ -62,6 +62,10 @@ def iota(dtype: Any, size: int) -> Any:
 
     Raises:
         TypeError: the dtype is not numeric, or the size is not an integer of at least 0.
+
+    Example:
+        >>> lax.iota(jnp.float32, 3)
+        Array([0., 1., 2.], dtype=float32)
     """
     return broadcasted_iota(dtype, (size,), 0)
 
@@ -77,6 +81,11 @@ def broadcasted_iota(dtype: Any, shape: Shape, dimension: int, *, out_sharding: 
     Raises:
         TypeError: the dtype is not numeric, or the shape is no shape.
         ValueError: the dimension is out of range.
+
+    Example:
+        >>> lax.broadcasted_iota(jnp.int32, (2, 3), dimension=1)
+        Array([[0, 1, 2],
+               [0, 1, 2]], dtype=int32)
     """
     return iota_p.bind(
         dtype=dtypes.canonicalize_user_dtype(dtype, "lax.broadcasted_iota"),
@@ -116,6 +125,10 @@ def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Any:
 
     Raises:
         TypeError: the shape is no shape, or the dtype no dtype.
+
+    Example:
+        >>> lax.empty((2, 3), jnp.float32).shape
+        (2, 3)
     """
     return empty_p.bind(
         shape=canonicalize_shape(shape, "lax.empty"),
@@ -135,6 +148,13 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, sharding: Any = No
 
     Raises:
         TypeError: `fill_value` is not a scalar, or the shape is no shape.
+
+    Example:
+        >>> lax.full((2, 2), 7)
+        Array([[7, 7],
+               [7, 7]], dtype=int32, weak_type=True)
+        >>> lax.full((2,), 7, jnp.bfloat16)
+        Array([7, 7], dtype=bfloat16)
     """
     shape = canonicalize_shape(shape, "lax.full")
     if np.ndim(fill_value):
@@ -166,6 +186,12 @@ def full_like(
 
     Raises:
         TypeError: `fill_value` is not a scalar.
+
+    Example:
+        >>> lax.full_like(jnp.arange(3), 9)
+        Array([9, 9, 9], dtype=int32)
+        >>> lax.full_like(jnp.arange(3), 0.5, dtype=jnp.float32, shape=(1,))
+        Array([0.5], dtype=float32)
     """
     described = hasattr(x, "shape") and hasattr(x, "dtype")
     like = x if described else aval_of(x)

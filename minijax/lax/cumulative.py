@@ -24,8 +24,9 @@ from minijax.lax.choice import select
 from minijax.lax.families import INEXACT, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.folding import scan
+from minijax.lax.padding import pad
 from minijax.lax.reduction import Identity, highest, lowest, one, zero
-from minijax.lax.shape import pad, reshape, rev, split
+from minijax.lax.shape import reshape, rev, split
 from minijax.lax.unary import exp, log1p
 from minijax.lax.window_reduction import reduce_window
 from minijax.sharding import rules
@@ -189,6 +190,12 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Raises:
         ValueError: the axis is out of range.
         TypeError: the dtype is not numeric.
+
+    Example:
+        >>> lax.cumsum(jnp.array([1, 2, 3]))
+        Array([1, 3, 6], dtype=int32)
+        >>> lax.cumsum(jnp.array([1, 2, 3]), reverse=True)
+        Array([6, 5, 3], dtype=int32)
     """
     return _accumulated(cumsum_p, operand, axis, reverse)
 
@@ -205,6 +212,11 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Raises:
         ValueError: the axis is out of range.
         TypeError: the dtype is not numeric.
+
+    Example:
+        >>> lax.cumprod(jnp.array([[1, 2], [3, 4]]), axis=1)
+        Array([[ 1,  2],
+               [ 3, 12]], dtype=int32)
     """
     return _accumulated(cumprod_p, operand, axis, reverse)
 
@@ -221,6 +233,10 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Raises:
         ValueError: the axis is out of range.
         TypeError: the dtype is not numeric.
+
+    Example:
+        >>> lax.cummax(jnp.array([1, 5, 3, 7]))
+        Array([1, 5, 5, 7], dtype=int32)
     """
     return _accumulated(cummax_p, operand, axis, reverse)
 
@@ -237,6 +253,10 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Raises:
         ValueError: the axis is out of range.
         TypeError: the dtype is not numeric.
+
+    Example:
+        >>> lax.cummin(jnp.array([5, 7, 3, 4]))
+        Array([5, 5, 3, 3], dtype=int32)
     """
     return _accumulated(cummin_p, operand, axis, reverse)
 
@@ -253,5 +273,9 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Raises:
         ValueError: the axis is out of range.
         TypeError: the dtype is not inexact.
+
+    Example:
+        >>> lax.cumlogsumexp(jnp.array([1000.0, 0.0]))
+        Array([1000., 1000.], dtype=float32)
     """
     return _accumulated(cumlogsumexp_p, operand, axis, reverse)

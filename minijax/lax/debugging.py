@@ -26,7 +26,14 @@ from minijax.sharding import rules
 
 
 class DebugEffect(effects.Effect):
-    """A program shows a value to the user."""
+    """A program shows a value to the user.
+
+    Source:     mirrors the effect of jax.debug.print (0.10).
+
+    Example:
+        >>> jax.make_jaxpr(lambda x: jax.debug.print("{}", x))(1).effects
+        frozenset({Debug})
+    """
 
     __slots__ = ()
 
@@ -35,7 +42,14 @@ class DebugEffect(effects.Effect):
 
 
 class OrderedDebugEffect(effects.Effect):
-    """As `DebugEffect`, but in the order of the program."""
+    """As `DebugEffect`, but in the order of the program.
+
+    Source:     mirrors the effect of jax.debug.print with `ordered` (0.10).
+
+    Example:
+        >>> jax.make_jaxpr(lambda x: jax.debug.print("{}", x, ordered=True))(1).effects
+        frozenset({OrderedDebug})
+    """
 
     __slots__ = ()
 
@@ -165,6 +179,14 @@ def debug_callback(
 
     Raises:
         TypeError: `callback` cannot be called.
+
+    Example:
+        >>> seen = []
+        >>> note = lambda value: seen.append(int(value))
+        >>> jax.jit(lambda x: jax.debug.callback(note, x + 1))(4)
+        >>> jax.effects_barrier()
+        >>> seen
+        [5]
     """
     if callback is None:
         return functools.partial(debug_callback, ordered=ordered, partitioned=partitioned)
@@ -284,6 +306,11 @@ def debug_print(
         IndexError, KeyError: the format names an argument that is not given.
         ValueError: the format is malformed, or does not use an argument.
         TypeError: the format is no string, or formats an array like a number.
+
+    Example:
+        >>> f = jax.jit(lambda x: jax.debug.print("x + {one} = {}", x + 1, one=1))
+        >>> f(4); jax.effects_barrier()
+        x + 1 = 5
     """
     if fmt is None:
         return functools.partial(
@@ -310,6 +337,10 @@ def debug_log(
 
     Raises:
         IndexError, KeyError, ValueError, TypeError: as of `debug.print`.
+
+    Example:
+        >>> jax.jit(lambda x: jax.debug.log("loss {:.2f}", x))(0.5)
+        >>> jax.effects_barrier()
     """
     _show("debug.log", fmt, logger.info, args, kwargs, ordered, partitioned, skip_format_check)
 

@@ -368,6 +368,11 @@ def dot_general(
         TypeError: the dimension numbers do not fit the operands, or the preferred type is too
             narrow.
         ValueError: `precision` is no precision, or its algorithm cannot run.
+
+    Example:
+        >>> lhs, rhs = jnp.ones((8, 2, 3)), jnp.ones((8, 5, 3))
+        >>> lax.dot_general(lhs, rhs, dimension_numbers=(([2], [2]), ([0], [0]))).shape
+        (8, 2, 5)
     """
     (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = (_ints(lhs_sum), _ints(rhs_sum)), (_ints(lhs_batch), _ints(rhs_batch))
@@ -408,6 +413,10 @@ def dot(
     Raises:
         ValueError: there are no dimension numbers, and the operands are no vectors or matrices
             that fit together.
+
+    Example:
+        >>> lax.dot(jnp.array([1, 2]), jnp.array([[1, 0], [3, 4]]))
+        Array([7, 8], dtype=int32)
     """
     if dimension_numbers is None:
         x, y = aval_of(lhs), aval_of(rhs)
@@ -442,6 +451,10 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     Raises:
         ValueError: the operands have different ranks, or fewer than two dimensions.
         TypeError: the dimensions do not fit together.
+
+    Example:
+        >>> lax.batch_matmul(jnp.ones((7, 2, 3)), jnp.ones((7, 3, 5))).shape
+        (7, 2, 5)
     """
     x, y = aval_of(lhs), aval_of(rhs)
     if x.ndim != y.ndim or x.ndim < 2:

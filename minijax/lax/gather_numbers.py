@@ -18,10 +18,19 @@ from minijax.core.errors import message
 
 
 class GatherScatterMode(enum.Enum):
-    """What happens to indices out of range.  Mirrors jax.lax.GatherScatterMode (0.10).
+    """What happens to indices out of range.
 
     CLIP moves the window to the nearest place inside; FILL_OR_DROP reads a fill value and drops
     updates; PROMISE_IN_BOUNDS says that there are none; ONE_HOT is FILL_OR_DROP here.
+
+    Source:     mirrors jax.lax.GatherScatterMode (0.10).
+
+    Example:
+        >>> lax.GatherScatterMode.from_any("clip")
+        <GatherScatterMode.CLIP: 1>
+        >>> x = jnp.arange(3)
+        >>> x.at[5].get(mode="clip"), x.at[5].get(mode="fill", fill_value=-1)
+        (Array(2, dtype=int32), Array(-1, dtype=int32))
     """
 
     CLIP = 1
@@ -62,7 +71,7 @@ _MODES = {
 class GatherDimensionNumbers(NamedTuple):
     """How dimensions of a gather's operand, indices and result belong together.
 
-    Mirrors jax.lax.GatherDimensionNumbers (0.10).
+    Source:     mirrors jax.lax.GatherDimensionNumbers (0.10).
 
     Attributes:
         offset_dims: dimensions of the result that run over the window.
@@ -70,6 +79,12 @@ class GatherDimensionNumbers(NamedTuple):
         start_index_map: the operand's dimension that each component of an index is for.
         operand_batching_dims: dimensions of the operand that run along with the indices.
         start_indices_batching_dims: dimensions of the indices that they run along with.
+
+    Example:
+        >>> rows = lax.GatherDimensionNumbers((1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+        >>> lax.gather(jnp.array([[1, 2], [3, 4]]), jnp.array([[1], [0]]), rows, slice_sizes=(1, 2))
+        Array([[3, 4],
+               [1, 2]], dtype=int32)
     """
 
     offset_dims: Shape
@@ -82,7 +97,7 @@ class GatherDimensionNumbers(NamedTuple):
 class ScatterDimensionNumbers(NamedTuple):
     """How dimensions of a scatter's operand, indices and updates belong together.
 
-    Mirrors jax.lax.ScatterDimensionNumbers (0.10).
+    Source:     mirrors jax.lax.ScatterDimensionNumbers (0.10).
 
     Attributes:
         update_window_dims: dimensions of the updates that run over the window.
@@ -90,6 +105,12 @@ class ScatterDimensionNumbers(NamedTuple):
         scatter_dims_to_operand_dims: the operand's dimension of each component of an index.
         operand_batching_dims: dimensions of the operand that run along with the indices.
         scatter_indices_batching_dims: dimensions of the indices that they run along with.
+
+    Example:
+        >>> rows = lax.ScatterDimensionNumbers((1,), (0,), scatter_dims_to_operand_dims=(0,))
+        >>> lax.scatter_add(jnp.zeros((2, 2)), jnp.array([[1]]), jnp.array([[5.0, 6.0]]), rows)
+        Array([[0., 0.],
+               [5., 6.]], dtype=float32)
     """
 
     update_window_dims: Shape

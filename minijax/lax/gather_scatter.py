@@ -1,7 +1,8 @@
 """Gather and scatter: windows of an array, from starts given by an array of indices.
 
 Gather reads windows, scatter combines updates with them; each appears in the other's derivatives.
-What happens out of range is the `mode`.  Dimension numbers are explained in `gather_numbers.py`.
+What happens out of range is the `mode`, and in `index_modes.py`.  Dimension numbers are explained
+in `gather_numbers.py`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,13 @@ from minijax.lax.gather_numbers import (
     gathered_type,
     shifted,
     window_sizes,
+)
+from minijax.lax.index_modes import (
+    clamped,
+    fill_of_dtype,
+    fill_outside,
+    fill_value_of_mode,
+    indices_inside,
 )
 from minijax.lax.reducers import region_of_jaxpr, stage_reducer
 
@@ -119,8 +127,8 @@ class Gather(Primitive):
         if mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
             return out
         limits = [operand.shape[d] - slice_sizes[d] for d in n.start_index_map]
-        inside = _indices_inside(ctx, indices, starts, limits)
-        return _fill_outside(ctx, out, inside, n.offset_dims, fill_value)
+        inside = indices_inside(ctx, indices, starts, limits)
+        return fill_outside(ctx, out, inside, n.offset_dims, fill_value)
 
     def faults(
         self,
@@ -145,7 +153,7 @@ class Gather(Primitive):
         out = self.bind(x, indices, **params)
         if type(tangents[0]) is Zero:
             return out, Zero.like(out)
-        fill_value = _fill_value(params["mode"], 0)
+        fill_value = fill_value_of_mode(params["mode"], 0)
         return out, self.bind(tangents[0], indices, **{**params, "fill_value": fill_value})
 
     def transpose(
@@ -227,56 +235,6 @@ class Gather(Primitive):
 gather_p = Gather()
 
 
-def _bounds(limits: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
-    """The largest starts, as indices of a dtype that may be too narrow for some of them."""
-    top = int(dtypes.iinfo(dtype).max)
-    return np.array([min(limit, top) for limit in limits]).astype(dtype)
-
-
-def _indices_inside(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
-    """StableHLO for: which indices int[b, n] have every component from 0 to its limit; bool[b]."""
-    dtype = aval.dtype
-    high = ctx.constant(_bounds(limits, dtype))
-    wide = ctx.broadcast(high, aval.shape, dtype, [aval.ndim - 1])
-    below = ctx.compare("LE", indices, wide, aval)
-    above = ctx.compare("GE", indices, ctx.full(aval.shape, 0, dtype), aval)
-    mask = ctx.tensor_type(aval.shape, np.bool_)
-    both = ctx.op("stablehlo.and", [below, above], None, mask)
-    scalar = ctx.tensor_type((), np.bool_)
-    return ctx.ops(
-        "stablehlo.reduce",
-        [both, ctx.constant(True, np.bool_)],
-        {"dimensions": ctx.i64_array([aval.ndim - 1])},
-        types=[ctx.tensor_type(aval.shape[:-1], np.bool_)],
-        regions=[([scalar, scalar], lambda c, a, b: [c.op("stablehlo.and", [a, b], None, scalar)])],
-    )[0]
-
-
-def _fill_outside(ctx: Any, out: Any, inside: Any, offset_dims: Shape, fill_value: Any) -> Any:
-    aval = ctx.avals_out[0]
-    kept = [d for d in range(aval.ndim) if d not in offset_dims]
-    mask = ctx.broadcast(inside, aval.shape, np.dtype(np.bool_), kept)
-    fill = ctx.full(aval.shape, np.asarray(fill_value).astype(aval.dtype), aval.dtype)
-    return ctx.op("stablehlo.select", [mask, out, fill])
-
-
-def _fill_value(mode: GatherScatterMode, value: Any) -> Any:
-    """The parameter of gathers that read `value` out of range; None where they never do."""
-    reads_inside = mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
-    return None if reads_inside else value
-
-
-def _fill_of(dtype: Any) -> Any:
-    """What is read out of range: NaN, the lowest signed, the highest unsigned integer, True."""
-    if dtypes.issubdtype(dtype, np.inexact):
-        return np.nan
-    if dtypes.issubdtype(dtype, np.unsignedinteger):
-        return int(dtypes.iinfo(dtype).max)
-    if dtypes.issubdtype(dtype, np.signedinteger):
-        return int(dtypes.iinfo(dtype).min)
-    return True
-
-
 def gather(
     operand: Any,
     start_indices: Any,
@@ -308,10 +266,15 @@ def gather(
     Raises:
         TypeError: shapes and dimension numbers do not fit.
         ValueError: the mode is not known, or the indices are no integers.
+
+    Example:
+        >>> numbers = lax.GatherDimensionNumbers((), (0,), start_index_map=(0,))
+        >>> lax.gather(jnp.array([10, 20, 30]), jnp.array([[2], [0]]), numbers, slice_sizes=(1,))
+        Array([30, 10], dtype=int32)
     """
     kind = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     if fill_value is None:
-        fill_value = _fill_of(aval_of(operand).dtype)
+        fill_value = fill_of_dtype(aval_of(operand).dtype)
     else:
         fill_value = np.asarray(fill_value).item()
     return gather_p.bind(
@@ -322,7 +285,7 @@ def gather(
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=kind,
-        fill_value=_fill_value(kind, fill_value),
+        fill_value=fill_value_of_mode(kind, fill_value),
     )
 
 
@@ -420,7 +383,7 @@ class Scatter(Primitive):
             starts = shaped_array(starts.shape, np.dtype(np.int32))
             indices = ctx.convert(indices, starts.shape, starts.dtype)
         if mode is GatherScatterMode.CLIP:
-            indices = _clamped(ctx, indices, starts, limits)
+            indices = clamped(ctx, indices, starts, limits)
         text = (
             f"#stablehlo.scatter<update_window_dims = {list(n.update_window_dims)}, "
             f"inserted_window_dims = {list(n.inserted_window_dims)}, "
@@ -520,13 +483,6 @@ class Scatter(Primitive):
         return out, 0
 
 
-def _clamped(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
-    high = ctx.constant(_bounds(limits, aval.dtype))
-    high = ctx.broadcast(high, aval.shape, aval.dtype, [aval.ndim - 1])
-    low = ctx.full(aval.shape, 0, aval.dtype)
-    return ctx.op("stablehlo.clamp", [low, indices, high], None, ctx.type_of(aval))
-
-
 def _windows_at(x: Any, indices: Any, update_shape: Shape, params: dict[str, Any]) -> Any:
     """The windows of `x` that a scatter with these parameters writes; zero where it drops."""
     aval = aval_of(x)
@@ -539,7 +495,7 @@ def _windows_at(x: Any, indices: Any, update_shape: Shape, params: dict[str, Any
         indices_are_sorted=params["indices_are_sorted"],
         unique_indices=params["unique_indices"],
         mode=params["mode"],
-        fill_value=_fill_value(params["mode"], 0),
+        fill_value=fill_value_of_mode(params["mode"], 0),
     )
 
 
@@ -669,8 +625,8 @@ scatter_min_p = Scatter("scatter-min", binary.min, _tangent_of_extremum)
 scatter_max_p = Scatter("scatter-max", binary.max, _tangent_of_extremum)
 
 
-def _public(primitive: Scatter, verb: str, derivative: str) -> Callable[..., Any]:
-    """The public function of a scatter."""
+def _public(primitive: Scatter, verb: str, derivative: str, shown: str) -> Callable[..., Any]:
+    """The public function of a scatter; `shown` is what its example prints."""
     name = primitive.name.replace("-", "_")
 
     def function(
@@ -712,6 +668,12 @@ def _public(primitive: Scatter, verb: str, derivative: str) -> Callable[..., Any
     Raises:
         TypeError: shapes, dtypes and dimension numbers do not fit.
         ValueError: the mode is not known, or the indices are no integers.
+
+    Example:
+        >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> x, indices, updates = jnp.array([1, 2, 3]), jnp.array([[2], [0]]), jnp.array([5, -1])
+        >>> lax.{name}(x, indices, updates, numbers)
+        Array({shown}, dtype=int32)
     """
     return function
 
@@ -720,21 +682,31 @@ scatter = _public(
     scatter_p,
     "Replaces elements of `operand` by `updates`",
     "follows the update that was written last.",
+    "[-1,  2,  5]",
 )
-scatter_add = _public(scatter_add_p, "Adds `updates` to elements of `operand`", "linear in both.")
+scatter_add = _public(
+    scatter_add_p, "Adds `updates` to elements of `operand`", "linear in both.", "[0, 2, 8]"
+)
 scatter_sub = _public(
-    scatter_sub_p, "Subtracts `updates` from elements of `operand`", "linear in both."
+    scatter_sub_p,
+    "Subtracts `updates` from elements of `operand`",
+    "linear in both.",
+    "[ 2,  2, -2]",
 )
 scatter_mul = _public(
     scatter_mul_p,
     "Multiplies elements of `operand` by `updates`",
     "with respect to the updates for unique indices only.",
+    "[-1,  2, 15]",
 )
 scatter_min = _public(
-    scatter_min_p, "Lowers elements of `operand` to `updates`", "ties share equally."
+    scatter_min_p,
+    "Lowers elements of `operand` to `updates`",
+    "ties share equally.",
+    "[-1,  2,  3]",
 )
 scatter_max = _public(
-    scatter_max_p, "Raises elements of `operand` to `updates`", "ties share equally."
+    scatter_max_p, "Raises elements of `operand` to `updates`", "ties share equally.", "[1, 2, 5]"
 )
 
 _, _LEAF = tree.flatten(0)
@@ -772,6 +744,12 @@ def scatter_apply(
         TypeError: shapes and dimension numbers do not fit, or the function changes the dtype.
         ValueError: the mode is not known, or the function returns no scalar.
         NotImplementedError: the function uses values of a surrounding trace.
+
+    Example:
+        >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> x, index = jnp.array([1, 2, 3]), jnp.array([[0], [2]])
+        >>> lax.scatter_apply(x, index, lambda n: n * n, numbers, update_shape=(2,))
+        Array([1, 2, 9], dtype=int32)
     """
     aval = aval_of(operand)
     name = "lax.scatter_apply"

@@ -374,6 +374,15 @@ def pure_callback(
     Raises:
         TypeError: `callback` cannot be called, or an argument is no array and no number.
         ValueError: `vmap_method` is unknown, or a 64-bit result is promised while disabled.
+
+    Example:
+        >>> host = lambda x: np.sort(x)
+        >>> sort = lambda x: jax.pure_callback(host, jax.typeof(x), x, vmap_method="sequential")
+        >>> jax.jit(sort)(jnp.array([3, 1, 2]))
+        Array([1, 2, 3], dtype=int32)
+        >>> jax.vmap(sort)(jnp.array([[3, 1], [9, 8]]))
+        Array([[1, 3],
+               [8, 9]], dtype=int32)
     """
     vmap_methods.check("pure_callback", vmap_method)
     return _call(
@@ -415,6 +424,16 @@ def io_callback(
     Raises:
         TypeError: `callback` cannot be called, or an argument is no array and no number.
         ValueError: a 64-bit result is promised while disabled.
+
+    Example:
+        >>> log = []
+        >>> def record(x):
+        ...     log.append(x.tolist())
+        ...     return np.int32(len(log))
+        >>> count = jax.ShapeDtypeStruct((), jnp.int32)
+        >>> step = jax.jit(lambda x: jax.experimental.io_callback(record, count, x))
+        >>> step(jnp.array([1, 2])), log
+        (Array(1, dtype=int32), [[1, 2]])
     """
     return _call(
         io_callback_p,

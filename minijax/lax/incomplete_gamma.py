@@ -214,6 +214,11 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     Derivative: none.
     Lowers to:  stablehlo.while.
     Source:     mirrors jax.lax.igamma_grad_a.
+
+    Example:
+        >>> slope = (lax.igamma(2.01, 2.0) - lax.igamma(1.99, 2.0)) / 0.02
+        >>> jnp.isclose(lax.igamma_grad_a(2.0, 2.0), slope, rtol=1e-3)
+        Array(True, dtype=bool)
     """
     return igamma_grad_a_p.bind(*operands(a, x))
 
@@ -237,6 +242,12 @@ def igamma(a: Any, x: Any) -> Any:
     Derivative: `igamma_grad_a` by a, xᵃ⁻¹ e⁻ˣ / Γ(a) by x.
     Lowers to:  stablehlo.while.
     Source:     mirrors jax.lax.igamma.
+
+    Example:
+        >>> lax.igamma(1.0, jnp.array([0.0, jnp.inf]))
+        Array([0., 1.], dtype=float32)
+        >>> jnp.isclose(lax.igamma(1.0, 2.0), 1 - jnp.exp(-2.0))
+        Array(True, dtype=bool)
     """
     return igamma_p.bind(*operands(a, x))
 
@@ -260,6 +271,10 @@ def igammac(a: Any, x: Any) -> Any:
     Derivative: those of `igamma`, negated.
     Lowers to:  stablehlo.while.
     Source:     mirrors jax.lax.igammac.
+
+    Example:
+        >>> lax.igammac(2.0, jnp.array([0.0, jnp.inf]))
+        Array([1., 0.], dtype=float32)
     """
     return igammac_p.bind(*operands(a, x))
 
@@ -277,5 +292,10 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     Derivative: none.
     Lowers to:  stablehlo.while.
     Source:     mirrors jax.lax.random_gamma_grad.
+
+    Example:
+        >>> rate = lax.random_gamma_grad(2.0, 2.0)
+        >>> jnp.isclose(lax.igamma(2.01, 2.0 + 0.01 * rate), lax.igamma(2.0, 2.0), rtol=1e-3)
+        Array(True, dtype=bool)
     """
     return random_gamma_grad_p.bind(*operands(a, x))

@@ -77,6 +77,12 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -
 
     Raises:
         TypeError: `callback` cannot be called.
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> x = jax.device_put(jnp.arange(8), spread)
+        >>> jax.debug.inspect_array_sharding(x, callback=lambda sharding: print(sharding.spec))
+        P('x',)
     """
     eager.check_callable("debug.inspect_array_sharding", callback)
     for leaf in tree.leaves(value):

@@ -49,6 +49,10 @@ def square(x: Any) -> Any:
     Derivative: 2 x.
     Lowers to:  stablehlo.multiply.
     Source:     mirrors jax.lax.square.
+
+    Example:
+        >>> lax.square(jnp.array([3, -4]))
+        Array([ 9, 16], dtype=int32)
     """
     return square_p.bind(operand(x))
 
@@ -63,6 +67,10 @@ def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: 1 / (2 √x).
     Lowers to:  stablehlo.sqrt.
     Source:     mirrors jax.lax.sqrt.
+
+    Example:
+        >>> lax.sqrt(jnp.array([9.0, -1.0]))
+        Array([ 3., nan], dtype=float32)
     """
     return apply_accurately(sqrt_p, x, accuracy)
 
@@ -82,6 +90,10 @@ def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: -1 / (2 x √x).
     Lowers to:  stablehlo.rsqrt.
     Source:     mirrors jax.lax.rsqrt.
+
+    Example:
+        >>> lax.rsqrt(jnp.array([4.0, 0.0]))
+        Array([0.5, inf], dtype=float32)
     """
     return apply_accurately(rsqrt_p, x, accuracy)
 
@@ -98,6 +110,10 @@ def cbrt(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: 1 / (3 y²), where y is the result.
     Lowers to:  stablehlo.cbrt.
     Source:     mirrors jax.lax.cbrt.
+
+    Example:
+        >>> lax.cbrt(jnp.array([27.0, -8.0])).round(4)
+        Array([ 3., -2.], dtype=float32)
     """
     return apply_accurately(cbrt_p, x, accuracy)
 
@@ -172,6 +188,12 @@ def integer_pow(x: Any, y: int) -> Any:
 
     Raises:
         TypeError: y is negative and x integer, or y is no integer.
+
+    Example:
+        >>> lax.integer_pow(jnp.array([2, -3]), 3)
+        Array([  8, -27], dtype=int32)
+        >>> jax.make_jaxpr(lambda x: lax.integer_pow(x, 3))(1.0)
+        { lambda ; a:f32[]. let b:f32[] = integer_pow[y=3] a in (b,) }
     """
     return integer_pow_p.bind(operand(x), y=operator.index(y))
 
@@ -183,6 +205,10 @@ def reciprocal(x: Any) -> Any:
     Derivative: -1 / x².
     Lowers to:  stablehlo.divide.
     Source:     mirrors jax.lax.reciprocal.
+
+    Example:
+        >>> lax.reciprocal(jnp.array([2.0, 0.0]))
+        Array([0.5, inf], dtype=float32)
     """
     return integer_pow(x, -1)
 
@@ -256,6 +282,12 @@ def pow(x: Any, y: Any) -> Any:
     Derivative: y xʸ⁻¹ dx + xʸ ln x dy.
     Lowers to:  stablehlo.power.
     Source:     mirrors jax.lax.pow.
+
+    Example:
+        >>> lax.pow(jnp.array([2.0, 9.0]), jnp.array([3.0, 0.5]))
+        Array([8., 3.], dtype=float32)
+        >>> lax.pow(jnp.array([2.0, 9.0]), 2)
+        Array([ 4., 81.], dtype=float32)
     """
     x = operand(x, y)
     # A Python int stays an integer: x ** 2 has a derivative at 0 and below.

@@ -15,7 +15,13 @@ from minijax.core.errors import message
 class Precision(enum.Enum):
     """How exactly an accelerator multiplies floats; a CPU always does so in full.
 
-    Mirrors jax.lax.Precision.
+    Source:     mirrors jax.lax.Precision (0.10).
+
+    Example:
+        >>> lax.Precision.HIGH
+        Precision.HIGH
+        >>> lax.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]), precision=lax.Precision.HIGHEST)
+        Array(11., dtype=float32)
     """
 
     DEFAULT = 0
@@ -44,7 +50,7 @@ _NAMES = {
 class DotAlgorithm(NamedTuple):
     """An algorithm for dots: types to multiply and to add in, and how operands are split.
 
-    Mirrors jax.lax.DotAlgorithm.
+    Source:     mirrors jax.lax.DotAlgorithm (0.10).
 
     Attributes:
         lhs_precision_type: the dtype in which the left operand is multiplied.
@@ -54,6 +60,11 @@ class DotAlgorithm(NamedTuple):
         rhs_component_count: the same for the right one.
         num_primitive_operations: how many products of components are added.
         allow_imprecise_accumulation: whether sums may lose bits for speed.
+
+    Example:
+        >>> bf16 = lax.DotAlgorithm(jnp.bfloat16, jnp.bfloat16, jnp.float32)
+        >>> bf16.num_primitive_operations, bf16.allow_imprecise_accumulation
+        (1, False)
     """
 
     lhs_precision_type: Any
@@ -68,7 +79,13 @@ class DotAlgorithm(NamedTuple):
 class DotAlgorithmPreset(enum.Enum):
     """Algorithms by name: types of the operands, type of the sums, number of products.
 
-    Mirrors jax.lax.DotAlgorithmPreset.
+    Source:     mirrors jax.lax.DotAlgorithmPreset (0.10).
+
+    Example:
+        >>> lax.DotAlgorithmPreset.BF16_BF16_F32_X3
+        DotAlgorithmPreset.BF16_BF16_F32_X3
+        >>> lax.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]), precision="F32_F32_F32")
+        Array(11., dtype=float32)
     """
 
     DEFAULT = enum.auto()

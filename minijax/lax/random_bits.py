@@ -95,9 +95,18 @@ threefry2x32_p = Threefry2x32()
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """XLA's random bit generators.  Mirrors jax.lax.RandomAlgorithm.
+    """XLA's random bit generators.
 
     RNG_DEFAULT is the one that is fast on the platform.
+
+    Source:     mirrors jax.lax.RandomAlgorithm (0.10).
+
+    Example:
+        >>> lax.RandomAlgorithm.RNG_PHILOX
+        <RandomAlgorithm.RNG_PHILOX: 2>
+        >>> key = jnp.zeros(4, jnp.uint32)
+        >>> lax.rng_bit_generator(key, (2,), algorithm=lax.RandomAlgorithm.RNG_PHILOX)[1].shape
+        (2,)
     """
 
     RNG_DEFAULT = 0
@@ -222,6 +231,11 @@ def rng_bit_generator(
     Raises:
         TypeError: the key is no state, or the dtype is none of bits.
         ValueError: there is no such algorithm.
+
+    Example:
+        >>> state, bits = lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (3,))
+        >>> jax.typeof(state), jax.typeof(bits)
+        (ShapedArray(uint32[4]), ShapedArray(uint32[3]))
     """
     name = "lax.rng_bit_generator"
     if algorithm not in set(RandomAlgorithm):
@@ -293,6 +307,10 @@ def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
 
     Raises:
         TypeError: the bounds are no scalars of one such dtype.
+
+    Example:
+        >>> lax.rng_uniform(1.0, 2.0, (3,)).shape
+        (3,)
     """
     low, high = operands(a, b)
     return rng_uniform_p.bind(low, high, shape=canonicalize_shape(shape, "lax.rng_uniform"))

@@ -203,6 +203,12 @@ def reduce(
     Raises:
         ValueError: the trees or shapes do not fit together.
         NotImplementedError: the computation uses values of a surrounding trace.
+
+    Example:
+        >>> lax.reduce(jnp.array([[1, 2], [3, 4]]), 0, lax.add, dimensions=(1,))
+        Array([3, 7], dtype=int32)
+        >>> lax.reduce(jnp.array([3, 5, 4]), 0, lambda x, y: (x + y) % 7, dimensions=(0,))
+        Array(5, dtype=int32)
     """
     leaves, structure = tree.flatten(operands)
     init_leaves, init_structure = tree.flatten(init_values)

@@ -229,6 +229,12 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     Raises:
         TypeError: the dtype is bool.
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), axes=(0,))
+        Array([4, 6], dtype=int32)
+        >>> lax.reduce_sum(jnp.array([200, 100], jnp.uint8), axes=(0,))
+        Array(44, dtype=uint8)
     """
     aval = aval_of(operand)
     check_dtype("reduce_sum", "operand", aval, NUMERIC)
@@ -251,6 +257,10 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
     Raises:
         TypeError: the dtype is bool.
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> lax.reduce_prod(jnp.array([[1, 2], [3, 4]]), axes=(1,))
+        Array([ 2, 12], dtype=int32)
     """
     return _reduced(reduce_prod_p, operand, axes)
 
@@ -266,6 +276,12 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
 
     Raises:
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> lax.reduce_max(jnp.array([[1, 5], [3, 4]]), axes=(0,))
+        Array([3, 5], dtype=int32)
+        >>> lax.reduce_max(jnp.zeros((0,)), axes=(0,))
+        Array(-inf, dtype=float32)
     """
     return _reduced(reduce_max_p, operand, axes)
 
@@ -281,6 +297,10 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
 
     Raises:
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> lax.reduce_min(jnp.array([[1, 5], [3, 4]]), axes=(0, 1))
+        Array(1, dtype=int32)
     """
     return _reduced(reduce_min_p, operand, axes)
 
@@ -296,6 +316,10 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     Raises:
         TypeError: the dtype is neither bool nor integer.
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> lax.reduce_and(jnp.array([[True, True], [True, False]]), axes=(1,))
+        Array([ True, False], dtype=bool)
     """
     return _reduced(reduce_and_p, operand, axes)
 
@@ -311,6 +335,10 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     Raises:
         TypeError: the dtype is neither bool nor integer.
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> lax.reduce_or(jnp.array([0b001, 0b100]), axes=(0,))
+        Array(5, dtype=int32)
     """
     return _reduced(reduce_or_p, operand, axes)
 
@@ -326,6 +354,10 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     Raises:
         TypeError: the dtype is neither bool nor integer.
         ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> lax.reduce_xor(jnp.array([True, True, True]), axes=(0,))
+        Array(True, dtype=bool)
     """
     return _reduced(reduce_xor_p, operand, axes)
 
@@ -425,6 +457,10 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     Raises:
         ValueError: the axis is out of range, or its dimension is empty.
         TypeError: `index_dtype` is not an integer dtype, or the operand is complex.
+
+    Example:
+        >>> lax.argmax(jnp.array([[1, 9, 9], [5, 2, 3]]), axis=1, index_dtype=jnp.int32)
+        Array([1, 0], dtype=int32)
     """
     return _arg_reduced(argmax_p, operand, axis, index_dtype)
 
@@ -441,6 +477,10 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     Raises:
         ValueError: the axis is out of range, or its dimension is empty.
         TypeError: `index_dtype` is not an integer dtype, or the operand is complex.
+
+    Example:
+        >>> lax.argmin(jnp.array([3.0, 1.0, jnp.nan]), axis=0, index_dtype=jnp.int32)
+        Array(2, dtype=int32)
     """
     return _arg_reduced(argmin_p, operand, axis, index_dtype)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +17,14 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import NonConcreteBooleanIndexError, message
+from minijax.core.jaxpr import Literal
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.lax import bounds, choice, gather_scatter, shape, slicing
 from minijax.lax.binary import add, lt
 from minijax.lax.convert import convert_element_type
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minijax.lax.padding import pad
 
 
 class Slice(NamedTuple):
@@ -36,9 +38,24 @@ class Slice(NamedTuple):
     stride: int = 1
 
 
-def ds(start: Any, size: int, stride: int = 1) -> Slice:
-    """A slice of known size whose start may be traced, for indices of references."""
-    return Slice(start, operator.index(size), operator.index(stride))
+def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
+    """A slice of known size whose start may be traced, for indices of references.
+
+    Args:
+        start: the first position; the size where that is left away, of a slice from 0 on.
+        size: how many positions.
+        stride: from one position to the next; 1 by default.
+
+    Source:     mirrors jax.ds (0.10).
+
+    Example:
+        >>> ref = jax.new_ref(jnp.arange(6))
+        >>> ref[jax.ds(1, 3)], ref[jax.ds(2)]
+        (Array([1, 2, 3], dtype=int32), Array([0, 1], dtype=int32))
+    """
+    if size is None:
+        start, size = 0, start
+    return Slice(start, operator.index(size), 1 if stride is None else operator.index(stride))
 
 
 class Span(NamedTuple):
@@ -316,9 +333,9 @@ def _interleaved(before: Any, window: Any, gaps: Sequence[int]) -> Any:
     """`before` with every (gap + 1)-th element replaced by those of `window`."""
     padding = [(0, 0, gap) for gap in gaps]
     zero = np.zeros((), aval_of(window).dtype)
-    spread = shape.pad(window, zero, padding)
+    spread = pad(window, zero, padding)
     marks = broadcast_in_dim(np.True_, aval_of(window).shape, ())
-    return choice.select_n(shape.pad(marks, np.False_, padding), before, spread)
+    return choice.select_n(pad(marks, np.False_, padding), before, spread)
 
 
 def _numbers(index: Index, dims: Shape) -> tuple[GatherDimensionNumbers, Shape]:
@@ -351,3 +368,25 @@ def _positions(index: Index, operands: Sequence[Any], dims: Shape) -> Any:
         trailing = builtins.range(len(common) - rank, len(common))
         columns.append(broadcast_in_dim(wide, (*common, 1), tuple(trailing)))
     return shape.concatenate(columns, len(common))
+
+
+def place_text(ref: Any, index: Index, operands: Sequence[Any], name: Callable[[Any], str]) -> str:
+    """A variable that is a reference with an index of it, as it is written in Python."""
+    if index.is_whole(ref.aval.shape):
+        return f"{name(ref)}[...]"
+    given = iter(operands)
+    texts = []
+    for entry, n in zip(index.entries, ref.aval.shape, strict=True):
+        if type(entry) is Span and entry.start is not None:
+            texts.append(_span_text(entry, n))
+            continue
+        atom = next(given)
+        text = str(atom.value) if type(atom) is Literal else name(atom)
+        texts.append(f"{text}:{text}+{entry.extent}" if type(entry) is Span else text)
+    return f"{name(ref)}[{','.join(texts)}]"
+
+
+def _span_text(span: Span, n: int) -> str:
+    stop = span.start + span.extent  # type: ignore[operator]
+    bounds = f"{span.start or ''}:{stop if stop < n else ''}"
+    return bounds if span.stride == 1 else f"{bounds}:{span.stride}"

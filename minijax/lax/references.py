@@ -15,7 +15,7 @@ import numpy as np
 from minijax.core import dtypes, refs, variance
 from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, aval_of
 from minijax.core.errors import ShardingTypeError, message
-from minijax.core.jaxpr import Eqn, Literal
+from minijax.core.jaxpr import Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
 from minijax.core.specs import PartitionSpec
@@ -24,7 +24,14 @@ from minijax.interpreters import batching, casts
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert, reference_indexing, reference_views
-from minijax.lax.reference_indexing import Index, Span
+from minijax.lax.reference_checks import (
+    check_reference,
+    check_value,
+    check_varies_less,
+    refuse_batched,
+    refuse_differentiated,
+)
+from minijax.lax.reference_indexing import Index, Span, place_text
 from minijax.sharding import rules
 
 
@@ -38,7 +45,16 @@ class _RefType(type):
 
 
 class Ref(Cell, metaclass=_RefType):
-    """A place that holds an array and can be written.  Mirrors jax.Ref; made by `new_ref`."""
+    """A place that holds an array and can be written.
+
+    Source:     mirrors jax.Ref (0.10); made by `new_ref`.
+
+    Example:
+        >>> ref = jax.new_ref(jnp.zeros(3))
+        >>> ref[1] = 5.0
+        >>> ref[...]
+        Array([0., 5., 0.], dtype=float32)
+    """
 
     __slots__ = ()
 
@@ -121,63 +137,6 @@ class Ref(Cell, metaclass=_RefType):
         return f"Ref{repr(self.read()).removeprefix('Array')}"
 
     __str__ = __repr__
-
-
-def place_text(ref: Any, index: Index, operands: Sequence[Any], name: Callable[[Any], str]) -> str:
-    """A variable that is a reference with an index of it, as it is written in Python."""
-    if index.is_whole(ref.aval.shape):
-        return f"{name(ref)}[...]"
-    given = iter(operands)
-    texts = []
-    for entry, n in zip(index.entries, ref.aval.shape, strict=True):
-        if type(entry) is Span and entry.start is not None:
-            texts.append(_span_text(entry, n))
-            continue
-        atom = next(given)
-        text = str(atom.value) if type(atom) is Literal else name(atom)
-        texts.append(f"{text}:{text}+{entry.extent}" if type(entry) is Span else text)
-    return f"{name(ref)}[{','.join(texts)}]"
-
-
-def _span_text(span: Span, n: int) -> str:
-    stop = span.start + span.extent  # type: ignore[operator]
-    bounds = f"{span.start or ''}:{stop if stop < n else ''}"
-    return bounds if span.stride == 1 else f"{bounds}:{span.stride}"
-
-
-def _refuse_foreign(ref: Any, verb: str, kind: str, fix: str) -> NoReturn:
-    raise ValueError(
-        message(
-            "ref",
-            f"a {kind} value cannot be {verb} a reference from outside.",
-            got=str(aval_of(ref)),
-            fix=fix,
-        )
-    )
-
-
-def _refuse_batched(ref: Any, verb: str) -> NoReturn:
-    _refuse_foreign(
-        ref,
-        verb,
-        "vmapped",
-        "pass the reference to the mapped function as an argument that is mapped too",
-    )
-
-
-def refuse_differentiated(ref: Any, verb: str) -> NoReturn:
-    """Refuses to put a differentiated value into a reference that is not differentiated.
-
-    Raises:
-        ValueError: always.
-    """
-    _refuse_foreign(
-        ref,
-        verb,
-        "differentiated",
-        "pass the reference to the differentiated function, with a tangent; or write "
-        "lax.stop_gradient(x)",
-    )
 
 
 def _selected_spec(primitive: Any, avals: Sequence[Any], index: Index) -> PartitionSpec:
@@ -372,7 +331,7 @@ class Swap(Primitive):
     def abstract_eval(
         self, ref: AbstractRef, value: Any, *operands: Any, index: Index
     ) -> AbstractValue:
-        _check_value(self.name, ref, value, index)
+        check_value(self.name, ref, value, index)
         return ref.inner_aval.with_shape(index.shape)  # type: ignore[no-any-return]
 
     def agree(
@@ -411,7 +370,7 @@ class Swap(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, index: Index
     ) -> tuple[Any, int | None]:
         if dims[0] is None:
-            _refuse_batched(args[0], "written to")
+            refuse_batched(args[0], "written to")
         wide, dim = _batched_index(size, args[0], dims[0], dims[2:], index)
         if wide is not None:
             value = to_batch_dim(args[1], dims[1], dim, size)
@@ -440,7 +399,7 @@ class AddUpdate(Primitive):
     def abstract_eval(
         self, ref: AbstractRef, value: Any, *operands: Any, index: Index
     ) -> list[Any]:
-        _check_value(self.name, ref, value, index)
+        check_value(self.name, ref, value, index)
         return []
 
     def agree(
@@ -484,7 +443,7 @@ class AddUpdate(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, index: Index
     ) -> tuple[list[Any], list[Any]]:
         if dims[0] is None:
-            _refuse_batched(args[0], "added to")
+            refuse_batched(args[0], "added to")
         wide, dim = _batched_index(size, args[0], dims[0], dims[2:], index)
         if wide is not None:
             value = to_batch_dim(args[1], dims[1], dim, size)
@@ -524,34 +483,6 @@ def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any
     return [ref, value, *operands]
 
 
-def check_varies_less(name: str, ref: Any, value: Any, operands: Sequence[Any]) -> None:
-    """Refuses to write what varies over mesh axes over which the reference does not.
-
-    Args:
-        name: the operation.
-        ref: what is written to.
-        value: what is written, or a reference to it.
-        operands: of the index.
-
-    Raises:
-        ValueError: the value varies over more, or the place does.
-    """
-    held = variance.of(aval_of(ref)).varying
-    for what, x in (("value", value), *(("index", i) for i in operands)):
-        aval = aval_of(x)
-        more = variance.of(aval).varying - held
-        if more:
-            raise ValueError(
-                message(
-                    name,
-                    f"the {what} varies over {casts.axes_text(more)}, and the reference does not.",
-                    got=f"{what}: {aval}   ref: {aval_of(ref).str_short()}",
-                    expected="a reference whose value may differ between the same devices",
-                    fix=f"new_ref({variance.difference(aval_of(ref), aval)}) where it is made",
-                )
-            )
-
-
 def _store(ref: Cell, value: Any) -> None:
     aval = ref.aval
     if not aval.inner_aval.is_extended:
@@ -568,52 +499,6 @@ def _of_dtype(value: Any, dtype: Any) -> Any:
         if dtypes.issubdtype(aval.dtype, kind) and dtypes.issubdtype(dtype, kind):
             return convert.convert_element_type(value, dtype)
     return value
-
-
-def _check_value(name: str, ref: AbstractRef, value: Any, index: Index) -> None:
-    facts = {"value": value, "ref": ref}
-    if value.shape != index.shape:
-        raise ValueError(
-            message(
-                name,
-                "the value has another shape than what it is written to.",
-                got=facts,
-                expected=f"a value of shape {index.shape}; writing does not broadcast",
-            )
-        )
-    if value.dtype != ref.dtype:
-        raise ValueError(
-            message(
-                name,
-                "the value has another dtype than the reference.",
-                got=facts,
-                expected=f"{ref.dtype}; writing does not convert",
-                fix=f"value.astype({getattr(ref.dtype, 'name', ref.dtype)!r})",
-            )
-        )
-
-
-def _check_ref(name: str, ref: Any) -> AbstractRef:
-    if not refs.is_reference(ref):
-        raise ValueError(
-            message(
-                name,
-                "expected a reference.",
-                got=f"{type(ref).__name__}: {ref!r}",
-                fix="make one with new_ref(x)",
-            )
-        )
-    aval: AbstractRef = ref.aval
-    if aval.kind is not None:
-        raise ValueError(
-            message(
-                name,
-                "a semaphore is no array.",
-                got=str(aval),
-                fix="semaphore_signal, semaphore_wait and semaphore_read, or a copy's .wait()",
-            )
-        )
-    return aval
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any:
@@ -634,6 +519,15 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any
     Raises:
         TypeError: init_val is no array and no number, or a reference itself.
         NotImplementedError: a memory space or a kind is given.
+
+    Example:
+        >>> count = jax.new_ref(0)
+        >>> @jax.jit
+        ... def step():
+        ...     count[...] += 1
+        >>> step(); step()
+        >>> count[...]
+        Array(2, dtype=int32, weak_type=True)
     """
     if memory_space is not None or kind is not None:
         raise NotImplementedError(
@@ -660,6 +554,12 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     Args:
         ty: anything with a shape and a dtype.
         memory_space: accepted for compatibility; must be None.
+
+    Example:
+        >>> ref = jax.empty_ref(jax.ShapeDtypeStruct((3,), jnp.int32))
+        >>> ref[...] = jnp.array([1, 2, 3])
+        >>> ref[0]
+        Array(1, dtype=int32)
     """
     return new_ref(zeros(ShapedArray(ty.shape, ty.dtype)), memory_space=memory_space)
 
@@ -671,8 +571,14 @@ def freeze(ref: Any) -> Any:
 
     Raises:
         ValueError: `ref` is no reference, or was frozen before.
+
+    Example:
+        >>> ref = jax.new_ref(1)
+        >>> ref[...] = 2
+        >>> jax.freeze(ref)
+        Array(2, dtype=int32, weak_type=True)
     """
-    _check_ref("freeze", ref)
+    check_reference("freeze", ref)
     return freeze_p.bind(ref)
 
 
@@ -680,6 +586,13 @@ def free_ref(ref: Any) -> None:
     """Ends the life of a reference, whose value is not needed.
 
     Source: mirrors jax.free_ref (0.10).
+
+    Example:
+        >>> ref = jax.new_ref(jnp.zeros(1000))
+        >>> jax.free_ref(ref)
+        >>> ref[0]
+        Traceback (most recent call last):
+        ValueError: ref: the reference was frozen, so it cannot be read or written...
     """
     freeze(ref)
 
@@ -695,9 +608,14 @@ def get(ref: Any, idx: Any = None) -> Any:
     Raises:
         ValueError: an index is out of bounds, or there are too many.
         TypeError: one is no integer, slice or array of integers.
+
+    Example:
+        >>> ref = jax.new_ref(jnp.array([10, 20, 30]))
+        >>> jax.ref.get(ref), jax.ref.get(ref, (1,))
+        (Array([10, 20, 30], dtype=int32), Array(20, dtype=int32))
     """
     ref, idx = reference_views.resolved(ref, idx)
-    aval = _check_ref("ref.get", ref)
+    aval = check_reference("ref.get", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.get")
     reference_indexing.assert_in_bounds("get", aval.shape, index, operands)
     return get_p.bind(ref, *operands, index=index)
@@ -710,6 +628,11 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
 
     Raises:
         ValueError: the value's shape or dtype is not that of the elements.
+
+    Example:
+        >>> ref = jax.new_ref(jnp.array([10, 20, 30]))
+        >>> jax.ref.swap(ref, (0,), 5), ref[...]
+        (Array(10, dtype=int32), Array([ 5, 20, 30], dtype=int32))
     """
     return _swap("ref.swap", ref, idx, value)
 
@@ -721,16 +644,22 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
     Raises:
         ValueError: the value's shape or dtype is not that of the elements.
+
+    Example:
+        >>> ref = jax.new_ref(jnp.array([10, 20, 30]))
+        >>> jax.ref.set(ref, (slice(1, None),), jnp.array([5, 6]))
+        >>> ref[...]
+        Array([10,  5,  6], dtype=int32)
     """
     _swap("ref.set", ref, idx, value)
 
 
 def _swap(name: str, ref: Any, idx: Any, value: Any) -> Any:
     ref, idx = reference_views.resolved(ref, idx)
-    aval = _check_ref(name, ref)
+    aval = check_reference(name, ref)
     index, operands = reference_indexing.parse(idx, aval.shape, name)
     value = _of_dtype(value, aval.dtype)
-    _check_value(name, aval, aval_of(value), index)
+    check_value(name, aval, aval_of(value), index)
     reference_indexing.assert_in_bounds("swap", aval.shape, index, operands)
     return swap_p.bind(ref, value, *operands, index=index)
 
@@ -742,12 +671,18 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
 
     Raises:
         ValueError: the value's shape or dtype is not that of the elements.
+
+    Example:
+        >>> ref = jax.new_ref(jnp.zeros(3))
+        >>> jax.ref.addupdate(ref, (jnp.array([0, 2, 2]),), jnp.ones(3))
+        >>> ref[...]
+        Array([1., 0., 2.], dtype=float32)
     """
     ref, idx = reference_views.resolved(ref, idx)
-    aval = _check_ref("ref.addupdate", ref)
+    aval = check_reference("ref.addupdate", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.addupdate")
     x = _of_dtype(x, aval.dtype)
-    _check_value("ref.addupdate", aval, aval_of(x), index)
+    check_value("ref.addupdate", aval, aval_of(x), index)
     reference_indexing.assert_in_bounds("addupdate", aval.shape, index, operands)
     addupdate_p.bind(ref, x, *operands, index=index)
 

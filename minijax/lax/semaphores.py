@@ -78,7 +78,7 @@ def notation(
 ) -> str:
     """The text of an equation on places: `dma_start x[...] -> y[0] sem`."""
     *data, sem = (
-        references.place_text(place.ref, place.where, place.operands, name)
+        reference_indexing.place_text(place.ref, place.where, place.operands, name)
         for place in places(args, *indices)
     )
     return f"{verb} {' -> '.join(data)} {sem}"

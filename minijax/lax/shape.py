@@ -1,8 +1,7 @@
 """Operations that move elements around and compute nothing.
 
-Reshaping, new and dropped dimensions, broadcasting, transposing, joining, splitting, padding.
-Slices and gathers are in `slicing.py` and `gather_scatter.py`; here, where a slice is wanted,
-a negative padding does it.
+Reshaping, new and dropped dimensions, broadcasting, transposing, joining, splitting, reversing.
+Padding is in `padding.py`, slices and gathers are in `slicing.py` and `gather_scatter.py`.
 """
 
 from __future__ import annotations
@@ -15,18 +14,15 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import IncompatibleShapesError, message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.structural import jvp_of_linear, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
-from minijax.lax.choice import select_n
-from minijax.lax.families import check_same_dtype, operand, operands
+from minijax.lax.families import check_same_dtype, operand
 from minijax.sharding import rules
-
-PaddingConfig = tuple[tuple[int, int, int], ...]
 
 
 def broadcast_in_dim(
@@ -46,6 +42,11 @@ def broadcast_in_dim(
 
     Raises:
         TypeError: the operand does not fit into the shape.
+
+    Example:
+        >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), broadcast_dimensions=(0,))
+        Array([[1, 1, 1],
+               [2, 2, 2]], dtype=int32)
     """
     shape = canonicalize_shape(shape, "lax.broadcast_in_dim")
     dims = int_tuple(broadcast_dimensions, "lax.broadcast_in_dim", "broadcast_dimensions")
@@ -74,6 +75,12 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
     Raises:
         TypeError: `sizes` are not all integers of at least 0.
+
+    Example:
+        >>> lax.broadcast(jnp.array([1, 2]), (3,))
+        Array([[1, 2],
+               [1, 2],
+               [1, 2]], dtype=int32)
     """
     sizes = canonicalize_shape(sizes, "lax.broadcast")
     aval = aval_of(operand)
@@ -88,6 +95,10 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
 
     Raises:
         ValueError: the shapes do not fit together.
+
+    Example:
+        >>> lax.broadcast_like(jnp.array([1, 2]), jnp.zeros((3, 2))).shape
+        (3, 2)
     """
     source, target = aval_of(arr).shape, aval_of(like_arr).shape
     if broadcast_shapes(source, target) != target:
@@ -108,6 +119,10 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
     Raises:
         ValueError: the shapes do not fit together.
+
+    Example:
+        >>> lax.broadcast_shapes((2, 1), (3,))
+        (2, 3)
     """
     found = [canonicalize_shape(shape, "lax.broadcast_shapes") for shape in shapes]
     rank = max(map(len, found), default=0)
@@ -128,7 +143,14 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """`x` with leading dimensions of size 1, up to `rank`.  Mirrors jax.lax.broadcast_to_rank."""
+    """`x` with leading dimensions of size 1, up to `rank`.
+
+    Source:     mirrors jax.lax.broadcast_to_rank (0.10).
+
+    Example:
+        >>> lax.broadcast_to_rank(jnp.ones((2, 3)), 4).shape
+        (1, 1, 2, 3)
+    """
     missing = rank - aval_of(x).ndim
     return expand_dims(x, range(missing)) if missing > 0 else x
 
@@ -141,6 +163,10 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 
     Raises:
         ValueError: a position is out of range, or given twice.
+
+    Example:
+        >>> lax.expand_dims(jnp.ones((2, 3)), (0, 2)).shape
+        (1, 2, 1, 3)
     """
     shape = list(aval_of(array).shape)
     dimensions = tuple(dimensions)
@@ -162,6 +188,12 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
     Raises:
         TypeError: not a permutation of the operand's dimensions.
+
+    Example:
+        >>> lax.transpose(jnp.array([[1, 2, 3], [4, 5, 6]]), (1, 0))
+        Array([[1, 4],
+               [2, 5],
+               [3, 6]], dtype=int32)
     """
     permutation = int_tuple(permutation, "lax.transpose", "permutation")
     if is_array(operand) and permutation == tuple(range(operand.ndim)):
@@ -185,7 +217,7 @@ class Reshape(Primitive):
         self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
     ) -> ShapedArray:
         if math.prod(new_sizes) != x.size:
-            raise TypeError(
+            raise IncompatibleShapesError(
                 message(
                     "lax.reshape",
                     "the number of elements must stay the same.",
@@ -278,6 +310,14 @@ def reshape(
 
     Raises:
         TypeError: the sizes do not fit, or `dimensions` is no permutation.
+
+    Example:
+        >>> lax.reshape(jnp.array([[1, 2, 3], [4, 5, 6]]), (3, 2))
+        Array([[1, 2],
+               [3, 4],
+               [5, 6]], dtype=int32)
+        >>> lax.reshape(jnp.array([[1, 2, 3], [4, 5, 6]]), (6,), dimensions=(1, 0))
+        Array([1, 4, 2, 5, 3, 6], dtype=int32)
     """
     new_sizes = canonicalize_shape(new_sizes, "lax.reshape")
     if dimensions is not None:
@@ -298,6 +338,10 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
     Raises:
         ValueError: the range ends before it starts.
+
+    Example:
+        >>> lax.collapse(jnp.ones((2, 3, 4, 5)), 1, 3).shape
+        (2, 12, 5)
     """
     shape = aval_of(operand).shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
@@ -366,6 +410,10 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
 
     Raises:
         ValueError: a dimension is out of range, named twice, or not of size 1.
+
+    Example:
+        >>> lax.squeeze(jnp.ones((1, 3, 1)), (0,)).shape
+        (3, 1)
     """
     dimensions = canonicalize_axes(dimensions, aval_of(array).ndim, "lax.squeeze")
     if not dimensions and is_array(array):
@@ -461,6 +509,11 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     Raises:
         ValueError: there are no operands.
         TypeError: dtypes, ranks or other dimensions differ, or the dimension is out of range.
+
+    Example:
+        >>> lax.concatenate([jnp.array([[1], [2]]), jnp.array([[3, 4], [5, 6]])], dimension=1)
+        Array([[1, 3, 4],
+               [2, 5, 6]], dtype=int32)
     """
     arrays = [operand(x) for x in operands]
     if not arrays:
@@ -548,164 +601,15 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
 
     Raises:
         ValueError: the axis is out of range, or the sizes do not add up to its dimension.
+
+    Example:
+        >>> lax.split(jnp.arange(5), (2, 3))
+        [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]
     """
     axis = canonicalize_axis(axis, aval_of(operand).ndim, "lax.split")
     return split_p.bind(  # type: ignore[no-any-return]
         operand, sizes=tuple(int(n) for n in sizes), axis=axis
     )
-
-
-class Pad(Primitive):
-    """Puts a value around and between elements; negative edges cut elements off.
-
-    Shapes: operand: T[s], padding_value: T[] -> T[r], where r = low + s + (s - 1) * interior +
-    high in each dimension.  Linear in both together.
-    """
-
-    name = "pad"
-    linear_in = ((0, 1),)
-    fault_flow = "copies"
-    jvp = jvp_of_linear
-    shard = rules.resized
-
-    def abstract_eval(
-        self, x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig
-    ) -> ShapedArray:
-        if x.dtype != value.dtype:
-            check_same_dtype("pad", operand=x, padding_value=value)
-        facts = {"operand": x, "padding_config": padding_config}
-        if value.shape:
-            raise ValueError(
-                message("lax.pad", "padding_value must be a scalar.", got={"padding_value": value})
-            )
-        if len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
-            raise ValueError(
-                message(
-                    "lax.pad",
-                    "padding_config does not fit the operand.",
-                    got=facts,
-                    expected="(low, high, interior) for each dimension, with interior >= 0",
-                )
-            )
-        shape = tuple(
-            low + n + max(n - 1, 0) * interior + high
-            for n, (low, high, interior) in zip(x.shape, padding_config, strict=True)
-        )
-        if any(n < 0 for n in shape):
-            raise ValueError(
-                message("lax.pad", f"too much is cut off: shape {shape} would be left.", got=facts)
-            )
-        weak = x.weak_type and value.weak_type
-        return (x if weak else x.strip_weak_type()).with_shape(shape)
-
-    def lower(self, ctx: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
-        aval = ctx.avals_out[0]
-        several = ctx.module.partitioning.partitions > 1
-        # XLA's partitioner aborts where padding within takes elements off the start as well.
-        cuts = [-low if several and low < 0 < inner else 0 for low, _, inner in padding_config]
-        shape = [size + cut for size, cut in zip(aval.shape, cuts, strict=True)]
-        names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-        columns = [[row[i] for row in padding_config] for i in range(3)]
-        columns[0] = [low + cut for low, cut in zip(columns[0], cuts, strict=True)]
-        attributes = {name: ctx.i64_array(c) for name, c in zip(names, columns, strict=True)}
-        wider = ctx.type_of(ShapedArray(tuple(shape), aval.dtype))
-        padded = ctx.op("stablehlo.pad", [x, value], attributes, wider)
-        if not any(cuts):
-            return padded
-        attributes = {
-            "start_indices": ctx.i64_array(cuts),
-            "limit_indices": ctx.i64_array(shape),
-            "strides": ctx.i64_array([1] * aval.ndim),
-        }
-        return ctx.op("stablehlo.slice", [padded], attributes)
-
-    def transpose(
-        self, ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig
-    ) -> tuple[Any, Any]:
-        shape = _avals_of([x])[0].shape
-        ct_x = unpad(ct, shape, padding_config) if is_linear(x) else None
-        if not is_linear(value):
-            return ct_x, None
-        inside = _mask_of_operand(shape, padding_config)
-        outside = select_n(inside, ct, structural.zeros(aval_of(ct)))
-        return ct_x, structural.reduce_sum(outside, range(outside.ndim))
-
-    def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        padding_config: PaddingConfig,
-    ) -> tuple[Any, int]:
-        (x, value), (dim, value_dim) = args, dims
-        if value_dim is None:
-            config = (*padding_config[:dim], (0, 0, 0), *padding_config[dim:])
-            return self.bind(x, value, padding_config=config), dim
-        x = to_batch_dim(x, dim, 0, size)
-        config = ((0, 0, 0), *padding_config)
-        padded = pad(x, structural.full((), 0, aval_of(x).dtype), config)
-        values = structural.broadcast_in_dim(value, padded.shape, (0,))
-        return select_n(_mask_of_operand(aval_of(x).shape, config), values, padded), 0
-
-
-pad_p = Pad()
-
-
-def _mask_of_operand(shape: Shape, padding_config: PaddingConfig) -> Any:
-    """Of the result of padding an array of `shape`: whether an element comes from the array."""
-    return pad(structural.full(shape, True, np.bool_), np.False_, padding_config)
-
-
-def unpad(ct: Any, shape: Shape, padding_config: PaddingConfig) -> Any:
-    """The elements of `ct` where padding an array of `shape` puts the array's elements."""
-    # Rows of interior + 1 elements begin with one of the array's: complete the last row, make
-    # rows a dimension, and cut off all but its first element.
-    steps = [interior + 1 for _, _, interior in padding_config]
-    edges = tuple(
-        (-low, -high + (interior if n else 0), 0)
-        for n, (low, high, interior) in zip(shape, padding_config, strict=True)
-    )
-    zero = structural.full((), 0, aval_of(ct).dtype)
-    ct = pad(ct, zero, edges)
-    if all(step == 1 for step in steps):
-        return ct
-    rows = reshape(ct, tuple(itertools.chain(*zip(shape, steps, strict=True))))
-    cuts = [((0, 0, 0), (0, 1 - step, 0)) for step in steps]
-    return reshape(pad(rows, zero, tuple(itertools.chain(*cuts))), shape)
-
-
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
-    """Puts `padding_value` around the elements of `operand`, and between them.
-
-    Shapes:     operand: T[s], padding_value: T[] -> T[r]; in each dimension
-                r = low + s + (s - 1) * interior + high.
-    Dtypes:     any, equal.
-    Derivative: transposes to the elements at the operand's places, and the sum of the others.
-    Lowers to:  stablehlo.pad.
-    Source:     mirrors jax.lax.pad.
-
-    Args:
-        operand: the array.
-        padding_value: a scalar.
-        padding_config: for each dimension how many values come before the first element, after
-            the last, and between neighbours; the first two may be negative, and cut off.
-
-    Raises:
-        TypeError: the dtypes differ.
-        ValueError: the configuration does not fit, or cuts off too much.
-    """
-    config = tuple(int_tuple(row, "lax.pad", "padding_config") for row in padding_config)
-    if any(len(row) != 3 for row in config):
-        raise ValueError(
-            message(
-                "lax.pad",
-                "each row of padding_config must be (low, high, interior).",
-                got=f"padding_config: {config}",
-            )
-        )
-    x, value = operands(operand, padding_value)
-    return pad_p.bind(x, value, padding_config=config)
 
 
 class Rev(Primitive):
@@ -759,6 +663,11 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 
     Raises:
         TypeError: a dimension is out of range, or named twice.
+
+    Example:
+        >>> lax.rev(jnp.array([[1, 2], [3, 4]]), (1,))
+        Array([[2, 1],
+               [4, 3]], dtype=int32)
     """
     return rev_p.bind(operand, dimensions=int_tuple(dimensions, "lax.rev", "dimensions"))
 

@@ -27,6 +27,7 @@ from minijax.interpreters.structural import (
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax import arguments, binary, bounds, choice, convert, gather_scatter, shape
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minijax.lax.padding import pad
 from minijax.sharding import rules
 
 _INT64 = np.dtype(np.int64)
@@ -92,7 +93,7 @@ class Slice(Primitive):
             used = start + (m - 1) * step + 1 if m else start
             config.append((start, n - used, step - 1))
         zero = np.zeros((), aval_of(ct).dtype)[()]
-        return (shape.pad(ct, zero, config),)
+        return (pad(ct, zero, config),)
 
     def batch(
         self,
@@ -162,6 +163,10 @@ def slice(
 
     Raises:
         TypeError: the bounds do not fit the operand.
+
+    Example:
+        >>> lax.slice(jnp.arange(10), (1,), (9,), strides=(3,))
+        Array([1, 4, 7], dtype=int32)
     """
     starts = arguments.int_tuple(start_indices, "lax.slice", "start_indices")
     limits = arguments.int_tuple(limit_indices, "lax.slice", "limit_indices")
@@ -511,6 +516,12 @@ def dynamic_slice(
     Raises:
         ValueError: the number of starts is not that of dimensions.
         TypeError: starts or sizes do not fit the operand.
+
+    Example:
+        >>> jax.jit(lambda i: lax.dynamic_slice(jnp.arange(10), (i,), (3,)))(2)
+        Array([2, 3, 4], dtype=int32)
+        >>> lax.dynamic_slice(jnp.arange(10), (9,), (3,))
+        Array([7, 8, 9], dtype=int32)
     """
     starts = _starts("lax.dynamic_slice", operand, start_indices, allow_negative_indices)
     sizes = arguments.int_tuple(slice_sizes, "lax.dynamic_slice", "slice_sizes")
@@ -536,6 +547,12 @@ def dynamic_update_slice(
     Raises:
         ValueError: the number of starts is not that of dimensions.
         TypeError: starts or update do not fit the operand.
+
+    Example:
+        >>> lax.dynamic_update_slice(jnp.zeros(5, jnp.int32), jnp.array([1, 2]), (3,))
+        Array([0, 0, 0, 1, 2], dtype=int32)
+        >>> lax.dynamic_update_slice(jnp.zeros(5, jnp.int32), jnp.array([1, 2]), (4,))
+        Array([0, 0, 0, 1, 2], dtype=int32)
     """
     starts = _starts("lax.dynamic_update_slice", operand, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(operand, update, *starts)
@@ -547,6 +564,11 @@ def slice_in_dim(
     """A slice along one dimension; negative bounds count from the end, None is the end.
 
     Source: mirrors jax.lax.slice_in_dim (0.10).
+
+    Example:
+        >>> lax.slice_in_dim(jnp.array([[1, 2, 3], [4, 5, 6]]), -2, None, axis=1)
+        Array([[2, 3],
+               [5, 6]], dtype=int32)
     """
     dims = aval_of(operand).shape
     axis = arguments.canonicalize_axis(axis, len(dims), "lax.slice_in_dim")
@@ -561,10 +583,18 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """One position along a dimension.  Mirrors jax.lax.index_in_dim (0.10).
+    """One position along a dimension.
+
+    Source:     mirrors jax.lax.index_in_dim (0.10).
 
     Raises:
         IndexError: the position is out of range.
+
+    Example:
+        >>> lax.index_in_dim(jnp.array([[1, 2], [3, 4]]), 1)
+        Array([[3, 4]], dtype=int32)
+        >>> lax.index_in_dim(jnp.array([[1, 2], [3, 4]]), -1, axis=1, keepdims=False)
+        Array([2, 4], dtype=int32)
     """
     dims = aval_of(operand).shape
     axis = arguments.canonicalize_axis(axis, len(dims), "lax.index_in_dim")
@@ -587,7 +617,15 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Any:
-    """`dynamic_slice` along one dimension.  Mirrors jax.lax.dynamic_slice_in_dim (0.10)."""
+    """`dynamic_slice` along one dimension.
+
+    Source:     mirrors jax.lax.dynamic_slice_in_dim (0.10).
+
+    Example:
+        >>> lax.dynamic_slice_in_dim(jnp.array([[1, 2, 3], [4, 5, 6]]), 1, 2, axis=1)
+        Array([[2, 3],
+               [5, 6]], dtype=int32)
+    """
     dims = aval_of(operand).shape
     axis = arguments.canonicalize_axis(axis, len(dims), "lax.dynamic_slice_in_dim")
     starts: list[Any] = [0] * len(dims)
@@ -607,6 +645,10 @@ def dynamic_index_in_dim(
     """One position, which is a value, along a dimension.
 
     Source: mirrors jax.lax.dynamic_index_in_dim (0.10).
+
+    Example:
+        >>> lax.dynamic_index_in_dim(jnp.array([[1, 2], [3, 4]]), 1, keepdims=False)
+        Array([3, 4], dtype=int32)
     """
     axis = arguments.canonicalize_axis(axis, aval_of(operand).ndim, "lax.dynamic_index_in_dim")
     out = dynamic_slice_in_dim(
@@ -626,6 +668,11 @@ def dynamic_update_slice_in_dim(
     """`dynamic_update_slice` along one dimension.
 
     Source: mirrors jax.lax.dynamic_update_slice_in_dim (0.10).
+
+    Example:
+        >>> lax.dynamic_update_slice_in_dim(jnp.zeros((2, 3)), jnp.ones((2, 1)), 2, axis=1)
+        Array([[0., 0., 1.],
+               [0., 0., 1.]], dtype=float32)
     """
     axis = arguments.canonicalize_axis(
         axis, aval_of(operand).ndim, "lax.dynamic_update_slice_in_dim"
@@ -648,6 +695,11 @@ def dynamic_update_index_in_dim(
     """One position, which is a value, along a dimension replaced.
 
     Source: mirrors jax.lax.dynamic_update_index_in_dim (0.10).
+
+    Example:
+        >>> lax.dynamic_update_index_in_dim(jnp.zeros((2, 3)), jnp.ones(2), 1, axis=1)
+        Array([[0., 1., 0.],
+               [0., 1., 0.]], dtype=float32)
     """
     axis = arguments.canonicalize_axis(
         axis, aval_of(operand).ndim, "lax.dynamic_update_index_in_dim"
@@ -674,6 +726,11 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
 
     Raises:
         TypeError: the vectors do not fit together, or the axes are not ascending.
+
+    Example:
+        >>> x, rows, columns = jnp.array([[1, 2], [3, 4]]), jnp.array([0, -1]), jnp.array([1, 0])
+        >>> lax.index_take(x, (rows, columns), axes=(0, 1))
+        Array([2, 3], dtype=int32)
     """
     dims = tuple(map(operator.index, axes))
     source = aval_of(src)

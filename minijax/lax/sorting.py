@@ -239,6 +239,12 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     Raises:
         TypeError: there are no operands, or their shapes differ.
         ValueError: the dimension or `num_keys` is out of range.
+
+    Example:
+        >>> lax.sort(jnp.array([3.0, jnp.nan, 1.0]))
+        Array([ 1.,  3., nan], dtype=float32)
+        >>> lax.sort((jnp.array([2, 1, 1]), jnp.array([5, 7, 6])), num_keys=2)
+        (Array([1, 1, 2], dtype=int32), Array([6, 7, 5], dtype=int32))
     """
     several = isinstance(operand, (tuple, list))
     arrays = [as_operand(x) for x in (operand if several else (operand,))]
@@ -274,6 +280,10 @@ def sort_key_val(
     Raises:
         TypeError: the shapes differ.
         ValueError: the dimension is out of range.
+
+    Example:
+        >>> lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([30, 10, 20]))
+        (Array([1, 2, 3], dtype=int32), Array([10, 20, 30], dtype=int32))
     """
     sorted_keys, permuted = sort((keys, values), dimension, is_stable, num_keys=1)
     return sorted_keys, permuted
@@ -363,6 +373,10 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
 
     Raises:
         ValueError: `k` or the axis is out of range, or the dtype is complex.
+
+    Example:
+        >>> lax.top_k(jnp.array([4, 9, 1, 7]), 2)
+        [Array([9, 7], dtype=int32), Array([1, 3], dtype=int32)]
     """
     x = as_operand(operand)
     axis = canonicalize_axis(axis, aval_of(x).ndim, "lax.top_k")
@@ -495,6 +509,10 @@ def approx_max_k(
 
     Raises:
         ValueError: an argument is out of range, or the dtype is not floating.
+
+    Example:
+        >>> lax.approx_max_k(jnp.array([4.0, 9.0, 1.0, 7.0]), 2)
+        [Array([9., 7.], dtype=float32), Array([1, 3], dtype=int32)]
     """
     options = (recall_target, reduction_input_size_override, aggregate_to_topk)
     return _approx_k(True, operand, k, reduction_dimension, *options)
@@ -518,6 +536,10 @@ def approx_min_k(
 
     Raises:
         ValueError: an argument is out of range, or the dtype is not floating.
+
+    Example:
+        >>> lax.approx_min_k(jnp.array([4.0, 9.0, 1.0, 7.0]), 2)
+        [Array([1., 4.], dtype=float32), Array([2, 0], dtype=int32)]
     """
     options = (recall_target, reduction_input_size_override, aggregate_to_topk)
     return _approx_k(False, operand, k, reduction_dimension, *options)

@@ -51,6 +51,10 @@ def erf(x: Any) -> Any:
     Derivative: 2/√π exp(-x²).
     Lowers to:  chlo.erf.
     Source:     mirrors jax.lax.erf.
+
+    Example:
+        >>> lax.erf(jnp.array([0.0, jnp.inf]))
+        Array([0., 1.], dtype=float32)
     """
     return erf_p.bind(operand(x))
 
@@ -71,6 +75,12 @@ def erfc(x: Any) -> Any:
     Derivative: -2/√π exp(-x²).
     Lowers to:  chlo.erfc.
     Source:     mirrors jax.lax.erfc.
+
+    Example:
+        >>> lax.erfc(jnp.array([0.0, -jnp.inf]))
+        Array([1., 2.], dtype=float32)
+        >>> lax.erfc(jnp.float32(5)) > 0, 1 - lax.erf(jnp.float32(5)) > 0
+        (Array(True, dtype=bool), Array(False, dtype=bool))
     """
     return erfc_p.bind(operand(x))
 
@@ -90,6 +100,10 @@ def erf_inv(x: Any) -> Any:
     Derivative: √π/2 exp(y²), where y is the result.
     Lowers to:  chlo.erf_inv.
     Source:     mirrors jax.lax.erf_inv.
+
+    Example:
+        >>> lax.erf_inv(jnp.array([0.0, 1.0, 2.0]))
+        Array([ 0., inf, nan], dtype=float32)
     """
     return erf_inv_p.bind(operand(x))
 
@@ -104,6 +118,10 @@ def lgamma(x: Any) -> Any:
     Derivative: digamma.
     Lowers to:  chlo.lgamma.
     Source:     mirrors jax.lax.lgamma.
+
+    Example:
+        >>> jnp.exp(lax.lgamma(jnp.array([1.0, 5.0]))).round(2)
+        Array([ 1., 24.], dtype=float32)
     """
     return lgamma_p.bind(operand(x))
 
@@ -123,6 +141,10 @@ def digamma(x: Any) -> Any:
     Derivative: polygamma(1, x).
     Lowers to:  chlo.digamma.
     Source:     mirrors jax.lax.digamma.
+
+    Example:
+        >>> (lax.digamma(jnp.array([3.0])) - lax.digamma(jnp.array([2.0]))).round(4)
+        Array([0.5], dtype=float32)
     """
     return digamma_p.bind(operand(x))
 
@@ -159,6 +181,10 @@ def polygamma(m: Any, x: Any) -> Any:
 
     Raises:
         ValueError: it is differentiated with respect to m.
+
+    Example:
+        >>> (6 * lax.polygamma(1.0, jnp.array([1.0])) / jnp.pi**2).round(4)
+        Array([1.], dtype=float32)
     """
     return polygamma_p.bind(*operands(m, x))
 
@@ -174,6 +200,10 @@ def zeta(x: Any, q: Any) -> Any:
     Derivative: none.
     Lowers to:  chlo.zeta.
     Source:     mirrors jax.lax.zeta.
+
+    Example:
+        >>> (6 * lax.zeta(2.0, jnp.array([1.0])) / jnp.pi**2).round(4)
+        Array([1.], dtype=float32)
     """
     return zeta_p.bind(*operands(x, q))
 
@@ -280,6 +310,10 @@ def bessel_i0e(x: Any) -> Any:
     Derivative: bessel_i1e(x) - sign(x) y, where y is the result.
     Lowers to:  a Chebyshev series.
     Source:     mirrors jax.lax.bessel_i0e.
+
+    Example:
+        >>> lax.bessel_i0e(jnp.array([0.0, jnp.inf])).round(4)
+        Array([1., 0.], dtype=float32)
     """
     return bessel_i0e_p.bind(operand(x))
 
@@ -303,6 +337,10 @@ def bessel_i1e(x: Any) -> Any:
     Derivative: bessel_i0e(x) - (sign(x) + 1/x) y, where y is the result.
     Lowers to:  chlo.bessel_i1e.
     Source:     mirrors jax.lax.bessel_i1e.
+
+    Example:
+        >>> lax.bessel_i1e(jnp.array([0.0]))
+        Array([0.], dtype=float32)
     """
     return bessel_i1e_p.bind(operand(x))
 
@@ -428,5 +466,9 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     Raises:
         ValueError: it is differentiated with respect to a or b.
+
+    Example:
+        >>> lax.betainc(2.0, 2.0, jnp.array([0.0, 0.5, 1.0])).round(4)
+        Array([0. , 0.5, 1. ], dtype=float32)
     """
     return regularized_incomplete_beta_p.bind(*operands(a, b, x))

@@ -74,6 +74,11 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     Raises:
         ValueError: there are no operands, their shapes differ, or the axis is out of range.
         TypeError: the dtypes differ.
+
+    Example:
+        >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     arrays = [operand(x) for x in operands]
     if not arrays:
@@ -151,6 +156,10 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
 
     Raises:
         ValueError: the axis is out of range.
+
+    Example:
+        >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
+        (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     """
     axis = canonicalize_axis(axis, aval_of(x).ndim, "lax.unstack")
     return tuple(unstack_p.bind(operand(x), axis=axis))

@@ -73,5 +73,10 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
     Raises:
         TypeError: `reps` has not one number of at least 0 for each dimension.
+
+    Example:
+        >>> lax.tile(jnp.array([[1, 2]]), (2, 3))
+        Array([[1, 2, 1, 2, 1, 2],
+               [1, 2, 1, 2, 1, 2]], dtype=int32)
     """
     return tile_p.bind(operand, reps=int_tuple(reps, "lax.tile", "reps"))

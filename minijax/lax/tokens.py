@@ -50,14 +50,31 @@ after_all_p = AfterAll()
 
 
 def create_token(_: Any = None) -> Any:
-    """A new token.  Mirrors jax.lax.create_token (0.10)."""
+    """A new token.
+
+    Source:     mirrors jax.lax.create_token (0.10).
+
+    Example:
+        >>> jax.typeof(lax.create_token())
+        Token()
+    """
     return create_token_p.bind()
 
 
 def after_all(*operands: Any) -> Any:
-    """A token that comes after all of `operands`.  Mirrors jax.lax.after_all (0.10).
+    """A token that comes after all of `operands`.
+
+    Source:     mirrors jax.lax.after_all (0.10).
 
     Raises:
         TypeError: an operand is no token.
+
+    Example:
+        >>> jax.make_jaxpr(lambda: lax.after_all(lax.create_token(), lax.create_token()))()
+        { lambda ; . let
+            a:Tok = create_token
+            b:Tok = create_token
+            c:Tok = after_all a b
+          in (c,) }
     """
     return after_all_p.bind(*operands)

@@ -26,6 +26,10 @@ def sin(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: cos x.
     Lowers to:  stablehlo.sine.
     Source:     mirrors jax.lax.sin.
+
+    Example:
+        >>> lax.sin(jnp.array([0.0, jnp.pi / 2]))
+        Array([0., 1.], dtype=float32)
     """
     return apply_accurately(sin_p, x, accuracy)
 
@@ -40,6 +44,10 @@ def cos(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: -sin x.
     Lowers to:  stablehlo.cosine.
     Source:     mirrors jax.lax.cos.
+
+    Example:
+        >>> lax.cos(jnp.array([0.0, jnp.pi]))
+        Array([ 1., -1.], dtype=float32)
     """
     return apply_accurately(cos_p, x, accuracy)
 
@@ -54,6 +62,10 @@ def tan(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: 1 + y², where y is the result.
     Lowers to:  stablehlo.tan.
     Source:     mirrors jax.lax.tan.
+
+    Example:
+        >>> lax.tan(jnp.array([0.0, jnp.pi / 4])).round(4)
+        Array([0., 1.], dtype=float32)
     """
     return apply_accurately(tan_p, x, accuracy)
 
@@ -73,6 +85,10 @@ def asin(x: Any) -> Any:
     Derivative: 1 / √(1 - x²).
     Lowers to:  chlo.asin.
     Source:     mirrors jax.lax.asin.
+
+    Example:
+        >>> jnp.degrees(lax.asin(jnp.array([0.0, 1.0, 2.0]))).round(2)
+        Array([ 0., 90., nan], dtype=float32)
     """
     return asin_p.bind(operand(x))
 
@@ -92,6 +108,10 @@ def acos(x: Any) -> Any:
     Derivative: -1 / √(1 - x²).
     Lowers to:  chlo.acos.
     Source:     mirrors jax.lax.acos.
+
+    Example:
+        >>> jnp.degrees(lax.acos(jnp.array([1.0, -1.0]))).round(2)
+        Array([  0., 180.], dtype=float32)
     """
     return acos_p.bind(operand(x))
 
@@ -111,6 +131,10 @@ def atan(x: Any) -> Any:
     Derivative: 1 / (1 + x²).
     Lowers to:  chlo.atan.
     Source:     mirrors jax.lax.atan.
+
+    Example:
+        >>> jnp.degrees(lax.atan(jnp.array([1.0, jnp.inf]))).round(2)
+        Array([45., 90.], dtype=float32)
     """
     return atan_p.bind(operand(x))
 
@@ -125,6 +149,10 @@ def sinh(x: Any) -> Any:
     Derivative: cosh x.
     Lowers to:  chlo.sinh.
     Source:     mirrors jax.lax.sinh.
+
+    Example:
+        >>> lax.sinh(jnp.array([0.0, jnp.log(2.0)])).round(4)
+        Array([0.  , 0.75], dtype=float32)
     """
     return sinh_p.bind(operand(x))
 
@@ -139,6 +167,10 @@ def cosh(x: Any) -> Any:
     Derivative: sinh x.
     Lowers to:  chlo.cosh.
     Source:     mirrors jax.lax.cosh.
+
+    Example:
+        >>> lax.cosh(jnp.array([0.0, jnp.log(2.0)])).round(4)
+        Array([1.  , 1.25], dtype=float32)
     """
     return cosh_p.bind(operand(x))
 
@@ -159,6 +191,10 @@ def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: (1 + y) (1 - y), where y is the result.
     Lowers to:  stablehlo.tanh.
     Source:     mirrors jax.lax.tanh.
+
+    Example:
+        >>> lax.tanh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([-1.,  0.,  1.], dtype=float32)
     """
     return apply_accurately(tanh_p, x, accuracy)
 
@@ -178,6 +214,10 @@ def asinh(x: Any) -> Any:
     Derivative: 1 / √(x² + 1).
     Lowers to:  chlo.asinh.
     Source:     mirrors jax.lax.asinh.
+
+    Example:
+        >>> lax.asinh(jnp.sinh(jnp.array([0.0, 2.0]))).round(4)
+        Array([0., 2.], dtype=float32)
     """
     return asinh_p.bind(operand(x))
 
@@ -197,6 +237,10 @@ def acosh(x: Any) -> Any:
     Derivative: 1 / (√(x - 1) √(x + 1)).
     Lowers to:  chlo.acosh.
     Source:     mirrors jax.lax.acosh.
+
+    Example:
+        >>> lax.acosh(jnp.array([1.0, 0.0]))
+        Array([ 0., nan], dtype=float32)
     """
     return acosh_p.bind(operand(x))
 
@@ -216,5 +260,9 @@ def atanh(x: Any) -> Any:
     Derivative: 1 / (1 - x²).
     Lowers to:  chlo.atanh.
     Source:     mirrors jax.lax.atanh.
+
+    Example:
+        >>> lax.atanh(jnp.array([0.0, 1.0, 2.0]))
+        Array([ 0., inf, nan], dtype=float32)
     """
     return atanh_p.bind(operand(x))

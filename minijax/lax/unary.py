@@ -66,6 +66,10 @@ def neg(x: Any) -> Any:
     Derivative: linear.
     Lowers to:  stablehlo.negate.
     Source:     mirrors jax.lax.neg.
+
+    Example:
+        >>> lax.neg(jnp.array([1, -2]))
+        Array([-1,  2], dtype=int32)
     """
     return neg_p.bind(operand(x))
 
@@ -88,6 +92,12 @@ def sign(x: Any) -> Any:
     Derivative: zero.
     Lowers to:  stablehlo.sign.
     Source:     mirrors jax.lax.sign.
+
+    Example:
+        >>> lax.sign(jnp.array([-5.0, 0.0, 3.0]))
+        Array([-1.,  0.,  1.], dtype=float32)
+        >>> lax.sign(jnp.array([3 + 4j]))
+        Array([0.6+0.8j], dtype=complex64)
     """
     return sign_p.bind(operand(x))
 
@@ -135,6 +145,12 @@ def abs(x: Any) -> Any:
     Derivative: that of x or -x; of x at 0.
     Lowers to:  stablehlo.abs.
     Source:     mirrors jax.lax.abs.
+
+    Example:
+        >>> lax.abs(jnp.array([-2, 3]))
+        Array([2, 3], dtype=int32)
+        >>> lax.abs(jnp.array([3 + 4j]))
+        Array([5.], dtype=float32)
     """
     return abs_p.bind(operand(x))
 
@@ -149,6 +165,10 @@ def floor(x: Any) -> Any:
     Derivative: zero.
     Lowers to:  stablehlo.floor.
     Source:     mirrors jax.lax.floor.
+
+    Example:
+        >>> lax.floor(jnp.array([1.7, -1.2]))
+        Array([ 1., -2.], dtype=float32)
     """
     return floor_p.bind(operand(x))
 
@@ -163,12 +183,25 @@ def ceil(x: Any) -> Any:
     Derivative: zero.
     Lowers to:  stablehlo.ceil.
     Source:     mirrors jax.lax.ceil.
+
+    Example:
+        >>> lax.ceil(jnp.array([1.2, -1.7]))
+        Array([ 2., -1.], dtype=float32)
     """
     return ceil_p.bind(operand(x))
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` takes numbers halfway between two whole ones.  Mirrors jax.lax."""
+    """Where `round` takes numbers halfway between two whole ones.
+
+    Source:     mirrors jax.lax (0.10).
+
+    Example:
+        >>> lax.RoundingMethod.TO_NEAREST_EVEN
+        <RoundingMethod.TO_NEAREST_EVEN: 1>
+        >>> lax.round(jnp.array([0.5, 1.5, 2.5]), lax.RoundingMethod.TO_NEAREST_EVEN)
+        Array([0., 2., 2.], dtype=float32)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -213,6 +246,10 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
     Raises:
         ValueError: there is no such method.
+
+    Example:
+        >>> lax.round(jnp.array([0.5, 1.5, 2.5]))
+        Array([1., 2., 3.], dtype=float32)
     """
     return round_p.bind(operand(x), rounding_method=RoundingMethod(rounding_method))
 
@@ -228,6 +265,10 @@ def is_finite(x: Any) -> Any:
     Dtypes:     floating.
     Lowers to:  stablehlo.is_finite.
     Source:     mirrors jax.lax.is_finite.
+
+    Example:
+        >>> lax.is_finite(jnp.array([1.0, jnp.inf, jnp.nan]))
+        Array([ True, False, False], dtype=bool)
     """
     return is_finite_p.bind(operand(x))
 
@@ -242,6 +283,10 @@ def exp(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: eˣ.
     Lowers to:  stablehlo.exponential.
     Source:     mirrors jax.lax.exp.
+
+    Example:
+        >>> lax.exp(jnp.array([0.0, -jnp.inf]))
+        Array([1., 0.], dtype=float32)
     """
     return apply_accurately(exp_p, x, accuracy)
 
@@ -262,6 +307,10 @@ def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: 2ˣ ln 2.
     Lowers to:  stablehlo.exponential of x ln 2.
     Source:     mirrors jax.lax.exp2.
+
+    Example:
+        >>> lax.exp2(jnp.array([3.0, -1.0]))
+        Array([8. , 0.5], dtype=float32)
     """
     return apply_accurately(exp2_p, x, accuracy)
 
@@ -281,6 +330,10 @@ def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: eˣ.
     Lowers to:  stablehlo.exponential_minus_one.
     Source:     mirrors jax.lax.expm1.
+
+    Example:
+        >>> lax.expm1(jnp.float32(1e-10)) > 0, lax.exp(jnp.float32(1e-10)) - 1 > 0
+        (Array(True, dtype=bool), Array(False, dtype=bool))
     """
     return apply_accurately(expm1_p, x, accuracy)
 
@@ -295,6 +348,10 @@ def log(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: 1 / x.
     Lowers to:  stablehlo.log.
     Source:     mirrors jax.lax.log.
+
+    Example:
+        >>> lax.log(jnp.array([1.0, 0.0, -1.0]))
+        Array([  0., -inf,  nan], dtype=float32)
     """
     return apply_accurately(log_p, x, accuracy)
 
@@ -314,6 +371,10 @@ def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: 1 / (1 + x).
     Lowers to:  stablehlo.log_plus_one.
     Source:     mirrors jax.lax.log1p.
+
+    Example:
+        >>> lax.log1p(jnp.float32(1e-10)) > 0, lax.log(1 + jnp.float32(1e-10)) > 0
+        (Array(True, dtype=bool), Array(False, dtype=bool))
     """
     return apply_accurately(log1p_p, x, accuracy)
 
@@ -334,6 +395,10 @@ def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
     Derivative: y (1 - y), where y is the result.
     Lowers to:  stablehlo.logistic.
     Source:     mirrors jax.lax.logistic.
+
+    Example:
+        >>> lax.logistic(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([0. , 0.5, 1. ], dtype=float32)
     """
     return apply_accurately(logistic_p, x, accuracy)
 
@@ -349,6 +414,12 @@ def bitwise_not(x: Any) -> Any:
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.not.
     Source:     mirrors jax.lax.bitwise_not.
+
+    Example:
+        >>> lax.bitwise_not(jnp.array([0, 5]))
+        Array([-1, -6], dtype=int32)
+        >>> lax.bitwise_not(jnp.array([True, False]))
+        Array([False,  True], dtype=bool)
     """
     return not_p.bind(operand(x))
 
@@ -364,6 +435,10 @@ def population_count(x: Any) -> Any:
     Dtypes:     integer.
     Lowers to:  stablehlo.popcnt.
     Source:     mirrors jax.lax.population_count.
+
+    Example:
+        >>> lax.population_count(jnp.array([0, 7, 8]))
+        Array([0, 3, 1], dtype=int32)
     """
     return population_count_p.bind(operand(x))
 
@@ -377,6 +452,10 @@ def clz(x: Any) -> Any:
     Dtypes:     integer.
     Lowers to:  stablehlo.count_leading_zeros.
     Source:     mirrors jax.lax.clz.
+
+    Example:
+        >>> lax.clz(jnp.array([0, 1, 255], jnp.uint8))
+        Array([8, 7, 0], dtype=uint8)
     """
     return clz_p.bind(operand(x))
 
@@ -399,6 +478,10 @@ def real(x: Any) -> Any:
     Derivative: linear over the reals.
     Lowers to:  stablehlo.real.
     Source:     mirrors jax.lax.real.
+
+    Example:
+        >>> lax.real(jnp.array([1 + 2j]))
+        Array([1.], dtype=float32)
     """
     return real_p.bind(operand(x))
 
@@ -421,6 +504,10 @@ def imag(x: Any) -> Any:
     Derivative: linear over the reals.
     Lowers to:  stablehlo.imag.
     Source:     mirrors jax.lax.imag.
+
+    Example:
+        >>> lax.imag(jnp.array([1 + 2j]))
+        Array([2.], dtype=float32)
     """
     return imag_p.bind(operand(x))
 
@@ -446,6 +533,10 @@ def complex(x: Any, y: Any) -> Any:
     Derivative: linear in x and y.
     Lowers to:  stablehlo.complex.
     Source:     mirrors jax.lax.complex.
+
+    Example:
+        >>> lax.complex(jnp.array([1.0, 2.0]), 3.0)
+        Array([1.+3.j, 2.+3.j], dtype=complex64)
     """
     return complex_p.bind(*operands(x, y))
 
@@ -498,6 +589,12 @@ def conj(x: Any) -> Any:
     Derivative: linear over the reals.
     Lowers to:  chlo.conj.
     Source:     mirrors jax.lax.conj.
+
+    Example:
+        >>> lax.conj(jnp.array([1 + 2j]))
+        Array([1.-2.j], dtype=complex64)
+        >>> lax.conj(jnp.array([1.0]))
+        Array([1.+0.j], dtype=complex64)
     """
     x = operand(x)
     return conj_p.bind(x, input_dtype=aval_of(x).dtype)
@@ -537,6 +634,10 @@ def stop_gradient(x: Any) -> Any:
     Derivative: zero.
     Lowers to:  nothing.
     Source:     mirrors jax.lax.stop_gradient.
+
+    Example:
+        >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.0)
+        Array(3., dtype=float32, weak_type=True)
     """
     return tree.map(_stop_gradient_of_leaf, x)
 

@@ -19,6 +19,7 @@ from minijax.lax.binary import add, ge_p, le_p, max, min
 from minijax.lax.families import ANY, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.folding import elementwise, halves
+from minijax.lax.padding import pad
 from minijax.lax.reducers import (
     as_initial_value,
     check_reducer,
@@ -28,7 +29,6 @@ from minijax.lax.reducers import (
     stage_reducer,
 )
 from minijax.lax.reduction import Identity, highest, lowest, region_of_combiner, zero
-from minijax.lax.shape import pad
 from minijax.lax.window_selection import select_and_gather_add_p
 from minijax.lax.windows import Window, check_window, place_by_place, window_of
 from minijax.sharding import rules
@@ -272,6 +272,12 @@ def reduce_window(
         ValueError: trees or shapes do not fit together.
         RuntimeError: the name of the padding is not known.
         NotImplementedError: the computation uses values of a surrounding trace.
+
+    Example:
+        >>> lax.reduce_window(jnp.arange(6), 0, lax.add, (3,), window_strides=(1,), padding="VALID")
+        Array([ 3,  6,  9, 12], dtype=int32)
+        >>> lax.reduce_window(jnp.arange(6), 0, lax.max, (2,), window_strides=(2,), padding="VALID")
+        Array([1, 3, 5], dtype=int32)
     """
     name = "lax.reduce_window"
     leaves, structure = tree.flatten(operand)

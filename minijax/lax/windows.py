@@ -15,7 +15,7 @@ from minijax.interpreters import structural
 from minijax.interpreters.hlo_build import i64_matrix
 from minijax.lax.arguments import int_tuple, padtype_to_pads
 from minijax.lax.folding import Combine, halves
-from minijax.lax.shape import pad, unpad
+from minijax.lax.padding import pad, unpad
 
 Pads = tuple[tuple[int, int], ...]
 
@@ -164,7 +164,14 @@ def reduce_window_shape_tuple(
     base_dilation: Shape | None = None,
     window_dilation: Shape | None = None,
 ) -> Shape:
-    """The shape of the result of `reduce_window`.  Mirrors jax.lax.reduce_window_shape_tuple."""
+    """The shape of the result of `reduce_window`.
+
+    Source:     mirrors jax.lax.reduce_window_shape_tuple (0.10).
+
+    Example:
+        >>> lax.reduce_window_shape_tuple((10, 10), (3, 3), (2, 2), [(1, 1), (0, 0)])
+        (5, 4)
+    """
     window = Window.of(
         tuple(window_dimensions),
         tuple(window_strides),

@@ -34,7 +34,14 @@ _activation = one_program()
 
 
 def identity(x: Any) -> Any:
-    """`x` itself, as an array.  Mirrors jax.nn.identity (0.10)."""
+    """`x` itself, as an array.
+
+    Source:     mirrors jax.nn.identity (0.10).
+
+    Example:
+        >>> jax.nn.identity(np.array([1, 2]))
+        Array([1, 2], dtype=int32)
+    """
     return numpy_creation.asarray(check_array("identity", x))
 
 
@@ -49,6 +56,12 @@ def relu(x: Any) -> Any:
 
     Shapes: T[s] -> T[s].
     Source: mirrors jax.nn.relu (0.10).
+
+    Example:
+        >>> jax.nn.relu(jnp.array([-2.0, 0.0, 3.0]))
+        Array([0., 0., 3.], dtype=float32)
+        >>> jax.grad(jax.nn.relu)(0.0)
+        Array(0., dtype=float32, weak_type=True)
     """
     x = check_array("relu", x)
     return _constant_outside(logic.greater(x, 0), x, arithmetic.maximum(x, 0))
@@ -56,7 +69,14 @@ def relu(x: Any) -> Any:
 
 @_activation
 def relu6(x: Any) -> Any:
-    """min(max(`x`, 0), 6), with derivative 0 at both kinks.  Mirrors jax.nn.relu6 (0.10)."""
+    """min(max(`x`, 0), 6), with derivative 0 at both kinks.
+
+    Source:     mirrors jax.nn.relu6 (0.10).
+
+    Example:
+        >>> jax.nn.relu6(jnp.array([-2.0, 3.0, 9.0]))
+        Array([0., 3., 6.], dtype=float32)
+    """
     x = check_array("relu6", x)
     inside = logic.logical_and(logic.greater(x, 0), logic.less(x, 6))
     return _constant_outside(inside, x, arithmetic.minimum(arithmetic.maximum(x, 0), 6.0))
@@ -64,19 +84,40 @@ def relu6(x: Any) -> Any:
 
 @_activation
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)).  Mirrors jax.nn.sigmoid (0.10)."""
+    """1 / (1 + exp(-x)).
+
+    Source:     mirrors jax.nn.sigmoid (0.10).
+
+    Example:
+        >>> jax.nn.sigmoid(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
     return unary.logistic(check_array("sigmoid", x))
 
 
 @_activation
 def softplus(x: Any) -> Any:
-    """log(1 + exp(`x`)).  Mirrors jax.nn.softplus (0.10)."""
+    """log(1 + exp(`x`)).
+
+    Source:     mirrors jax.nn.softplus (0.10).
+
+    Example:
+        >>> jax.nn.softplus(jnp.array([-1000.0, 1000.0]))
+        Array([   0., 1000.], dtype=float32)
+    """
     return elementary.logaddexp(x, 0)
 
 
 @_activation
 def sparse_plus(x: Any) -> Any:
-    """0 below -1, (x+1)²/4 up to 1, `x` above.  Mirrors jax.nn.sparse_plus (0.10)."""
+    """0 below -1, (x+1)²/4 up to 1, `x` above.
+
+    Source:     mirrors jax.nn.sparse_plus (0.10).
+
+    Example:
+        >>> jax.nn.sparse_plus(jnp.array([-2.0, 0.0, 1.0, 5.0]))
+        Array([0.  , 0.25, 1.  , 5.  ], dtype=float32)
+    """
     x = check_array("sparse_plus", x)
     middle = arithmetic.divide(arithmetic.square(arithmetic.add(x, 1.0)), 4)
     upper = selection.where(logic.greater_equal(x, 1.0), x, middle)
@@ -85,21 +126,42 @@ def sparse_plus(x: Any) -> Any:
 
 @_activation
 def sparse_sigmoid(x: Any) -> Any:
-    """(x+1)/2 between -1 and 1, else 0 or 1.  Mirrors jax.nn.sparse_sigmoid (0.10)."""
+    """(x+1)/2 between -1 and 1, else 0 or 1.
+
+    Source:     mirrors jax.nn.sparse_sigmoid (0.10).
+
+    Example:
+        >>> jax.nn.sparse_sigmoid(jnp.array([-2.0, 0.0, 0.5, 5.0]))
+        Array([0.  , 0.5 , 0.75, 1.  ], dtype=float32)
+    """
     x = check_array("sparse_sigmoid", x)
     return arithmetic.clip(arithmetic.multiply(arithmetic.add(x, 1.0), 0.5), 0.0, 1.0)
 
 
 @_activation
 def soft_sign(x: Any) -> Any:
-    """`x` / (1 + |x|).  Mirrors jax.nn.soft_sign (0.10)."""
+    """`x` / (1 + |x|).
+
+    Source:     mirrors jax.nn.soft_sign (0.10).
+
+    Example:
+        >>> jax.nn.soft_sign(jnp.array([-1.0, 0.0, 3.0]))
+        Array([-0.5 ,  0.  ,  0.75], dtype=float32)
+    """
     x = check_array("soft_sign", x)
     return arithmetic.divide(x, arithmetic.add(arithmetic.absolute(x), 1))
 
 
 @_activation
 def silu(x: Any) -> Any:
-    """`x` · sigmoid(x).  Mirrors jax.nn.silu (0.10)."""
+    """`x` · sigmoid(x).
+
+    Source:     mirrors jax.nn.silu (0.10).
+
+    Example:
+        >>> jax.nn.silu(jnp.array([-1000.0, 0.0, 1000.0]))
+        Array([  -0.,    0., 1000.], dtype=float32)
+    """
     x = check_array("silu", x)
     return arithmetic.multiply(x, unary.logistic(x))
 
@@ -109,14 +171,28 @@ swish = silu
 
 @_activation
 def mish(x: Any) -> Any:
-    """`x` · tanh(softplus(x)).  Mirrors jax.nn.mish (0.10)."""
+    """`x` · tanh(softplus(x)).
+
+    Source:     mirrors jax.nn.mish (0.10).
+
+    Example:
+        >>> jax.nn.mish(jnp.array([-1000.0, 0.0, 1000.0]))
+        Array([  -0.,    0., 1000.], dtype=float32)
+    """
     x = check_array("mish", x)
     return arithmetic.multiply(x, trigonometry.tanh(elementary.logaddexp(x, 0)))
 
 
 @_activation
 def log_sigmoid(x: Any) -> Any:
-    """log(sigmoid(`x`)).  Mirrors jax.nn.log_sigmoid (0.10)."""
+    """log(sigmoid(`x`)).
+
+    Source:     mirrors jax.nn.log_sigmoid (0.10).
+
+    Example:
+        >>> jax.nn.log_sigmoid(jnp.array([-1000.0, 1000.0]))
+        Array([-1000.,    -0.], dtype=float32)
+    """
     negated = arithmetic.negative(x)
     return unary.neg(elementary.logaddexp(negated, 0))
 
@@ -128,7 +204,14 @@ def _exponential_below(x: Any) -> Any:
 
 @_activation
 def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """`x` above 0, alpha · (exp(x) - 1) below.  Mirrors jax.nn.elu (0.10)."""
+    """`x` above 0, alpha · (exp(x) - 1) below.
+
+    Source:     mirrors jax.nn.elu (0.10).
+
+    Example:
+        >>> jax.nn.elu(jnp.array([-jnp.inf, 0.0, 3.0]), alpha=2.0)
+        Array([-2.,  0.,  3.], dtype=float32)
+    """
     x = check_array("elu", x)
     below = arithmetic.multiply(alpha, _exponential_below(x))
     return selection.where(logic.greater(x, 0), x, below)
@@ -140,6 +223,10 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
     Source: mirrors jax.nn.celu (0.10); Barron, "Continuously differentiable exponential linear
         units" (2017).
+
+    Example:
+        >>> jax.nn.celu(jnp.array([-jnp.inf, 0.0, 3.0]), alpha=2.0)
+        Array([-2.,  0.,  3.], dtype=float32)
     """
     below = elementary.expm1(arithmetic.divide(arithmetic.minimum(x, 0.0), alpha))
     return arithmetic.add(arithmetic.maximum(x, 0.0), arithmetic.multiply(alpha, below))
@@ -151,6 +238,12 @@ def selu(x: Any) -> Any:
 
     Source: mirrors jax.nn.selu (0.10); Klambauer et al., "Self-normalizing neural networks"
         (2017).
+
+    Example:
+        >>> x = jax.random.normal(jax.random.key(0), (100_000,))
+        >>> y = jax.nn.selu(x)
+        >>> abs(y.mean()) < 0.01, abs(y.std() - 1) < 0.01
+        (Array(True, dtype=bool), Array(True, dtype=bool))
     """
     alpha, scale = 1.6732632423543772, 1.0507009873554805
     x = check_array("selu", x)
@@ -160,7 +253,14 @@ def selu(x: Any) -> Any:
 
 @_activation
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
-    """`x` from 0 on, negative_slope · x below.  Mirrors jax.nn.leaky_relu (0.10)."""
+    """`x` from 0 on, negative_slope · x below.
+
+    Source:     mirrors jax.nn.leaky_relu (0.10).
+
+    Example:
+        >>> jax.nn.leaky_relu(jnp.array([-4.0, 4.0]), negative_slope=0.25)
+        Array([-1.,  4.], dtype=float32)
+    """
     x = check_array("leaky_relu", x)
     below = arithmetic.multiply(negative_slope, x)
     return selection.where(logic.greater_equal(x, 0), x, below)
@@ -168,7 +268,14 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
 
 @_activation
 def hard_tanh(x: Any) -> Any:
-    """`x` between -1 and 1, else the nearer of them.  Mirrors jax.nn.hard_tanh (0.10)."""
+    """`x` between -1 and 1, else the nearer of them.
+
+    Source:     mirrors jax.nn.hard_tanh (0.10).
+
+    Example:
+        >>> jax.nn.hard_tanh(jnp.array([-3.0, 0.5, 3.0]))
+        Array([-1. ,  0.5,  1. ], dtype=float32)
+    """
     x = check_array("hard_tanh", x)
     upper = selection.where(logic.less(x, -1), -1, x)
     return selection.where(logic.greater(x, 1), 1, upper)
@@ -176,13 +283,27 @@ def hard_tanh(x: Any) -> Any:
 
 @_activation
 def hard_sigmoid(x: Any) -> Any:
-    """relu6(`x` + 3) / 6.  Mirrors jax.nn.hard_sigmoid (0.10)."""
+    """relu6(`x` + 3) / 6.
+
+    Source:     mirrors jax.nn.hard_sigmoid (0.10).
+
+    Example:
+        >>> jax.nn.hard_sigmoid(jnp.array([-4.0, 0.0, 4.0]))
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
     return arithmetic.divide(relu6(arithmetic.add(x, 3.0)), 6.0)
 
 
 @_activation
 def hard_silu(x: Any) -> Any:
-    """`x` · hard_sigmoid(x).  Mirrors jax.nn.hard_silu (0.10)."""
+    """`x` · hard_sigmoid(x).
+
+    Source:     mirrors jax.nn.hard_silu (0.10).
+
+    Example:
+        >>> jax.nn.hard_silu(jnp.array([-4.0, 0.0, 4.0]))
+        Array([-0.,  0.,  4.], dtype=float32)
+    """
     return arithmetic.multiply(x, hard_sigmoid(x))
 
 
@@ -198,6 +319,12 @@ def gelu(x: Any, approximate: bool = True) -> Any:
         approximate: whether to approximate.
 
     Source: mirrors jax.nn.gelu (0.10); Hendrycks and Gimpel, "Gaussian error linear units" (2016).
+
+    Example:
+        >>> jax.nn.gelu(jnp.array([-10.0, 0.0, 10.0]))
+        Array([-0.,  0., 10.], dtype=float32)
+        >>> jnp.abs(jax.nn.gelu(1.0) - jax.nn.gelu(1.0, approximate=False)) < 1e-3
+        Array(True, dtype=bool)
     """
     x = strong(inexact("gelu", x))
     if not approximate:
@@ -225,6 +352,10 @@ def glu(x: Any, axis: int = -1) -> Any:
 
     Raises:
         ValueError: the size along `axis` is odd.
+
+    Example:
+        >>> jax.nn.glu(jnp.array([[2.0, 4.0, 0.0, jnp.inf]]))
+        Array([[1., 4.]], dtype=float32)
     """
     x = check_array("glu", x)
     aval = aval_of(x)
@@ -239,7 +370,14 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 @_activation
 def squareplus(x: Any, b: Any = 4) -> Any:
-    """(x + sqrt(x² + b)) / 2.  Mirrors jax.nn.squareplus (0.10)."""
+    """(x + sqrt(x² + b)) / 2.
+
+    Source:     mirrors jax.nn.squareplus (0.10).
+
+    Example:
+        >>> jax.nn.squareplus(jnp.array([-3.0, 0.0, 3.0]), b=16)
+        Array([1., 2., 4.], dtype=float32)
+    """
     x = check_array("squareplus", x)
     root = arithmetic.sqrt(arithmetic.add(arithmetic.square(x), b))
     return arithmetic.divide(arithmetic.add(x, root), 2)
@@ -251,6 +389,10 @@ def log1mexp(x: Any) -> Any:
 
     Source: mirrors jax.nn.log1mexp (0.10); Mächler, "Accurately computing log(1 - exp(-|a|))"
         (2012).
+
+    Example:
+        >>> jax.nn.log1mexp(jnp.array([0.0, 1000.0]))
+        Array([-inf,  -0.], dtype=float32)
     """
     x = check_array("log1mexp", x)
     near = logic.less(x, math.log(2.0))
@@ -265,7 +407,14 @@ def log1mexp(x: Any) -> Any:
 
 @_activation
 def tanh(x: Any, /) -> Any:
-    """The hyperbolic tangent.  Mirrors jax.nn.tanh (0.10)."""
+    """The hyperbolic tangent.
+
+    Source:     mirrors jax.nn.tanh (0.10).
+
+    Example:
+        >>> jax.nn.tanh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([-1.,  0.,  1.], dtype=float32)
+    """
     return elementary.tanh(x)
 
 
@@ -281,6 +430,12 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
         num_classes: the length of the vectors.
         dtype: of the result; the default float for None.
         axis: the new dimension.
+
+    Example:
+        >>> jax.nn.one_hot(jnp.array([0, 2, 9]), 3)
+        Array([[1., 0., 0.],
+               [0., 0., 1.],
+               [0., 0., 0.]], dtype=float32)
     """
     wanted = dtypes.default_float_dtype()
     if dtype is not None:

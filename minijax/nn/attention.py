@@ -67,6 +67,11 @@ def dot_product_attention(
     Raises:
         NotImplementedError: the implementation is not built.
         ValueError: shapes or dtypes do not fit.
+
+    Example:
+        >>> query = key = value = jnp.zeros((4, 2, 8)).at[1].set(6.0)
+        >>> jax.nn.dot_product_attention(query, key, value, is_causal=True)[:, 0, 0]
+        Array([0. , 6. , 2. , 1.5], dtype=float32)
     """
     _check(query, key, value, mask, implementation)
     batched = aval_of(query).ndim == 4

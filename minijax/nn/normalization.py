@@ -19,7 +19,14 @@ from minijax.numpy.promotion import inexact, strong
 
 @one_program(static=("axis", "keepdims"))
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
-    """log(mean(exp(x))) without overflow.  Mirrors jax.nn.logmeanexp (0.10)."""
+    """log(mean(exp(x))) without overflow.
+
+    Source:     mirrors jax.nn.logmeanexp (0.10).
+
+    Example:
+        >>> jax.nn.logmeanexp(jnp.array([1000.0, 1000.0]))
+        Array(1000., dtype=float32)
+    """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     axes = reduced_axes(axis, aval_of(x).ndim, "nn.logmeanexp")
     if where is None:
@@ -58,6 +65,11 @@ def standardize(
 
     Raises:
         ValueError: the algorithm is not known.
+
+    Example:
+        >>> jax.nn.standardize(jnp.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])).round(2)
+        Array([[-1.22,  0.  ,  1.22],
+               [-1.22,  0.  ,  1.22]], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(

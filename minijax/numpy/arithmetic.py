@@ -15,6 +15,7 @@ from minijax.lax import binary, families, unary
 from minijax.lax.power import cbrt_p, integer_pow, pow_p, sqrt_p, square_p
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
+    broadcast_shapes,
     broadcast_to,
     check_array,
     inexact,
@@ -445,7 +446,7 @@ _EXPONENT_BITS = 6
 
 def _power_of_integers(x: Any, y: Any) -> Any:
     """Repeated squaring; exact where the result can be held."""
-    shape = np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
+    shape = broadcast_shapes("power", aval_of(x).shape, aval_of(y).shape)
     dtype = aval_of(x).dtype
     one, zero = (broadcast_to(np.asarray(v, dtype)[()], shape) for v in (1, 0))
     # Bits beyond the last one inspected matter for 0 alone: all its powers but the first are 0.

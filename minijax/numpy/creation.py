@@ -27,8 +27,8 @@ from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
 )
+from minijax.runtime import dlpack
 from minijax.runtime.array import Array, array_from_host
-from minijax.runtime.array import from_dlpack as array_from_dlpack
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import explicit
@@ -269,7 +269,13 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 
 
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """An array of one value, with the shape and dtype of `a` where none are given.
 
@@ -285,7 +291,7 @@ def full_like(
         Array([7, 7], dtype=int32)
     """
     fill_value = check_array("full_like", fill_value, "fill_value")
-    return _like("full_like", a, fill_value, dtype, shape, device, None)
+    return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
 
 
 def array(
@@ -351,7 +357,18 @@ def _array_of(x: Any, dtype: Any, copy: bool) -> Any:
     if isinstance(x, (list, tuple)):
         return _array_of_list(x, dtype)
     if type(x) in dtypes.python_scalar_dtypes:
-        return array_from_host(x) if dtype is None else array_from_host(_host_array([x], dtype)[0])
+        if dtype is None:
+            return array_from_host(x)
+        if type(x) is complex and not dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(
+                message(
+                    "numpy.array",
+                    "a complex number cannot become a real one.",
+                    got={"object": x, "dtype": dtype},
+                    fix="numpy.real(x)",
+                )
+            )
+        return array_from_host(_host_array([x], dtype)[0])
     return array_from_host(_checked_host_array(x, dtype))
 
 
@@ -545,7 +562,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         >>> jnp.from_dlpack(np.arange(3, dtype=np.int16))
         Array([0, 1, 2], dtype=int16)
     """
-    return array_from_dlpack(x, device=device, copy=copy)
+    return dlpack.from_dlpack(x, device=device, copy=copy)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
@@ -561,7 +578,17 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
         >>> jnp.frombuffer(b"abc", dtype=jnp.uint8)
         Array([97, 98, 99], dtype=uint8)
     """
-    return array(np.frombuffer(buffer, np.dtype(dtype), count, offset))
+    try:
+        host = np.frombuffer(buffer, np.dtype(dtype), count, offset)
+    except ValueError as error:
+        raise ValueError(
+            message(
+                "numpy.frombuffer",
+                f"the buffer does not hold such elements: {error}.",
+                got={"dtype": np.dtype(dtype), "count": count, "offset": offset},
+            )
+        ) from None
+    return array(host)
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:

@@ -11,7 +11,7 @@ from minijax.core.errors import message
 from minijax.lax import binary, control_flow, reduction
 from minijax.numpy.arithmetic import absolute, is_kind
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_to, pick, promote_dtypes
+from minijax.numpy.promotion import broadcast_shapes, broadcast_to, pick, promote_dtypes
 
 
 @one_program()
@@ -65,7 +65,7 @@ def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
                 fix="x.astype(int)",
             )
         )
-    shape = np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
+    shape = broadcast_shapes("gcd", aval_of(x).shape, aval_of(y).shape)
     return absolute(broadcast_to(x, shape)), absolute(broadcast_to(y, shape))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import binary, power, special, trigonometry, unary
+from minijax.lax import arguments, binary, power, special, trigonometry, unary
 from minijax.lax.convert import convert_to_type
 from minijax.lax.creation import full_like
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -609,6 +609,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """
     a = check_array("round", a)
     check_out("round", out)
+    decimals = arguments.an_integer(decimals, "numpy.round", "`decimals`")
     if aval_of(a).dtype == dtypes.bool_:
         raise ValueError(message("numpy.round", "booleans cannot be rounded.", got=str(aval_of(a))))
     if is_kind(a, np.integer):

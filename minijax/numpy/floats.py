@@ -16,6 +16,7 @@ from minijax.numpy.elementary import trunc
 from minijax.numpy.logic import isfinite, isinf
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
+    broadcast_shapes,
     broadcast_to,
     check_array,
     check_out,
@@ -235,7 +236,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
 
 
 def _with_one_shape(x: Any, y: Any) -> tuple[Any, Any]:
-    shape = np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
+    shape = broadcast_shapes("nextafter", aval_of(x).shape, aval_of(y).shape)
     return broadcast_to(x, shape), broadcast_to(y, shape)
 
 

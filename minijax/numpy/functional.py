@@ -13,7 +13,7 @@ from minijax.core import tree
 from minijax.core.errors import message
 from minijax.lax.shape import squeeze
 from minijax.numpy.creation import asarray
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import broadcast_shapes, check_array
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import canonical_axes, expand_dims
 from minijax.transforms.vmap import vmap
@@ -132,7 +132,7 @@ def _map_over(function: Callable[..., Any], args: Sequence[Any], signature: str 
         loops.append(x.shape[:split])
     if outputs is not None:
         function = _checked(function, outputs, sizes)
-    loop = np.broadcast_shapes(*loops)
+    loop = broadcast_shapes("vectorize", *loops)
     for place in reversed(range(len(loop))):
         # Counted from the core, so that arguments of lower rank line up at the end.
         depth = len(loop) - place

@@ -6,7 +6,6 @@ Input: arrays.  Output: one array of several, or several of one.
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -308,12 +307,13 @@ def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[
     axis = arguments.canonicalize_axis(axis, ary.aval.ndim, f"numpy.{name}")
     size = ary.aval.shape[axis]
     if isinstance(where, (tuple, list)) or np.ndim(where):
-        bounds = [0, *(operator.index(i) for i in where), size]
+        positions = arguments.int_tuple(where, f"numpy.{name}", "indices_or_sections")
+        bounds = [0, *positions, size]
         sizes = [stop - start for start, stop in itertools.pairwise(bounds)]
         problem = "the positions must ascend, within the dimension."
         valid = min(sizes) >= 0
     else:
-        parts = operator.index(where)
+        parts = arguments.an_integer(where, f"numpy.{name}", "indices_or_sections")
         each, rest = divmod(size, parts) if parts > 0 else (0, 1)
         sizes = [each + 1] * rest + [each] * (parts - rest)
         problem = "the dimension cannot be cut into so many equal parts."

@@ -14,6 +14,7 @@ from minijax.core.errors import message
 from minijax.lax import arguments, binary, shape, slicing
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota, full
+from minijax.lax.padding import pad
 from minijax.numpy import reductions, shaping
 from minijax.numpy.arithmetic import power
 from minijax.numpy.creation import asarray, dtype_argument, made_on_host, on_device, zeros
@@ -63,7 +64,7 @@ def eye(
 
 
 def _sizes(name: str, *sizes: Any) -> tuple[int, ...]:
-    found = tuple(operator.index(n) for n in sizes)
+    found = tuple(arguments.an_integer(n, f"numpy.{name}", "a size") for n in sizes)
     if min(found) < 0:
         raise ValueError(message(f"numpy.{name}", "sizes must not be negative.", got=str(found)))
     return found
@@ -370,7 +371,7 @@ def diag(v: Any, k: int = 0) -> Any:
         raise ValueError(message("numpy.diag", "a vector or a matrix is needed.", got={"v": aval}))
     size = aval.size + abs(k)
     padding = [(max(-k, 0), max(k, 0), 0)]
-    rows = shape.pad(v, np.zeros((), aval.dtype)[()], padding)
+    rows = pad(v, np.zeros((), aval.dtype)[()], padding)
     rows = shape.broadcast_in_dim(rows, (size, size), (0,))
     nothing = broadcast_to(np.zeros((), aval.dtype)[()], (size, size))
     return pick(_compared(binary.eq, (size, size), k), rows, nothing)
@@ -484,7 +485,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
                [1, 1, 1]], dtype=int32)
     """
     dtype = dtype_argument("indices", dtype, dtypes.default_int_dtype())
-    dims = tuple(operator.index(n) for n in dimensions)
+    dims = arguments.int_tuple(dimensions, "numpy.indices", "dimensions")
     grids = meshgrid(*(arange(n, dtype=dtype) for n in dims), sparse=sparse, indexing="ij")
     if sparse:
         return tuple(grids)

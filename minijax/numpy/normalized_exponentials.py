@@ -52,6 +52,12 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
         where: which elements count; the others give 0.
 
     Source: mirrors jax.nn.softmax (0.10).
+
+    Example:
+        >>> jax.nn.softmax(jnp.array([1000.0, 1000.0]))
+        Array([0.5, 0.5], dtype=float32)
+        >>> jax.nn.softmax(jnp.zeros(3), where=jnp.array([True, True, False]))
+        Array([0.5, 0.5, 0. ], dtype=float32)
     """
     x = strong(inexact("softmax", x))
     axes = reduced_axes(axis, aval_of(x).ndim, "nn.softmax")
@@ -62,7 +68,14 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 @one_program(static=("axis",))
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
-    """The logarithm of `softmax`.  Mirrors jax.nn.log_softmax (0.10)."""
+    """The logarithm of `softmax`.
+
+    Source:     mirrors jax.nn.log_softmax (0.10).
+
+    Example:
+        >>> jax.nn.log_softmax(jnp.array([0.0, 1000.0]))
+        Array([-1000.,     0.], dtype=float32)
+    """
     x = strong(inexact("log_softmax", x))
     axes = reduced_axes(axis, aval_of(x).ndim, "nn.log_softmax")
     shifted = _shifted(x, axes, where)
@@ -91,6 +104,12 @@ def logsumexp(
         where: which elements count.
 
     Source: mirrors jax.nn.logsumexp (0.10).
+
+    Example:
+        >>> jax.nn.logsumexp(jnp.array([1000.0, -1000.0]))
+        Array(1000., dtype=float32)
+        >>> jax.nn.logsumexp(jnp.zeros(2), b=jnp.array([1.0, -2.0]), return_sign=True)
+        (Array(0., dtype=float32), Array(-1., dtype=float32))
     """
     a = inexact("logsumexp", a)
     if b is not None:

@@ -287,6 +287,15 @@ def _complex_view(x: Any, dtype: Any) -> Any:
         pairs = joining.stack([elementary.real(x), elementary.imag(x)], -1)
         return _view(shaping.reshape(pairs, (*x.shape[:-1], -1)), dtype)
     parts = _view(x, dtypes.real_dtype_of(dtype))
+    if parts.shape[-1] % 2:
+        raise ValueError(
+            message(
+                "view",
+                "the last dimension does not hold pairs of parts.",
+                got={"array": x.aval, "dtype": dtype},
+                expected="twice as many real numbers as there will be complex ones",
+            )
+        )
     pairs = shaping.reshape(parts, (*parts.shape[:-1], -1, 2))
     return pairs[..., 0] + creation.asarray(1j, dtype) * pairs[..., 1]
 

@@ -188,7 +188,16 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
 
 def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
     a, axis = _with_axis(name, a, axis)
-    arguments.canonicalize_axis(kth, a.aval.shape[axis], f"numpy.{name} kth")
+    size = a.aval.shape[axis]
+    if not -size <= arguments.an_integer(kth, f"numpy.{name}", "`kth`") < size:
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "`kth` is out of range.",
+                got=f"kth: {kth}   size: {size}",
+                expected=f"a position from {-size} to {size - 1}" if size else "elements",
+            )
+        )
 
 
 def sort_complex(a: Any) -> Any:

@@ -15,7 +15,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
-from minijax.lax import convert, shape, slicing
+from minijax.lax import convert, padding, shape, slicing
 from minijax.numpy import elementary, functional, reductions, shaping, statistics
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import linspace
@@ -140,13 +140,13 @@ def _pad_constant(array: Any, values: Any, widths: Widths) -> Any:
     dtype = aval_of(array).dtype
     values = convert.convert_element_type(values, dtype)
     if aval_of(values).ndim == 0:
-        return shape.pad(array, values, [(before, after, 0) for before, after in widths])
+        return padding.pad(array, values, [(before, after, 0) for before, after in widths])
     values = shaping.broadcast_to(values, (len(widths), 2))
     for dim, (before, after) in enumerate(widths):
         for side, wide in enumerate(((before, 0, 0), (0, after, 0))):
             config = [(0, 0, 0)] * len(widths)
             config[dim] = wide
-            array = shape.pad(array, values[dim, side], config)
+            array = padding.pad(array, values[dim, side], config)
     return array
 
 

@@ -14,7 +14,7 @@ from minijax.numpy.calculus import convolve
 from minijax.numpy.creation import asarray, zeros
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, promote_dtypes
+from minijax.numpy.promotion import broadcast_shapes, check_array, promote_dtypes
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import atleast_1d, broadcast_to
 
@@ -39,7 +39,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
         Array([-1,  2,  7], dtype=int32)
     """
     p, x = (asarray(y) for y in promote_dtypes("polyval", p, x))
-    shape = np.broadcast_shapes(x.shape, p.shape[1:])
+    shape = broadcast_shapes("polyval", x.shape, p.shape[1:])
     value = zeros(shape, p.dtype)
     for i in range(p.shape[0]):
         value = value * x + p[i]

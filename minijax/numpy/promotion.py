@@ -19,6 +19,7 @@ import numpy as np
 from minijax.core import config, dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
+from minijax.core.trace import Tracer
 from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax import families
 from minijax.lax.choice import select_n_p
@@ -165,10 +166,19 @@ def check_array(name: str, x: Any, argument: str = "x") -> Any:
         message(
             title(name),
             "operands must be arrays or numbers.",
-            got={argument: f"{x!r} of type {type(x).__name__}"},
+            got={argument: _shown(x)},
             fix="numpy.asarray(x)" if is_list else None,
         )
     )
+
+
+def _shown(x: Any) -> str:
+    """A value and its type; of a list that is traced, the types of its elements."""
+    kind = type(x).__name__
+    if isinstance(x, list | tuple) and any(isinstance(item, Tracer) for item in x):
+        items = ", ".join(str(item.aval) if isinstance(item, Tracer) else repr(item) for item in x)
+        return f"a {kind} of {items}"
+    return f"{x.aval if isinstance(x, Tracer) else repr(x)} of type {kind}"
 
 
 def check_out(name: str, out: Any) -> None:
@@ -304,7 +314,7 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
             message(
                 title(name),
                 "operand shapes do not fit together.",
-                got=" ".join(map(str, shapes)),
+                got="shapes " + ", ".join(map(str, shapes)),
                 expected="dimensions, aligned at the end, that are equal or 1",
             )
         ) from None

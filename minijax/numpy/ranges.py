@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
-from minijax.lax import binary, shape
+from minijax.lax import arguments, binary, shape
 from minijax.lax.convert import convert_to_type
 from minijax.lax.creation import broadcasted_iota, iota
 from minijax.lax.power import pow_p
@@ -22,7 +21,14 @@ from minijax.lax.unary import exp, floor, log
 from minijax.numpy.arithmetic import is_kind
 from minijax.numpy.creation import astype, dtype_argument, made_on_host, on_device
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_to, check_array, pick, promote, promote_all
+from minijax.numpy.promotion import (
+    broadcast_shapes,
+    broadcast_to,
+    check_array,
+    pick,
+    promote,
+    promote_all,
+)
 from minijax.runtime.array import array_from_host
 from minijax.transforms.vmap import vmap
 
@@ -42,7 +48,7 @@ def _known_number(name: str, argument: str, x: Any) -> Any:
         return x
     value = np.asarray(check_array(name, x, argument))
     if value.ndim:
-        raise TypeError(
+        raise ValueError(
             message(f"numpy.{name}", f"`{argument}` must be a scalar.", got=f"shape {value.shape}")
         )
     return value[()]
@@ -79,6 +85,8 @@ def arange(
     start, stop, step = (_known_number("arange", key, x) for key, x in bounds.items())
     if any(np.iscomplexobj(x) for x in (start, stop, step)):
         raise ValueError(message("numpy.arange", "bounds must be real.", got=bounds))
+    if step == 0:
+        raise ZeroDivisionError(message("numpy.arange", "the step is zero.", got=bounds))
     joined, _ = dtypes.lattice_result_type(*bounds.values())
     dtype = dtype_argument("arange", dtype, joined)
     size = int(max(math.ceil((stop - start) / step), 0))
@@ -110,7 +118,7 @@ _counted = one_program(static=("start", "step", "size", "dtype"))(_count)
 
 
 def _sample_count(name: str, num: Any) -> int:
-    count = operator.index(num)
+    count = arguments.an_integer(num, f"numpy.{name}", "`num`")
     if count < 0:
         raise ValueError(
             message(f"numpy.{name}", "the number of samples must not be negative.", got=str(num))
@@ -169,13 +177,13 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     given = aval_of(start).dtype
     wide = given if dtype is None else dtypes.lattice_result_type(given, dtype)[0]
     computed = dtypes.to_inexact_dtype(wide)
-    dims = np.broadcast_shapes(aval_of(start).shape, aval_of(stop).shape)
+    dims = broadcast_shapes("linspace", aval_of(start).shape, aval_of(stop).shape)
     start, stop = (
         broadcast_to(convert_to_type(x, computed, weak_type=False), dims) for x in (start, stop)
     )
     gaps = num - 1 if endpoint else num
     distance = binary.div(binary.sub(stop, start), float(gaps) if gaps > 0 else np.nan)
-    axis = operator.index(axis) % (len(dims) + 1)
+    axis = arguments.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
     whole = (*dims[:axis], num, *dims[axis:])
     kept = [d for d in range(len(whole)) if d != axis]
     place = broadcasted_iota(computed, whole, axis)
@@ -256,13 +264,13 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     wide = given if dtype is None else dtypes.lattice_result_type(given, dtype)[0]
     computed = dtypes.to_inexact_dtype(wide)
     start, stop = (convert_to_type(x, computed, weak_type=False) for x in (start, stop))
-    dims = np.broadcast_shapes(aval_of(start).shape, aval_of(stop).shape)
+    dims = broadcast_shapes("linspace", aval_of(start).shape, aval_of(stop).shape)
     start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
     # start * (stop / start) ** t for t from 0 to 1: negative and complex numbers need no care.
     exponents, _ = _linspace(
         np.zeros((), computed), log(binary.div(stop, start)), num, endpoint, None, axis
     )
-    axis = operator.index(axis) % (len(dims) + 1)
+    axis = arguments.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
     kept = [d for d in range(len(dims) + 1) if d != axis]
     whole = aval_of(exponents).shape
     first, last = (shape.broadcast_in_dim(x, whole, kept) for x in (start, stop))

@@ -21,7 +21,15 @@ from minijax.lax.convert import convert_to_type
 from minijax.lax.shape import concatenate, reshape
 from minijax.numpy.arithmetic import check_not_complex, is_kind
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_to, check_array, check_out, pick, promote, repeated
+from minijax.numpy.promotion import (
+    broadcast_shapes,
+    broadcast_to,
+    check_array,
+    check_out,
+    pick,
+    promote,
+    repeated,
+)
 
 _HALF = (dtypes.float16, dtypes.bfloat16)
 
@@ -420,7 +428,7 @@ def _count(name: str, x: Any, axes: tuple[int, ...], where: Any, keepdims: bool)
     shape = aval_of(x).shape
     if where is None:
         return math.prod(shape[axis] for axis in axes)
-    where = broadcast_to(_mask(name, where), np.broadcast_shapes(shape, aval_of(where).shape))
+    where = broadcast_to(_mask(name, where), broadcast_shapes(name, shape, aval_of(where).shape))
     return sum(where, axes, keepdims=keepdims)
 
 

@@ -537,7 +537,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
         a: the array.
         ind: the positions.
         v: the elements, repeated as often as needed.
-        mode: what happens out of range: "clip" (the default) or "wrap".
+        mode: what happens out of range: "wrap"; "clip", where negative positions are 0; or None,
+            which clips where counting from the end does not help.
         inplace: must be false.
 
     Shapes:     a: T[s], ind: int[n], v: T[m] -> T[s].
@@ -572,6 +573,8 @@ def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
     ind = shaping.ravel(ind)
     if mode == "wrap":
         ind = arithmetic.remainder(ind, a.aval.size)
+    elif mode == "clip":
+        ind = arithmetic.clip(ind, 0, a.aval.size - 1)
     flat = shaping.ravel(a).at[ind].set(values, mode="clip")
     return shape.reshape(flat, a.aval.shape)
 

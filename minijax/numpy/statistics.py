@@ -18,6 +18,7 @@ from minijax.lax import binary, power, reduction, shape, unary
 from minijax.lax.convert import convert_element_type, convert_to_type
 from minijax.numpy import ordering, reductions, selection, shaping
 from minijax.numpy.arithmetic import check_not_complex, is_kind
+from minijax.numpy.creation import on_device
 from minijax.numpy.logic import isnan
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
@@ -168,7 +169,7 @@ def nanquantile(
     return _quantile("nanquantile", a, q, axis, method, keepdims, weights, skip_nan=True)
 
 
-@one_program(static=_QUANTILE)
+@one_program(static=(*_QUANTILE, "out_sharding"))
 def percentile(
     a: Any,
     q: Any,
@@ -179,6 +180,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """As `quantile`, with `q` from 0 to 100.
 
@@ -196,7 +198,8 @@ def percentile(
     """
     check_out("percentile", out)
     fraction = binary.div(inexact("percentile", q), 100.0)
-    return _quantile("percentile", a, fraction, axis, method, keepdims, weights, skip_nan=False)
+    made = _quantile("percentile", a, fraction, axis, method, keepdims, weights, skip_nan=False)
+    return on_device(made, None, out_sharding, name="percentile")
 
 
 @one_program(static=_QUANTILE)

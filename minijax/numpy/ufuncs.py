@@ -6,17 +6,25 @@ The functions that JAX makes ufuncs are made so here; their elementwise work is 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import folding
+from minijax.lax.control_flow.scanning import scan
 from minijax.numpy import arithmetic, elementary, logic, reductions
 from minijax.numpy.creation import asarray
 from minijax.numpy.functional import vectorize
-from minijax.numpy.joining import concatenate, stack
+from minijax.numpy.joining import append, concatenate, stack
 from minijax.numpy.promotion import check_array, check_out
+from minijax.numpy.ranges import arange
+from minijax.numpy.selection import take, where
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel
 
 
@@ -64,10 +72,14 @@ class ufunc:  # noqa: N801  NumPy's name
         self._function = func
         self._associative = associative
         self._reduce, self._accumulate, self._update = reduce, accumulate, update
+        self.__signature__ = _with_options(func)
 
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
-            self._refuse("takes neither `out` nor `where`")
+            self._refuse(
+                "takes neither `out` nor `where`: arrays do not change",
+                fix=f"numpy.where(condition, numpy.{self.__name__}(...), otherwise)",
+            )
         return self._function(*args)
 
     def reduce(
@@ -196,15 +208,42 @@ class ufunc:  # noqa: N801  NumPy's name
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Any:
-        """Refuses: reductions over slices are `segment_sum` and its like, or a loop.
+        """The elements of slices along `axis` combined into one for each slice.
+
+        Slice `i` goes from `indices[i]` to `indices[i + 1]`, the last one to the end; a slice
+        that would be empty has its first element.
+
+        Shapes:     a: T[s], indices: integer[k] -> T[s with k in place of the axis].
+
+        Raises:
+            ValueError: the function does not combine two arguments into one, `indices` are no
+                integers of one dimension, or `axis` is no single one of the array's.
+            NotImplementedError: `out` is given.
 
         Example:
-            >>> jnp.add.reduceat(jnp.arange(4), jnp.array([0, 2]))
-            Traceback (most recent call last):
-                ...
-            NotImplementedError: numpy.add: has no reduceat...
+            >>> jnp.add.reduceat(jnp.array([1, 2, 3, 4]), jnp.array([0, 2]))
+            Array([3, 7], dtype=int32)
         """
-        self._refuse("has no reduceat")
+        self._check_is_binary("reduceat")
+        name = f"{self.__name__}.reduceat"
+        check_out(name, out)
+        a = asarray(check_array(name, a), dtype)
+        starts = asarray(check_array(name, indices, "indices"))
+        _check_slices(name, a, starts, axis)
+        rows = moveaxis(a, axis, 0)
+        size = rows.shape[0]
+        starts = where(starts < 0, starts + size, starts)
+        ends = append(starts[1:], asarray(size, starts.dtype))
+
+        def joined(totals: Any, row: Any) -> tuple[Any, None]:
+            number, value = row
+            is_inside = (number > starts) & (number < ends)
+            mask = expand_dims(is_inside, tuple(range(1, totals.ndim)))
+            together = self._function(totals, value).astype(totals.dtype)
+            return where(mask, together, totals), None
+
+        totals, _ = scan(joined, take(rows, starts, 0), (arange(size, dtype=starts.dtype), rows))
+        return moveaxis(totals, 0, axis)
 
     def _check_is_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
@@ -216,11 +255,38 @@ class ufunc:  # noqa: N801  NumPy's name
                 )
             )
 
-    def _refuse(self, reason: str) -> Any:
-        raise NotImplementedError(message(f"numpy.{self.__name__}", f"{reason}."))
+    def _refuse(self, reason: str, fix: str | None = None) -> Any:
+        raise NotImplementedError(message(f"numpy.{self.__name__}", f"{reason}.", fix=fix))
 
     def __repr__(self) -> str:
         return f"<minijax.numpy.ufunc {self.__name__!r}>"
+
+
+def _with_options(function: Callable[..., Any]) -> inspect.Signature | None:
+    """The parameters of a function and those that every ufunc has."""
+    try:
+        known = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        return None
+    named = inspect.Parameter.KEYWORD_ONLY
+    options = [inspect.Parameter(name, named, default=None) for name in ("out", "where")]
+    last = known[-1:] if known and known[-1].kind is inspect.Parameter.VAR_KEYWORD else []
+    return inspect.Signature([*known[: len(known) - len(last)], *options, *last])
+
+
+def _check_slices(name: str, a: Any, indices: Any, axis: Any) -> None:
+    problem = None
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        problem = "the indices of slices are integers"
+    elif indices.ndim != 1:
+        problem = "the indices of slices have one dimension"
+    elif not a.ndim:
+        problem = "a scalar has no slices"
+    elif not isinstance(axis, int | np.integer):
+        problem = "slices are taken along one axis"
+    if problem is not None:
+        got = {"a": aval_of(a), "indices": aval_of(indices), "axis": repr(axis)}
+        raise ValueError(message(f"numpy.{name}", f"{problem}.", got=got))
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:

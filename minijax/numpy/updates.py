@@ -303,6 +303,7 @@ def _update(x: Any, index: Any, values: Any, kind: str, options: Options) -> Any
     gather_numbers.GatherScatterMode.from_any(options.mode)
     if isinstance(values, (list, tuple)):
         values = creation.asarray(values)
+    values = promotion.check_array(f"ndarray.at[...].{kind}", values, "values")
     check_lossless(x, values, f"at[...].{kind}")
     if kind in _BY_FACTORS:
         factors = _update(creation.ones_like(x), index, values, "multiply", options)
@@ -409,7 +410,7 @@ def _fitted(values: Any, selected: Shape, made: Shape, target: Shape, places: Se
     if lead < 0 or any(m not in (1, n) for m, n in zip(given, whole[lead:], strict=True)):
         raise ValueError(
             message(
-                "at[...]",
+                "numpy.ndarray.at[...]",
                 "the values do not fit the selection.",
                 got={"values": aval_of(values), "selection": tuple(whole)},
                 expected="values that broadcast to the shape of x[index]",

@@ -183,8 +183,8 @@ def segment_sum(
 
     Example:
         >>> minijax.ops.segment_sum(np.int32([[1, 2], [3, 4], [5, 6]]), np.int32([0, 1, 0]))
-        Array([[ 6,  8],
-               [ 3,  4]], dtype=int32)
+        Array([[6, 8],
+               [3, 4]], dtype=int32)
     """
     return _reduced(
         "segment_sum",

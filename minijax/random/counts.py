@@ -37,7 +37,7 @@ from minijax.lax.binary import min as minimum
 from minijax.lax.choice import clamp, select
 from minijax.lax.control_flow import scan, while_loop
 from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import full, full_like
+from minijax.lax.creation import full_like
 from minijax.lax.power import sqrt
 from minijax.lax.special import lgamma
 from minijax.lax.unary import abs as absolute
@@ -56,7 +56,7 @@ from minijax.random.distributions import (
     uniform_samples,
 )
 from minijax.random.generators import THREEFRY
-from minijax.random.keys import random_split_p
+from minijax.random.keys import random_clone_p, random_split_p
 
 _BOOL = np.dtype(bool)
 _FLOAT32 = np.dtype(np.float32)
@@ -113,7 +113,7 @@ def _rejected_until_accepted(key: Any, like: Any, candidate: Any) -> Any:
         good = bitwise_or(found.sure, bitwise_and(bitwise_not(found.impossible), exact))
         return select(good, found.value, chosen), bitwise_or(accepted, good), key
 
-    nowhere = full(aval_of(like).shape, False, _BOOL)
+    nowhere = full_like(like, False, _BOOL)
     return while_loop(unfinished, step, (full_like(like, -1), nowhere, key))[0]
 
 
@@ -159,7 +159,10 @@ def poisson(
 def _poisson(key: Any, lam: Any, dims: Shape, dtype: Any) -> Any:
     lam = convert_element_type(_spread(lam, dims), _FLOAT32)
     few = bitwise_or(ne(lam, lam), lt(lam, 10.0))
-    counted = _counted_by_products(key, select(few, lam, full_like(lam, 0)), dtype)
+    # The key serves both methods, of which each place takes one.
+    counted = _counted_by_products(
+        random_clone_p.bind(key), select(few, lam, full_like(lam, 0)), dtype
+    )
     # A parameter that no candidate of the other method has to fit is accepted at once.
     rejected = _poisson_by_rejection(key, select(few, full_like(lam, 1e5), lam))
     out = select(few, counted, convert_element_type(rejected, dtype))
@@ -183,7 +186,7 @@ def _counted_by_products(key: Any, lam: Any, dtype: Any) -> Any:
         count = select(gt(log_product, neg(lam)), add(count, scalar(1, dtype)), count)
         return count, key, add(log_product, log(_uniform(subkey, lam)))
 
-    none = full(aval_of(lam).shape, 0, dtype)
+    none = full_like(lam, 0, dtype)
     count = while_loop(unfinished, step, (none, key, full_like(lam, 0)))[0]
     return sub(count, scalar(1, dtype))
 
@@ -250,8 +253,11 @@ def binomial_samples(key: Any, n: Any, p: Any, dims: Shape, dtype: Any) -> Any:
     unknown = bitwise_or(no_count, ne(expected, expected))
     few = bitwise_or(unknown, le(expected, 10.0))
     whole = floor(n)
+    # The key serves both methods, of which each place takes one.
     counted = _counted_by_waiting(
-        key, select(bitwise_and(few, bitwise_not(unknown)), whole, full_like(n, 0)), q
+        random_clone_p.bind(key),
+        select(bitwise_and(few, bitwise_not(unknown)), whole, full_like(n, 0)),
+        q,
     )
     rejected = _binomial_by_rejection(
         key, select(few, full_like(n, 1e4), whole), select(few, full_like(q, 0.5), q)

@@ -72,6 +72,11 @@ def bernoulli(
     Raises:
         TypeError: `p` is no float.
         ValueError: `p` does not fit the shape, or the mode is not known.
+
+    Example:
+        >>> draws = jax.random.bernoulli(jax.random.key(0), 0.25, (100_000,))
+        >>> draws.dtype, draws.mean().round(2)
+        (dtype('bool'), Array(0.25, dtype=float32))
     """
     chosen = check_mode("bernoulli", mode)
     if not dtypes.issubdtype(aval_of(p).dtype, np.floating):
@@ -100,6 +105,11 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 
     Shapes: key[] -> T[shape], int by default.
     Source: mirrors jax.random.rademacher (0.10).
+
+    Example:
+        >>> draws = jax.random.rademacher(jax.random.key(0), (1000,))
+        >>> jnp.unique(draws)
+        Array([-1,  1], dtype=int32)
     """
     wanted = dtypes.default_int_dtype()
     if dtype is not None:
@@ -134,6 +144,11 @@ def randint(
         OverflowError: a Python integer does not fit the default integer dtype.
         TypeError: the dtype is no integer.
         ValueError: the bounds do not fit the shape.
+
+    Example:
+        >>> rolls = jax.random.randint(jax.random.key(0), (1000,), minval=1, maxval=7)
+        >>> jnp.unique(rolls)
+        Array([1, 2, 3, 4, 5, 6], dtype=int32)
     """
     wanted = dtypes.default_int_dtype()
     if dtype is not None:
@@ -249,6 +264,12 @@ def categorical(
     Raises:
         ValueError: the shape does not end in that of the batch, the logits are no floats, there
             are too few categories, or the mode is not known.
+
+    Example:
+        >>> logits = jnp.log(jnp.array([0.25, 0.0, 0.75]))
+        >>> draws = jax.random.categorical(jax.random.key(0), logits, shape=(100_000,))
+        >>> (jnp.bincount(draws, length=3) / 100_000).round(2)
+        Array([0.25, 0.  , 0.75], dtype=float32)
     """
     logits = check_array("categorical", logits)
     aval = aval_of(logits)
@@ -318,6 +339,11 @@ def permutation(
 
     Raises:
         TypeError: `x` is a scalar, but no integer.
+
+    Example:
+        >>> shuffled = jax.random.permutation(jax.random.key(0), 10)
+        >>> jnp.sort(shuffled)
+        Array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], dtype=int32)
     """
     x = check_array("permutation", x)
     if not aval_of(x).ndim:
@@ -383,6 +409,11 @@ def choice(
 
     Raises:
         ValueError: there are too few elements, or the probabilities do not fit.
+
+    Example:
+        >>> hand = jax.random.choice(jax.random.key(0), 52, (5,), replace=False)
+        >>> jnp.unique(hand).size
+        5
     """
     a = check_array("choice", a)
     dims = canonicalize_shape(shape, "random.choice shape")
@@ -464,6 +495,10 @@ def geometric(
 
     Raises:
         ValueError: the dtype is no integer, or `p` does not fit the shape.
+
+    Example:
+        >>> jax.random.geometric(jax.random.key(0), 0.25, (100_000,)).mean().round(1)
+        Array(4., dtype=float32)
     """
     default = dtypes.default_int_dtype()
     wanted = check_kind("geometric", dtype, np.integer, "an integer", default)

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import IncompatibleShapesError, message
 from minijax.lax import binary, convert, power, reduction, slicing, special, trigonometry, unary
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
@@ -59,7 +59,7 @@ def check_shape(name: str, given: Any, *params: Any) -> Shape:
         return dims
     lead = len(dims) - len(needed)
     if lead < 0 or any(n not in (1, d) for n, d in zip(needed, dims[lead:], strict=True)):
-        raise ValueError(
+        raise IncompatibleShapesError(
             message(
                 f"random.{name}",
                 "the parameters do not fit the shape.",
@@ -118,6 +118,10 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
 
     Raises:
         ValueError: the dtype is no unsigned integer.
+
+    Example:
+        >>> jax.random.bits(jax.random.key(0), (3,), jnp.uint8).dtype
+        dtype('uint8')
     """
     default = dtypes.default_uint_dtype()
     wanted = check_kind("bits", dtype, np.unsignedinteger, "an unsigned integer", default)
@@ -153,6 +157,11 @@ def uniform(
 
     Raises:
         ValueError: the dtype is no float, or the bounds do not fit the shape.
+
+    Example:
+        >>> x = jax.random.uniform(jax.random.key(0), (10_000,), minval=-1.0, maxval=1.0)
+        >>> x.min().round(2), x.max().round(2)
+        (Array(-1., dtype=float32), Array(1., dtype=float32))
     """
     wanted = check_float("uniform", dtype)
     dims = check_shape("uniform", shape, minval, maxval)
@@ -192,6 +201,11 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
     Raises:
         ValueError: the dtype is neither float nor complex.
+
+    Example:
+        >>> x = jax.random.normal(jax.random.key(0), (100_000,))
+        >>> x.std().round(1), (x > 0).mean().round(1)
+        (Array(1., dtype=float32), Array(0.5, dtype=float32))
     """
     default = dtypes.default_float_dtype()
     wanted = check_kind("normal", dtype, np.inexact, "float or complex", default)
@@ -227,6 +241,11 @@ def truncated_normal(
 
     Raises:
         ValueError: the dtype is no float, or the bounds do not fit the shape.
+
+    Example:
+        >>> x = jax.random.truncated_normal(jax.random.key(0), -1.0, 2.0, (10_000,))
+        >>> x.min().round(1), x.max().round(1)
+        (Array(-1., dtype=float32), Array(2., dtype=float32))
     """
     wanted = check_float("truncated_normal", dtype)
     dims = check_shape("truncated_normal", shape, lower, upper)
@@ -257,6 +276,10 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
 
     Raises:
         ValueError: the dtype is no float.
+
+    Example:
+        >>> jax.random.exponential(jax.random.key(0), (100_000,)).mean().round(1)
+        Array(1., dtype=float32)
     """
     wanted = check_float("exponential", dtype)
     return exponential_samples(key, canonicalize_shape(shape, "random.exponential shape"), wanted)
@@ -292,6 +315,12 @@ def gumbel(
 
     Raises:
         ValueError: the dtype is no float, or the mode is not known.
+
+    Example:
+        >>> logits = jnp.log(jnp.array([0.25, 0.75]))
+        >>> noise = jax.random.gumbel(jax.random.key(0), (100_000, 2))
+        >>> (jnp.argmax(logits + noise, axis=1) == 1).mean().round(2)
+        Array(0.75, dtype=float32)
     """
     wanted = check_float("gumbel", dtype)
     dims = canonicalize_shape(shape, "random.gumbel shape")
@@ -342,6 +371,11 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
     Raises:
         ValueError: the dtype is no float.
+
+    Example:
+        >>> x = jax.random.laplace(jax.random.key(0), (100_000,))
+        >>> jnp.abs(x).mean().round(1)
+        Array(1., dtype=float32)
     """
     wanted = check_float("laplace", dtype)
     return _laplace(key, canonicalize_shape(shape, "random.laplace shape"), wanted)
@@ -363,6 +397,11 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 
     Raises:
         ValueError: the dtype is no float.
+
+    Example:
+        >>> x = jax.random.logistic(jax.random.key(0), (100_000,))
+        >>> (x < jnp.log(3.0)).mean().round(2)
+        Array(0.75, dtype=float32)
     """
     wanted = check_float("logistic", dtype)
     return _logistic(key, canonicalize_shape(shape, "random.logistic shape"), wanted)
@@ -384,6 +423,11 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
     Raises:
         ValueError: the dtype is no float.
+
+    Example:
+        >>> x = jax.random.cauchy(jax.random.key(0), (100_000,))
+        >>> (jnp.abs(x) < 1).mean().round(2)
+        Array(0.5, dtype=float32)
     """
     wanted = check_float("cauchy", dtype)
     return _cauchy(key, canonicalize_shape(shape, "random.cauchy shape"), wanted)
@@ -406,6 +450,11 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
     Raises:
         ValueError: the dtype is no float.
+
+    Example:
+        >>> x = jax.random.maxwell(jax.random.key(0), (100_000,))
+        >>> (x**2).mean().round(1)
+        Array(3., dtype=float32)
     """
     wanted = check_float("maxwell", dtype)
     return maxwell_samples(key, canonicalize_shape(shape, "random.maxwell shape"), wanted)

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import lowering
+from minijax.interpreters import lowering, staging
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import Zero
 from minijax.lax import (
@@ -79,7 +79,10 @@ class RandomGamma(Primitive):
         def sample(keys: Any, a: Any) -> list[Any]:
             return [_samples(keys, a, log_space)]
 
-        return lowering.lower_function(ctx, sample, keys, a)[0]
+        # The loop is written for types that do not speak of meshes; what it computes fits on any.
+        avals = [shaped_array(aval.shape, aval.dtype) for aval in ctx.avals_in]
+        jaxpr, consts = staging.stage(sample, avals)
+        return lowering.lower_jaxpr(ctx, jaxpr, consts, [keys, a], location=ctx.location)[0]
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bool

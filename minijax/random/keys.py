@@ -148,7 +148,7 @@ class RandomClone(Primitive):
     shard = rules.elementwise
 
     def impl(self, keys: Any) -> Any:
-        return ExtendedArray(transfer.view(keys.buffer), keys.dtype)
+        return ExtendedArray(transfer.copied(keys.buffer), keys.dtype)
 
     def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
         return keys
@@ -323,25 +323,38 @@ def _known_seed(seed: int | np.integer[Any], name: str) -> Any:
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """A random key from an integer.  Shapes: int[] -> key[].
+    """A random key from an integer.
 
+    Shapes: int[] -> key[].
     Source: mirrors jax.random.key (0.10).
 
     Raises:
         TypeError: the seed is no integer scalar.
         ValueError: there is no generator called `impl`.
+
+    Example:
+        >>> key = jax.random.key(0)
+        >>> key.shape, key.dtype
+        ((), key<fry>)
+        >>> jax.random.bits(key) == jax.random.bits(jax.random.key(0))
+        Array(True, dtype=bool)
     """
     return _make(seed, impl, "random.key", dtype)
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802  mirrors jax.random.PRNGKey
-    """An old-style random key from an integer.  Shapes: int[] -> u32[2], or u32[4].
+    """An old-style random key from an integer.
 
+    Shapes: int[] -> u32[2], or u32[4].
     Source: mirrors jax.random.PRNGKey (0.10).
 
     Raises:
         TypeError: the seed is no integer scalar.
         ValueError: there is no generator called `impl`.
+
+    Example:
+        >>> jax.random.PRNGKey(7)
+        Array([0, 7], dtype=uint32)
     """
     return random_unwrap_p.bind(_make(seed, impl, "random.PRNGKey"))
 
@@ -392,9 +405,17 @@ def _in_style(keys: Any, old: bool) -> Any:
 
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:
-    """New keys from one key, which should not be used again.  Shapes: key[] -> key[num].
+    """New keys from one key, which should not be used again.
 
+    Shapes: key[] -> key[num].
     Source: mirrors jax.random.split (0.10).
+
+    Example:
+        >>> key, other = jax.random.split(jax.random.key(0))
+        >>> jax.random.bits(key) == jax.random.bits(other)
+        Array(False, dtype=bool)
+        >>> jax.random.split(jax.random.key(0), (2, 3)).shape
+        (2, 3)
     """
     keys, old = as_keys("random.split", key)
     dims = canonicalize_shape(num, "random.split num")
@@ -402,13 +423,20 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key from a key and an integer.  Shapes: key[], int[] -> key[].
+    """A new key from a key and an integer.
 
+    Shapes: key[], int[] -> key[].
     Source: mirrors jax.random.fold_in (0.10).
 
     Raises:
         OverflowError: a Python integer does not fit 32 bits.
         TypeError: `data` is no integer scalar.
+
+    Example:
+        >>> key = jax.random.key(0)
+        >>> keys = jax.vmap(lambda step: jax.random.fold_in(key, step))(jnp.arange(3))
+        >>> jnp.unique(jax.vmap(jax.random.bits)(keys)).size
+        3
     """
     keys, old = as_keys("random.fold_in", key)
     if isinstance(data, int):
@@ -427,35 +455,60 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def key_data(keys: Any) -> Any:
-    """The integers underneath keys.  Shapes: key[s] -> u32[s, words].
+    """The integers underneath keys.
 
+    Shapes: key[s] -> u32[s, words].
     Source: mirrors jax.random.key_data (0.10).
+
+    Example:
+        >>> jax.random.key_data(jax.random.key(7))
+        Array([0, 7], dtype=uint32)
     """
     wrapped, old = as_keys("random.key_data", keys, single=False)
     return keys if old else random_unwrap_p.bind(wrapped)
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """Integers as keys.  Shapes: u32[s, words] -> key[s].
+    """Integers as keys.
 
+    Shapes: u32[s, words] -> key[s].
     Source: mirrors jax.random.wrap_key_data (0.10).
 
     Raises:
         TypeError: the array is not u32[..., words].
+
+    Example:
+        >>> key = jax.random.wrap_key_data(np.array([0, 7], np.uint32))
+        >>> jax.random.bits(key) == jax.random.bits(jax.random.key(7))
+        Array(True, dtype=bool)
     """
     chosen = resolve_impl(impl, "random.wrap_key_data", dtype)
     return random_wrap_p.bind(key_bits_array, impl=chosen)
 
 
 def key_impl(keys: Any) -> str:
-    """The name of the generator of keys.  Mirrors jax.random.key_impl (0.10)."""
+    """The name of the generator of keys.
+
+    Source:     mirrors jax.random.key_impl (0.10).
+
+    Example:
+        >>> jax.random.key_impl(jax.random.key(0, impl="rbg"))
+        'rbg'
+    """
     wrapped, _ = as_keys("random.key_impl", keys, single=False)
     name: str = aval_of(wrapped).dtype.impl.name
     return name
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDType:
-    """The dtype of the keys of a generator.  Mirrors jax.random.key_dtype (0.10)."""
+    """The dtype of the keys of a generator.
+
+    Source:     mirrors jax.random.key_dtype (0.10).
+
+    Example:
+        >>> jax.random.key_dtype("threefry2x32") == jax.random.key(0).dtype
+        True
+    """
     return _KEY_DTYPES[resolve_impl(impl_spec, "random.key_dtype")]
 
 
@@ -463,6 +516,13 @@ def clone(key: Any) -> Any:
     """The same key again, with the promise that using it twice is meant.
 
     Source: mirrors jax.random.clone (0.10).
+
+    Example:
+        >>> key = jax.random.key(0)
+        >>> with jax.debug_key_reuse(True):
+        ...     same = jax.random.bits(key) == jax.random.bits(jax.random.clone(key))
+        >>> same
+        Array(True, dtype=bool)
     """
     keys, old = as_keys("random.clone", key, single=False)
     return _in_style(random_clone_p.bind(keys), old)

@@ -67,6 +67,11 @@ def rayleigh(
 
     Raises:
         ValueError: the dtype is no float, or the scale does not fit the shape.
+
+    Example:
+        >>> x = jax.random.rayleigh(jax.random.key(0), 2.0, (100_000,))
+        >>> (x**2).mean().round(1)
+        Array(8., dtype=float32)
     """
     wanted = check_float("rayleigh", dtype)
     check_params("rayleigh", wanted, scale)
@@ -91,6 +96,11 @@ def pareto(
 
     Raises:
         ValueError: the dtype is no float, or the exponent does not fit the shape.
+
+    Example:
+        >>> x = jax.random.pareto(jax.random.key(0), 3.0, (100_000,))
+        >>> x.min().round(2), (x > 2).mean().round(3)
+        (Array(1., dtype=float32), Array(0.125, dtype=float32))
     """
     wanted = check_float("pareto", dtype)
     check_params("pareto", wanted, b)
@@ -119,6 +129,11 @@ def lognormal(
 
     Raises:
         ValueError: the dtype is no float, or `sigma` does not fit the shape.
+
+    Example:
+        >>> x = jax.random.lognormal(jax.random.key(0), 2.0, (100_000,))
+        >>> jnp.log(x).std().round(1)
+        Array(2., dtype=float32)
     """
     wanted = check_float("lognormal", dtype)
     check_params("lognormal", wanted, sigma)
@@ -149,6 +164,11 @@ def triangular(
 
     Raises:
         ValueError: the dtype is no float, or the parameters do not fit the shape.
+
+    Example:
+        >>> x = jax.random.triangular(jax.random.key(0), 0.0, 1.0, 4.0, (100_000,))
+        >>> (x < 1).mean().round(2)
+        Array(0.25, dtype=float32)
     """
     wanted = check_float("triangular", dtype)
     check_params("triangular", wanted, left, mode, right)
@@ -184,6 +204,10 @@ def wald(
 
     Raises:
         ValueError: the dtype is no float, or the mean does not fit the shape.
+
+    Example:
+        >>> jax.random.wald(jax.random.key(0), 2.0, (100_000,)).mean().round(1)
+        Array(2., dtype=float32)
     """
     wanted = check_float("wald", dtype)
     check_params("wald", wanted, mean)
@@ -222,6 +246,11 @@ def weibull_min(
 
     Raises:
         ValueError: the dtype is no float.
+
+    Example:
+        >>> x = jax.random.weibull_min(jax.random.key(0), 3.0, 1.0, (100_000,))
+        >>> x.mean().round(1)
+        Array(3., dtype=float32)
     """
     wanted = check_float("weibull_min", dtype)
     dims = canonicalize_shape(shape, "random.weibull_min shape")
@@ -245,6 +274,11 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
     Raises:
         ValueError: the dtype is no float, or the parameters do not fit each other.
+
+    Example:
+        >>> x = jax.random.double_sided_maxwell(jax.random.key(0), 5.0, 2.0, (100_000,))
+        >>> x.mean().round(1), ((x - 5) ** 2).mean().round(0)
+        (Array(5., dtype=float32), Array(12., dtype=float32))
     """
     wanted = check_float("double_sided_maxwell", dtype)
     each = check_shape("double_sided_maxwell", None, loc, scale)

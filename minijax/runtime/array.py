@@ -85,6 +85,15 @@ class _Convertible(operators.ArrayOperators):
     _value: Any
 
     def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError(
+                message(
+                    "bool",
+                    "only an array of one element is true or false.",
+                    got=str(self.aval),
+                    fix="x.any() or x.all(); x.size > 0 tells whether there are elements",
+                )
+            )
         return bool(self._value)
 
     def __int__(self) -> int:
@@ -335,7 +344,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         """Starts copying to the host, so that a later conversion to NumPy waits less."""
         if self.is_deleted():
             to_numpy(self.buffer)  # raises, and says why
-        with _without_jax:
+        with without_jax:
             if self.buffer._sharding.device is not None:
                 self.buffer._copy_single_device_array_to_host_async()
                 return
@@ -344,7 +353,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def on_device_size_in_bytes(self) -> int:
         """Bytes of device memory."""
-        with _without_jax:
+        with without_jax:
             return self.buffer.on_device_size_in_bytes()  # type: ignore[no-any-return]
 
     def unsafe_buffer_pointer(self) -> int:
@@ -355,7 +364,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         """
         if self.buffer._sharding.device is None:
             raise RuntimeError(_one_device_only("unsafe_buffer_pointer", self))
-        with _without_jax:
+        with without_jax:
             return self.buffer.unsafe_buffer_pointer()  # type: ignore[no-any-return]
 
     @property
@@ -558,7 +567,7 @@ def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
             failures.surfacing(buffer.block_until_ready)
         return value
     _check_readable(buffer)
-    with _without_jax:
+    with without_jax:
         value = failures.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)
 
@@ -596,7 +605,7 @@ class _WithoutJax:
         self._lock.release()
 
 
-_without_jax = _WithoutJax()
+without_jax = _WithoutJax()
 
 
 def array_from_host(
@@ -615,6 +624,23 @@ def array_from_host(
     return Array(placement.put_host_value(host, aval, target, committed=committed))
 
 
+def live_arrays(platform: Any = None) -> list[Array]:
+    """All arrays that have memory on the devices of a platform; the default one by default.
+
+    Source:     mirrors jax.live_arrays (0.10).
+
+    Example:
+        >>> x = jnp.arange(7777)
+        >>> any(y.shape == (7777,) for y in jax.live_arrays())
+        True
+    """
+    buffers = client.get_backend(platform).live_arrays()
+    return [
+        Array(b) if not dtypes.is_extended(b.aval.dtype) else ExtendedArray(b, b.aval.dtype)
+        for b in buffers
+    ]
+
+
 def pieces_of(buffer: Any) -> list[Any]:
     """The buffers of an array's pieces on this process's devices, in order of the devices."""
     sharding = buffer._sharding
@@ -624,7 +650,7 @@ def pieces_of(buffer: Any) -> list[Any]:
         return list(buffer.parts)
     if len(sharding.devices) == 1:
         return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
-    with _without_jax:
+    with without_jax:
         pieces = list(buffer._arrays)
     sharing.join(buffer, pieces)
     return pieces
@@ -749,27 +775,5 @@ def to_dlpack(x: Array, **_: Any) -> Any:
         BufferError: the array lives on several devices.
     """
     dlpack_device(x)
-    with _without_jax:
+    with without_jax:
         return _jax.buffer_to_dlpack_managed_tensor(x.buffer)
-
-
-def from_dlpack(external: Any, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array from any object that speaks DLPack; shares memory where that is aligned.
-
-    Raises:
-        TypeError: the object does not have `__dlpack__`.
-    """
-    if not hasattr(external, "__dlpack__"):
-        raise TypeError(
-            message(
-                "numpy.from_dlpack",
-                "the object does not speak DLPack.",
-                got=type(external).__name__,
-                expected="an object with __dlpack__ and __dlpack_device__",
-            )
-        )
-    target = client.default_device() if device is None else device
-    with _without_jax:
-        buffer = _jax.dlpack_managed_tensor_to_buffer(external.__dlpack__(), target, None, copy)
-    aval = buffer.aval
-    return Array(buffer._rewrap_with_aval_and_sharding(aval, placement.native_sharding(target)))

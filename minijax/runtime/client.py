@@ -231,7 +231,7 @@ def get_backend(platform: Any = None) -> Any:
     if platform is not None and not isinstance(platform, str):
         return platform
     if platform is None:
-        platform = next(iter(_factories), "cpu")
+        platform = _default_platform()
     if platform == "cpu":
         return cpu_client()
     if platform == "gpu":
@@ -250,6 +250,12 @@ def get_backend(platform: Any = None) -> Any:
             owners = {id(d.client): d.client for d in made.devices()}
             _compiling_for.extend((own, made) for own in owners.values() if own is not made)
     return _clients[platform]
+
+
+def _default_platform() -> str:
+    """The platform of `config.platform_name`, or the first of `config.platforms`, or any."""
+    chosen = config.platform_name.value or config.platforms.value.partition(",")[0]
+    return chosen.strip() or next(iter(_factories), "cpu")
 
 
 def get_device_backend(device: Any) -> Any:
@@ -273,9 +279,15 @@ def devices(backend: Any = None) -> list[Any]:
     return list(get_backend(backend).devices())
 
 
-def local_devices(process_index: int | None = None, backend: Any = None) -> list[Any]:
-    """The devices of one process.  Mirrors jax.local_devices."""
+def local_devices(
+    process_index: int | None = None, backend: Any = None, host_id: int | None = None
+) -> list[Any]:
+    """The devices of one process; `host_id` is an old name of its number.
+
+    Source: mirrors jax.local_devices (0.10).
+    """
     client = get_backend(backend)
+    process_index = host_id if process_index is None else process_index
     if process_index is None:
         process_index = client.process_index()
     return [d for d in client.devices() if d.process_index == process_index]

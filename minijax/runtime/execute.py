@@ -139,7 +139,16 @@ class Executable:
         Raises:
             Exception: what a Python function raised that the program calls.
             FloatingPointError: a result is not finite, where the user wants to know.
+            RuntimeError: the user has forbidden it.
         """
+        if config.no_execution.value:
+            raise RuntimeError(
+                message(
+                    "no_execution",
+                    "a compiled program would run, which `no_execution` forbids.",
+                    got=f"a program with results {', '.join(map(str, self.out_avals))}",
+                )
+            )
         if self.foreign is not None:
             return self.foreign(args)
         buffers = self.place(args)

@@ -23,6 +23,8 @@ from minijax.runtime import client
 
 ProfileOptions = _profiler.ProfileOptions
 ProfileData = _profile_data.ProfileData
+ProfileEvent = _profile_data.ProfileEvent
+ProfilePlane = _profile_data.ProfilePlane
 
 
 class TraceAnnotation(_profiler.TraceMe):  # type: ignore[misc]
@@ -70,11 +72,12 @@ def annotate_function(
 
 
 class _Profile:
-    """The profile that is being taken: the process has one at most."""
+    """The profile that is being taken, and the server: the process has one of each at most."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.session: Any = None
+        self.server: Any = None
         self.folder = ""
         self.for_perfetto = False
 
@@ -202,3 +205,55 @@ def save_device_memory_profile(
     Source: mirrors jax.profiler.save_device_memory_profile (0.10).
     """
     Path(filename).write_bytes(device_memory_profile(backend))
+
+
+def start_server(port: int, requires_backend: bool = True) -> Any:
+    """Lets tools such as XProf take profiles of this process, by a port of the machine.
+
+    Args:
+        port: where it listens.
+        requires_backend: whether clients of devices are made first, whose tracers come with them.
+
+    Returns:
+        the server, which lives until `stop_server`.
+
+    Source: mirrors jax.profiler.start_server (0.10).
+
+    Raises:
+        ValueError: there is a server already.
+    """
+    with _current.lock:
+        if _current.server is not None:
+            raise ValueError(
+                message(
+                    "profiler.start_server",
+                    "this process has a server already.",
+                    got=f"port {port}",
+                    expected="one server for each process",
+                    fix="minijax.profiler.stop_server()",
+                )
+            )
+        if requires_backend:
+            client.get_backend()
+        _current.server = _profiler.start_server(port)
+        return _current.server
+
+
+def stop_server() -> None:
+    """Ends the server that `start_server` began.
+
+    Source: mirrors jax.profiler.stop_server (0.10).
+
+    Raises:
+        ValueError: there is none.
+    """
+    with _current.lock:
+        if _current.server is None:
+            raise ValueError(
+                message(
+                    "profiler.stop_server",
+                    "this process has no server.",
+                    fix="minijax.profiler.start_server(port) first",
+                )
+            )
+        _current.server = None

@@ -20,7 +20,7 @@ from minijax.core import dtypes
 from minijax.core.errors import message
 from minijax.lax import unary
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis
-from minijax.lax.shape import pad
+from minijax.lax.padding import pad
 from minijax.numpy.elementary import cos, imag, real, sin
 from minijax.numpy.fft.transforms import irfft, rfft
 from minijax.numpy.joining import concatenate, stack
@@ -187,8 +187,8 @@ def dct(
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
 
     Example:
-        >>> minijax.scipy.fft.dct(np.float32([1, 1, 1, 1]))
-        Array([8., 0., 0., 0.], dtype=float32)
+        >>> minijax.scipy.fft.dct(np.float32([1, 1]))
+        Array([4., 0.], dtype=float32)
     """
     return _one("dct", x, type, n, axis, norm, _forth)
 
@@ -290,3 +290,8 @@ def idctn(
                [1., 1.]], dtype=float32)
     """
     return _many("idctn", x, type, s, axes, norm, _back)
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -189,3 +189,8 @@ def _kind(x: Any) -> np.dtype[Any]:
     """A NumPy dtype of the same kind."""
     is_complex = dtypes.issubdtype(aval_of(x).dtype, np.complexfloating)
     return np.dtype(np.complex64 if is_complex else np.float32)
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -140,3 +140,8 @@ def map_coordinates(
     if len({p.shape for p in places}) > 1:
         places = broadcast_arrays(*places)
     return _interpolated(data, tuple(places), asarray(cval, data.dtype), int(order), mode)
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

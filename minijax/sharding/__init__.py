@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from minijax.core.aval import ManualAxisType
 from minijax.core.meshes import AbstractMesh, AxisType, get_abstract_mesh
 from minijax.core.specs import PartitionSpec
 from minijax.sharding.base import Sharding
 from minijax.sharding.contexts import get_mesh, set_mesh, use_abstract_mesh, use_mesh
 from minijax.sharding.mesh import Mesh
 from minijax.sharding.named import NamedSharding
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 
 if TYPE_CHECKING:
     from minijax.sharding.gspmd import GSPMDSharding
@@ -21,6 +22,7 @@ __all__ = [
     "AbstractMesh",
     "AxisType",
     "GSPMDSharding",
+    "ManualAxisType",
     "Mesh",
     "NamedSharding",
     "PartitionSpec",
@@ -32,6 +34,7 @@ __all__ = [
     "explicit_axes",
     "get_abstract_mesh",
     "get_mesh",
+    "make_single_device_sharding",
     "reshard",
     "set_mesh",
     "use_abstract_mesh",

@@ -66,3 +66,21 @@ class SingleDeviceSharding(Sharding):
     def __repr__(self) -> str:
         kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
         return f"SingleDeviceSharding(device={self._device!r}{kind})"
+
+
+def make_single_device_sharding(
+    device: Any, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """The placement of a whole array on one device.
+
+    Source: mirrors jax.sharding.make_single_device_sharding (0.10).
+
+    Raises:
+        ValueError: the device has no memory of kind `memory_kind`.
+
+    Example:
+        >>> device = jax.devices()[0]
+        >>> jax.sharding.make_single_device_sharding(device).device_set == {device}
+        True
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)

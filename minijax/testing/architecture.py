@@ -70,6 +70,7 @@ OUTSIDE_OF_MODULE = {
 LAZY_FACADES = frozenset(
     {
         "minijax",
+        "minijax.core",
         "minijax.lax",
         "minijax.numpy",
         "minijax.random",
@@ -92,7 +93,9 @@ ALIASES = frozenset({"np", "hlo"})
 """The only names that an imported module may take besides its own."""
 
 HOMELESS_NAMES = frozenset({"util", "utils", "helper", "helpers", "common", "misc"})
-PUBLIC_PATHS = frozenset({"flatten_util", "mesh_utils", "tree_util"})
+PUBLIC_PATHS = frozenset(
+    {"flatten_util", "mesh_utils", "multihost_utils", "test_util", "tree_util"}
+)
 """Module names owed to JAX's public paths, whatever we think of them."""
 
 DOCUMENTED_ROOMS = frozenset(

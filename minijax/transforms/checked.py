@@ -206,6 +206,8 @@ def checked(fun: Callable[..., Any]) -> Callable[..., Any]:
     its derivative too; but values that nobody reads, as that of f often, are neither computed nor
     checked: `value_and_grad` reads it.
 
+    Source:     minijax's own; `checkify` looks for the same faults, and returns them.
+
     Args:
         fun: a function of trees of arrays.
 
@@ -215,6 +217,13 @@ def checked(fun: Callable[..., Any]) -> Callable[..., Any]:
         DivisionByZeroError: a ZeroDivisionError.
         CheckedKeyReuseError: a KeyReuseError.
         FailedCheckError: a ValueError.
+
+    Example:
+        >>> jax.checked(lambda x, i: x[i])(jnp.arange(3), 1)
+        Array(1, dtype=int32)
+        >>> jax.jit(jax.checked(lambda x: 1 / x))(jnp.array([1, 0]))
+        Traceback (most recent call last):
+        minijax...DivisionByZeroError: ...
     """
     eager.check_callable("checked", fun)
     half = CheckedFunction(fun, FAULTS)

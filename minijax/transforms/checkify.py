@@ -37,7 +37,15 @@ class Error:
     """What went wrong in a function that `checkify` has made, if anything did.
 
     It is a tree of arrays, so that it passes through `jit`; under `vmap` it stands for the errors
-    of all examples.  Mirrors jax.experimental.checkify.Error (0.10).
+    of all examples.
+
+    Source:     mirrors jax.experimental.checkify.Error (0.10).
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))(-1)
+        >>> print(error.get())
+        x is -1 (check at ... in <lambda>)
     """
 
     __slots__ = ("_sites", "_state")
@@ -153,6 +161,15 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         JaxRuntimeError: `pred` is false, and nothing is traced.
         TypeError: `pred` is no boolean scalar, or another argument is no tree of arrays.
         ValueError: a program with the check is compiled where nobody looks at its outcome.
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> def root(x):
+        ...     checkify.check(x >= 0, "no root of {x}", x=x)
+        ...     return jnp.sqrt(x)
+        >>> error, out = jax.jit(checkify.checkify(root))(-4.0)
+        >>> print(error.get())
+        no root of -4.0 (check at ... in root)
     """
     aval = aval_of(pred) if has_aval(pred) else None
     if aval is None or aval.shape or aval.dtype != np.bool_:
@@ -186,6 +203,16 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """As `check`, but it does nothing where nobody looks at its outcome.
 
     Source: mirrors jax.experimental.checkify.debug_check (0.10).
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> def root(x):
+        ...     checkify.debug_check(x >= 0, "no root of {x}", x=x)
+        ...     return jnp.sqrt(x)
+        >>> jax.jit(root)(-4.0)
+        Array(nan, dtype=float32, weak_type=True)
+        >>> print(checkify.checkify(root)(-4.0)[0].get())
+        no root of -4.0 (check at ... in root)
     """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
@@ -198,6 +225,11 @@ def check_error(error: Error) -> None:
     Raises:
         JaxRuntimeError: something went wrong.
         TypeError: the argument is no `Error`.
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))(1)
+        >>> checkify.check_error(error)
     """
     if not isinstance(error, Error):
         raise TypeError(
@@ -222,6 +254,15 @@ def checkify(
 
     Returns:
         A function that returns (error, result); error.get() is None if nothing went wrong.
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> f = jax.jit(checkify.checkify(jnp.log, errors=checkify.nan_checks))
+        >>> error, out = f(1.0)
+        >>> error.get(), out
+        (None, Array(0., dtype=float32, weak_type=True))
+        >>> f(-1.0)[0].get() is None
+        False
     """
     eager.check_callable("checkify", f)
     half = CheckedFunction(f, frozenset(errors))

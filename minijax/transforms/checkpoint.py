@@ -56,6 +56,17 @@ def checkpoint(
         TypeError: `fun` or `policy` is not callable, or the policy gives no decision.
         ValueError: static_argnums is out of range, or prevent_cse does not fit the arguments.
         NotImplementedError: `concrete` is given.
+
+    Example:
+        >>> from minijax.ad_checkpoint import print_saved_residuals
+        >>> f = lambda x: jnp.sin(jnp.sin(x))
+        >>> print_saved_residuals(f, 1.0)
+        f32[] output of cos from ... (<lambda>)
+        f32[] output of cos from ... (<lambda>)
+        >>> print_saved_residuals(jax.checkpoint(f), 1.0)
+        f32[] from the argument x
+        >>> jax.grad(jax.checkpoint(f))(1.0) == jax.grad(f)(1.0)
+        Array(True, dtype=bool)
     """
     eager.check_callable("checkpoint", fun)
     if concrete is not _NOT_GIVEN:
@@ -239,5 +250,13 @@ def checkpoint_name(x: Any, name: str) -> Any:
     Derivative: tangents and cotangents pass unchanged.
     Lowers to:  nothing.
     Source:     mirrors jax.ad_checkpoint.checkpoint_name (0.10).
+
+    Example:
+        >>> from minijax.ad_checkpoint import checkpoint_name, print_saved_residuals
+        >>> keep = jax.checkpoint_policies.save_only_these_names("inner")
+        >>> f = jax.checkpoint(lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "inner")), policy=keep)
+        >>> print_saved_residuals(f, 1.0)
+        f32[] from the argument x
+        f32[] named 'inner' from ... (<lambda>)
     """
     return tree.map(lambda leaf: name_p.bind(as_operand(leaf), name=name), x)

@@ -260,6 +260,18 @@ class custom_vmap:  # noqa: N801  mirrors jax.custom_batching.custom_vmap
         TypeError: the arguments do not fit the function.
         ValueError: the rule returns trees or types that do not fit.
         UnexpectedTracerError: it closes over a value that is mapped or differentiated.
+
+    Example:
+        >>> @jax.custom_batching.custom_vmap
+        ... def total(x, y):
+        ...     return jnp.sum(x) + jnp.sum(y)
+        >>> @total.def_vmap
+        ... def rule(axis_size, in_batched, x, y):
+        ...     print(axis_size, in_batched)
+        ...     return jnp.sum(x, axis=1) + jnp.sum(y), True
+        >>> jax.vmap(total, in_axes=(0, None))(jnp.ones((2, 3)), jnp.ones(5))
+        2 [True, False]
+        Array([8., 8.], dtype=float32)
     """
 
     def __init__(self, fun: Callable[..., Any]) -> None:
@@ -308,6 +320,11 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
 
     Lowers to:  stablehlo.while where it is mapped.
     Source:     mirrors jax.custom_batching.sequential_vmap (0.10).
+
+    Example:
+        >>> f = jax.custom_batching.sequential_vmap(lambda x: x * 2)
+        >>> jax.vmap(f)(jnp.arange(3))
+        Array([0, 2, 4], dtype=int32)
     """
     function = custom_vmap(f)
 

@@ -178,6 +178,16 @@ class custom_jvp:  # noqa: N801  mirrors jax.custom_jvp
         AttributeError: it is called before it has a rule.
         TypeError: the arguments do not fit, or the rule returns trees or types that do not.
         UnexpectedTracerError: it closes over a value that is being differentiated.
+
+    Example:
+        >>> @jax.custom_jvp
+        ... def clip(x):
+        ...     return jnp.clip(x, 0.0, 1.0)
+        >>> @clip.defjvp
+        ... def rule(primals, tangents):
+        ...     return clip(*primals), tangents[0]
+        >>> jax.grad(clip)(5.0)
+        Array(1., dtype=float32, weak_type=True)
     """
 
     def __init__(

@@ -30,6 +30,11 @@ class SymbolicZero:
     """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` see it.
 
     Source: mirrors jax.custom_derivatives.SymbolicZero (0.10).
+
+    Example:
+        >>> zero = jax.custom_derivatives.SymbolicZero(jax.typeof(jnp.ones(3)))
+        >>> zero.shape, zero.dtype
+        ((3,), dtype('float32'))
     """
 
     __slots__ = ("aval",)
@@ -62,12 +67,18 @@ class SymbolicZero:
         return "SymbolicZero"
 
 
-def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero tangent of a value: symbolic, or an array.
 
     Source: mirrors jax.custom_derivatives.zero_from_primal (0.10).
+
+    Example:
+        >>> jax.custom_derivatives.zero_from_primal(jnp.array([1.0, 2.0]))
+        Array([0., 0.], dtype=float32)
+        >>> jax.custom_derivatives.zero_from_primal(jnp.array([1, 2]), symbolic_zeros=True)
+        SymbolicZero
     """
-    zero = SymbolicZero.from_primal_value(value)
+    zero = SymbolicZero.from_primal_value(val)
     return zero if symbolic_zeros else zeros(zero.aval)
 
 

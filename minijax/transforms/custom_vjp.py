@@ -245,6 +245,18 @@ class CustomVJPPrimal(NamedTuple):
     Attributes:
         value: the argument.
         perturbed: whether it is being differentiated.
+
+    Example:
+        >>> @jax.custom_vjp
+        ... def mul(x, y):
+        ...     return x * y
+        >>> def forward(x, y):
+        ...     print(x.perturbed, y.perturbed)
+        ...     return x.value * y.value, y.value
+        >>> mul.defvjp(forward, lambda y, ct: (ct * y, None), symbolic_zeros=True)
+        >>> jax.grad(mul)(2.0, 3.0)
+        True False
+        Array(3., dtype=float32, weak_type=True)
     """
 
     value: Any
@@ -255,12 +267,21 @@ def _is_primal(x: Any) -> bool:
     return type(x) is CustomVJPPrimal
 
 
-def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """The values in a tree of `CustomVJPPrimal`.
 
     Source: mirrors jax.custom_derivatives.custom_vjp_primal_tree_values (0.10).
+
+    Example:
+        >>> from minijax.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
+        >>> custom_vjp_primal_tree_values((CustomVJPPrimal(1, True), [CustomVJPPrimal(2, False)]))
+        (1, [2])
     """
-    return tree.map(lambda x: x.value if _is_primal(x) else x, tree_of_primals, is_leaf=_is_primal)
+    return _values_in(tree)
+
+
+def _values_in(primals: Any) -> Any:
+    return tree.map(lambda x: x.value if _is_primal(x) else x, primals, is_leaf=_is_primal)
 
 
 class _FlatForward:
@@ -425,6 +446,14 @@ class custom_vjp:  # noqa: N801  mirrors jax.custom_vjp
         ValueError: the backward rule returns a cotangent of the wrong shape.
         UnexpectedTracerError: it closes over a value that is being differentiated, or one of the
             nondiff arguments is traced.
+
+    Example:
+        >>> @jax.custom_vjp
+        ... def identity(x):
+        ...     return x
+        >>> identity.defvjp(lambda x: (x, None), lambda _, ct: (jnp.clip(ct, -1.0, 1.0),))
+        >>> jax.grad(lambda x: 100 * identity(x))(2.0)
+        Array(1., dtype=float32, weak_type=True)
     """
 
     def __init__(
@@ -531,6 +560,13 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     Raises:
         TypeError: `fun` does not return a pair, or `rule` trees that do not fit.
+
+    Example:
+        >>> @jax.custom_gradient
+        ... def identity(x):
+        ...     return x, lambda ct: jnp.clip(ct, -1.0, 1.0)
+        >>> jax.grad(lambda x: 100 * identity(x))(2.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     name = flattening.function_name(fun)
     whole = Rule(f"custom_gradient of {name}", "function", fun)

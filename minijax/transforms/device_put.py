@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import dtypes, key_paths, tree
+from minijax.core import dtypes, guards, key_paths, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
@@ -166,6 +166,15 @@ def device_put(
             is to be donated and not.
         RuntimeError: `device` is a `PartitionSpec` and there is no mesh.
         NotImplementedError: other processes hold what would have to be moved.
+
+    Example:
+        >>> x = jax.device_put(np.arange(8), jax.devices()[3])
+        >>> x.devices()
+        {CpuDevice(id=3)}
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> tree = jax.device_put({"a": np.arange(8), "b": np.ones((16, 3))}, spread)
+        >>> tree["b"].addressable_shards[0].data.shape
+        (2, 3)
     """
     leaves, treedef = tree.flatten(x)
     targets = [_target_of(t) for t in _spread(device, x, len(leaves), "device")]
@@ -186,7 +195,9 @@ def device_put(
                     fix="leave one of them away",
                 )
             )
-    outs = [_put_leaf(*facts) for facts in zip(leaves, targets, donations, aliases, strict=True)]
+    facts = zip(leaves, targets, donations, aliases, strict=True)
+    with guards.explicitly("explicit_device_put"):
+        outs = [_put_leaf(*fact) for fact in facts]
     return tree.unflatten(treedef, outs)
 
 
@@ -247,11 +258,19 @@ def _is_device(x: Any) -> bool:
 
 
 def device_get(x: Any) -> Any:
-    """The arrays of a tree as NumPy arrays.  Mirrors jax.device_get (0.10)."""
+    """The arrays of a tree as NumPy arrays.
+
+    Source:     mirrors jax.device_get (0.10).
+
+    Example:
+        >>> jax.device_get({"a": jnp.arange(3), "b": 5})
+        {'a': array([0, 1, 2], dtype=int32), 'b': 5}
+    """
     for leaf in tree.leaves(x):
         if type.__instancecheck__(Array, leaf) and not isinstance(leaf, ExtendedArray):
             leaf.copy_to_host_async()
-    return tree.map(_to_host, x)
+    with guards.explicitly("explicit_device_get"):
+        return tree.map(_to_host, x)
 
 
 def _to_host(x: Any) -> Any:
@@ -264,6 +283,10 @@ def block_until_ready(x: Any) -> Any:
     """Waits until all arrays of a tree are computed, and returns the tree.
 
     Source: mirrors jax.block_until_ready (0.10).
+
+    Example:
+        >>> jax.block_until_ready((jnp.arange(3), "done"))
+        (Array([0, 1, 2], dtype=int32), 'done')
     """
     for leaf in tree.leaves(x):
         if hasattr(leaf, "block_until_ready"):
@@ -272,7 +295,16 @@ def block_until_ready(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Starts copying all arrays of a tree to the host.  Mirrors jax.copy_to_host_async."""
+    """Starts copying all arrays of a tree to the host.
+
+    Source:     mirrors jax.copy_to_host_async (0.10).
+
+    Example:
+        >>> x = jnp.arange(3)
+        >>> _ = jax.copy_to_host_async(x)
+        >>> np.asarray(x)
+        array([0, 1, 2], dtype=int32)
+    """
     for leaf in tree.leaves(x):
         if hasattr(leaf, "copy_to_host_async"):
             leaf.copy_to_host_async()

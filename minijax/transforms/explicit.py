@@ -39,6 +39,12 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     Raises:
         ValueError: a spec names an axis that is not Explicit, or does not divide a dimension.
         NoMeshError: there is a spec, and no mesh in force.
+
+    Example:
+        >>> with jax.set_mesh(jax.make_mesh((8,), ("x",))):
+        ...     x = jax.reshard(jnp.arange(16), jax.P("x"))
+        >>> jax.typeof(x)
+        ShapedArray(int32[16@x])
     """
     leaves, treedef = tree.flatten(xs)
     targets = tree.broadcast_prefix(out_shardings, xs, is_leaf=tree.is_none)
@@ -108,6 +114,16 @@ def auto_axes(
     Raises:
         TypeError: `f` cannot be called, or in a call `out_sharding` is given nowhere.
         ValueError: there is no mesh, or no axis of such a name.
+
+    Example:
+        >>> @jax.sharding.auto_axes(out_sharding=jax.P("x"))
+        ... def f(x):
+        ...     print(jax.typeof(x))
+        ...     return jnp.flip(x)
+        >>> with jax.set_mesh(jax.make_mesh((8,), ("x",))):
+        ...     print(f(jax.reshard(jnp.arange(8), jax.P("x"))))
+        i32[8]
+        [7 6 5 4 3 2 1 0]
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
@@ -150,6 +166,16 @@ def explicit_axes(
     Raises:
         TypeError: `f` cannot be called, or in a call `in_sharding` is given nowhere.
         ValueError: there is no mesh, or no axis of such a name.
+
+    Example:
+        >>> @jax.sharding.explicit_axes(in_sharding=jax.P("x"))
+        ... def f(x):
+        ...     print(jax.typeof(x))
+        ...     return x
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> with jax.set_mesh(mesh):
+        ...     _ = jax.jit(f)(jnp.arange(8))
+        i32[8@x]
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)

@@ -43,6 +43,12 @@ def make_array_from_single_device_arrays(
     Raises:
         TypeError: `arrays` is no list of arrays, or `sharding` no sharding.
         ValueError: their number, devices, shapes or dtypes are not those that the sharding needs.
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> pieces = [jax.device_put(np.array([i]), d) for i, d in enumerate(jax.devices())]
+        >>> jax.make_array_from_single_device_arrays((8,), spread, pieces)
+        Array([0, 1, 2, 3, 4, 5, 6, 7], dtype=int32)
     """
     user = "make_array_from_single_device_arrays"
     dims = canonicalize_shape(shape, user)
@@ -177,7 +183,7 @@ def _common_aval(
 
 
 def make_array_from_callback(
-    shape: Any, sharding: Sharding, data_callback: Callable[[Any], Any], *, dtype: Any = None
+    shape: Any, sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any = None
 ) -> Array:
     """An array whose pieces a function gives, asked about those of this process only.
 
@@ -194,6 +200,12 @@ def make_array_from_callback(
         TypeError: `sharding` is no sharding, or a piece no array.
         ValueError: a dimension cannot be cut into equal parts, or a piece is of another shape or
             dtype than the rest.
+
+    Example:
+        >>> data, spread = np.arange(16), jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> x = jax.make_array_from_callback((16,), spread, lambda index: data[index])
+        >>> jax.typeof(x), x.addressable_shards[1].index
+        (ShapedArray(int32[16@x]), (slice(2, 4, None),))
     """
     user = "make_array_from_callback"
     dims = canonicalize_shape(shape, user)
@@ -273,6 +285,12 @@ def make_array_from_process_local_data(
 
     Raises:
         ValueError: the data is neither this process's part of the whole nor all of it.
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> x = jax.make_array_from_process_local_data(spread, np.arange(16))
+        >>> x.shape, x.addressable_shards[0].data
+        ((16,), Array([0, 1], dtype=int32))
     """
     user = "make_array_from_process_local_data"
     if isinstance(sharding, PartitionSpec):

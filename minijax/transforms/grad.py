@@ -33,6 +33,7 @@ from minijax.interpreters.structural import instantiate, zeros
 from minijax.interpreters.tangents import Zero
 from minijax.lax import convert
 from minijax.runtime.array import array_from_host
+from minijax.transforms.jit import jit
 
 
 def _flat(function: Callable[..., Any], args: Any) -> tuple[list[Any], flattening.FlatFunction]:
@@ -99,6 +100,10 @@ def jvp(
 
     Raises:
         TypeError: primals and tangents do not match.
+
+    Example:
+        >>> jax.jvp(lambda x: x**2, (3.0,), (1.0,))
+        (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     eager.check_callable("jvp", fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -142,7 +147,8 @@ def _checked_tangent(name: str, primal: Any, tangent: Any) -> Any:
     tangent = _of_kind(tangent, expected)
     given = aval_of(tangent)
     if given.shape != expected.shape or given.dtype != expected.dtype:
-        raise TypeError(
+        kind = ValueError if given.dtype == expected.dtype else TypeError
+        raise kind(
             message(
                 "jvp",
                 f"the tangent of {name} has the wrong type.",
@@ -227,8 +233,17 @@ class _PullBack(_Linear):
 
     __slots__ = ()
 
-    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+    def __call__(self, cotangent: Any, *more: Any) -> tuple[Any, ...]:
         call = self.call
+        if more:
+            raise TypeError(
+                message(
+                    "vjp",
+                    "one cotangent is needed, of the structure of the result.",
+                    got=f"{1 + len(more)} arguments",
+                    expected=f"one of structure {call.out_tree}",
+                )
+            )
         expected = [aval.cotangent_aval() for aval in call.out_avals]
         cts = self._check("vjp", cotangent, call.out_tree, expected)
         cts = [like_primal(ct, aval) for ct, aval in zip(cts, call.out_avals, strict=True)]
@@ -289,6 +304,11 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     Returns:
         (out, push_forward), or (out, push_forward, aux) with `has_aux`.
+
+    Example:
+        >>> y, push_forward = jax.linearize(lambda x: x**2, 3.0)
+        >>> push_forward(1.0), push_forward(10.0)
+        (Array(6., dtype=float32, weak_type=True), Array(60., dtype=float32, weak_type=True))
     """
     return _linearized("linearize", fun, primals, has_aux, _PushForward)
 
@@ -307,8 +327,54 @@ def vjp(
     Raises:
         TypeError: an argument is no array and no number.
         ValueError: `pull_back` is called with a cotangent of another tree or type.
+
+    Example:
+        >>> y, pull_back = jax.vjp(lambda a, b: a * b, 2.0, 3.0)
+        >>> pull_back(10.0)
+        (Array(30., dtype=float32), Array(20., dtype=float32))
     """
     return _linearized("vjp", fun, primals, has_aux, _PullBack)
+
+
+def fwd_and_bwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    jitted: bool = True,
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Two functions in place of `vjp`: one for the value, one for the cotangents, compiled apart.
+
+    Args:
+        fun: a function of trees.
+        argnums: the positions of the arguments by which it is differentiated.
+        has_aux: whether `fun` returns (out, aux), of which aux has no derivative.
+        jitted: whether the two functions are jitted.
+
+    Returns:
+        `fwd`, which takes the arguments and returns (out, residuals), or (out, residuals, aux);
+        and `bwd`, which takes these residuals and a cotangent and returns what `vjp`'s function
+        does: a tuple, or one tree where `argnums` is an int.
+
+    Source: mirrors jax.fwd_and_bwd (0.10).
+
+    Example:
+        >>> forward, backward = jax.fwd_and_bwd(jnp.multiply, argnums=(0, 1))
+        >>> product, residuals = forward(2.0, 5.0)
+        >>> backward(residuals, 1.0)
+        (Array(5., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    eager.check_callable("fwd_and_bwd", fun)
+    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        held = with_held_arguments(fun, args, kwargs, positions)
+        return vjp(held, *[args[i] for i in positions], has_aux=has_aux)
+
+    def backward(residuals: Any, cotangent: Any) -> Any:
+        found = residuals(cotangent)
+        return found[0] if isinstance(argnums, int) else found
+
+    return (jit(forward), jit(backward)) if jitted else (forward, backward)
 
 
 def grad(
@@ -335,6 +401,14 @@ def grad(
 
     Raises:
         TypeError: the result is no scalar, or a dtype cannot be differentiated.
+
+    Example:
+        >>> jax.grad(lambda x: x**3)(2.0)
+        Array(12., dtype=float32, weak_type=True)
+        >>> jax.grad(jax.grad(lambda x: x**3))(2.0)
+        Array(12., dtype=float32, weak_type=True)
+        >>> jax.grad(lambda p: p["w"] * p["x"])({"w": jnp.float32(2), "x": jnp.float32(5)})
+        {'w': Array(5., dtype=float32), 'x': Array(2., dtype=float32)}
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, _name="grad")
 
@@ -367,6 +441,11 @@ def value_and_grad(
 
     Returns:
         A function that returns (value, gradients), or ((value, aux), gradients).
+
+    Example:
+        >>> value, gradients = jax.value_and_grad(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0)
+        >>> [float(g) for g in (value, *gradients)]
+        [6.0, 3.0, 2.0]
     """
     eager.check_callable(_name, fun)
 
@@ -376,10 +455,12 @@ def value_and_grad(
         chosen = [args[i] for i in positions]
         held = with_held_arguments(fun, args, kwargs, positions)
         leaves, flat = _flat(_Aux(_name, held) if has_aux else held, chosen)
-        avals = flattening.avals_of(leaves, lambda: _paths(fun, flat.in_tree, positions), _name)
+        avals = flattening.avals_of(
+            leaves, lambda: argument_names(fun, flat.in_tree, positions), _name
+        )
         for i, aval in enumerate(avals):
             if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
-                place = _paths(fun, flat.in_tree, positions)[i]
+                place = argument_names(fun, flat.in_tree, positions)[i]
                 check_input(_name, place, aval, holomorphic, allow_int)
         nonzero = [dtypes.issubdtype(aval.dtype, np.inexact) for aval in avals]
         lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(_name, fun))
@@ -421,7 +502,7 @@ def like_primal(gradient: Any, aval: Any) -> Any:
     return convert.convert_to_type(gradient, given.dtype, aval.weak_type)
 
 
-def _paths(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
+def argument_names(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
     return flattening.debug_info("grad", fun, in_tree, positions).arg_names or ()
 
 
@@ -524,6 +605,11 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
 
     Raises:
         TypeError: a dtype is not real or complex, or the cotangent does not match the result.
+
+    Example:
+        >>> A = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+        >>> jax.linear_transpose(lambda x: A @ x, jnp.ones(2))(jnp.array([1.0, 0.0]))
+        (Array([1., 2.], dtype=float32),)
     """
     eager.check_callable("linear_transpose", fun)
     leaves, flat = _flat(fun, primals)
@@ -578,6 +664,13 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, l
         (converted, values) such that `converted(*args, *values)` equals `fun(*args)`.
 
     Source: mirrors jax.closure_convert (0.10).
+
+    Example:
+        >>> def scaled(y):
+        ...     convert, values = jax.closure_convert(lambda x: x * y, 1.0)
+        ...     return convert(10.0, *values)
+        >>> jax.grad(scaled)(3.0)
+        Array(10., dtype=float32, weak_type=True)
     """
     leaves, flat = _flat(fun, example_args)
     jaxpr, consts = staging.stage(flat, list(map(aval_of, leaves)), _info("closure_convert", fun))

@@ -36,6 +36,10 @@ def jacfwd(
 
     Raises:
         TypeError: an argument's dtype cannot be differentiated.
+
+    Example:
+        >>> jax.jacfwd(lambda x: x * jnp.array([1.0, 2.0, 3.0]))(5.0)
+        Array([1., 2., 3.], dtype=float32)
     """
     eager.check_callable("jacfwd", fun)
 
@@ -44,8 +48,10 @@ def jacfwd(
         positions, single = flattening.normalize_argnums("jacfwd", argnums, len(args))
         chosen = tuple(args[i] for i in positions)
         held = grad.with_held_arguments(fun, args, kwargs, positions)
-        for x in tree.leaves(chosen):
-            _check_dtype("jacfwd", aval_of(x), holomorphic, real_only=True)
+        leaves, in_tree = tree.flatten((chosen, {}))
+        names = functools.partial(grad.argument_names, fun, in_tree, positions)
+        for aval in flattening.avals_of(leaves, names, "jacfwd"):
+            _check_dtype("jacfwd", aval, holomorphic, real_only=True)
 
         def push(tangents: Any) -> Any:
             out, *found = grad.jvp(held, chosen, tangents, has_aux=has_aux)
@@ -75,6 +81,11 @@ def jacrev(
 
     Raises:
         TypeError: a dtype cannot be differentiated.
+
+    Example:
+        >>> jax.jacrev(lambda x: x**2)(jnp.array([1.0, 2.0]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
     """
     eager.check_callable("jacrev", fun)
 
@@ -82,8 +93,10 @@ def jacrev(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         positions, single = flattening.normalize_argnums("jacrev", argnums, len(args))
         chosen = tuple(args[i] for i in positions)
-        for place, x in zip(_names(chosen), tree.leaves(chosen), strict=True):
-            aval = aval_of(x)
+        leaves, in_tree = tree.flatten((chosen, {}))
+        places = functools.partial(grad.argument_names, fun, in_tree, positions)
+        avals = flattening.avals_of(leaves, places, "jacrev")
+        for place, aval in zip(places(), avals, strict=True):
             if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
                 grad.check_input("jacrev", place, aval, holomorphic, allow_int)
         held = grad.with_held_arguments(fun, args, kwargs, positions)
@@ -115,6 +128,11 @@ def hessian(
 
     Shapes: for a result of shape s and arguments of shapes t and u, (*s, *t, *u).
     Source: mirrors jax.hessian (0.10).
+
+    Example:
+        >>> jax.hessian(lambda x: x[0] ** 2 * x[1])(jnp.array([1.0, 2.0]))
+        Array([[4., 2.],
+               [2., 0.]], dtype=float32)
     """
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
@@ -122,10 +140,6 @@ def hessian(
         has_aux=has_aux,
         holomorphic=holomorphic,
     )
-
-
-def _names(chosen: Any) -> Sequence[str]:
-    return [tree.keystr(path) for path, _ in tree.leaves_with_path(chosen)]
 
 
 def _check_dtype(
@@ -145,7 +159,9 @@ def _check_dtype(
                 name,
                 f"needs {expected} {what}.",
                 got=str(aval),
-                fix="holomorphic=True for holomorphic functions, else minijax.jvp or minijax.vjp",
+                fix="holomorphic=True for holomorphic functions, else minijax.jvp or minijax.vjp"
+                if dtypes.issubdtype(aval.dtype, np.complexfloating)
+                else "pass floats (such as 3.0 in place of 3)",
             )
         )
 

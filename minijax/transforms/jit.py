@@ -144,7 +144,7 @@ class JitFunction:
         def names() -> Sequence[str]:
             return self.debug_info(in_tree, positions).arg_names or ()
 
-        avals = flattening.avals_of(leaves, names, self.name)
+        avals = flattening.avals_of(leaves, names, "" if self.transparent else self.name)
         key = (in_tree, avals, statics, settings, config.trace_context())
         staged = self.staged.get(key)
         if staged is not None and not (staged.outer and _any_finished(staged.outer)):
@@ -207,6 +207,7 @@ class JitFunction:
     ) -> Staged:
         info = self.debug_info(in_tree, positions)
         function = self.function
+        _check_may_trace(self.name, avals)
         if statics:
             function = with_statics(function, statics, positions or ())
         flat = flattening.FlatFunction(function, in_tree, self.name)
@@ -377,6 +378,18 @@ def check_hashable(name: str, where: Any, value: Any) -> None:
         ) from None
 
 
+def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
+    if config.no_tracing.value:
+        raise RuntimeError(
+            message(
+                "jit",
+                f"{name} would be traced, which `no_tracing` forbids.",
+                got=f"arguments of types {', '.join(map(str, avals))}",
+                fix="minijax.explain.retraces(function) says what is new about this call",
+            )
+        )
+
+
 def _warn_of_useless_donation(
     name: str, avals: Sequence[Any], donated: Sequence[bool], outvars: Sequence[Any]
 ) -> None:
@@ -406,17 +419,37 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
+def _check_kinds(
+    transformation: str, purpose: str, nums: tuple[Any, ...], names: tuple[Any, ...]
+) -> None:
+    for argument, given, kind in (("argnums", nums, int), ("argnames", names, str)):
+        wrong = [x for x in given if not isinstance(x, kind) and not hasattr(x, "__index__")]
+        if wrong or (kind is str and not all(isinstance(x, str) for x in given)):
+            raise TypeError(
+                message(
+                    transformation,
+                    f"{purpose}_{argument} are {'positions' if kind is int else 'names'}.",
+                    got=", ".join(map(repr, given)),
+                    expected="an int, or a sequence of ints"
+                    if kind is int
+                    else "a string, or a sequence of strings",
+                )
+            )
+
+
 def resolve_names(
     function: Any, argnums: Any, argnames: Any, purpose: str, transformation: str = "jit"
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of the same parameters, each found from the other by the signature.
 
     Raises:
+        TypeError: a position is no integer, or a name no string.
         ValueError: the function has no such parameter.
     """
     nums, names = _as_tuple(argnums), _as_tuple(argnames)
     if not nums and not names:
         return (), ()
+    _check_kinds(transformation, purpose, nums, names)
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -503,6 +536,24 @@ def jit(
         TypeError: an argument is no array and no number, or `fun` is not callable.
         ValueError: a static argument is not hashable, a named parameter does not exist, a
             placement does not fit its value, or the devices of arguments disagree.
+
+    Example:
+        >>> @jax.jit
+        ... def f(x):
+        ...     print("tracing for", jax.typeof(x))
+        ...     return x + 1
+        >>> f(jnp.int32(1)), f(jnp.int32(2)), f(jnp.float32(1.5))
+        tracing for i32[]
+        tracing for f32[]
+        (Array(2, dtype=int32), Array(3, dtype=int32), Array(2.5, dtype=float32))
+        >>> power = jax.jit(lambda x, n: x**n, static_argnums=1)
+        >>> jax.make_jaxpr(power, static_argnums=1)(3, 2)
+        { lambda ; a:i32[]. let
+            b:i32[] = jit[
+              name=<lambda>
+              jaxpr={ lambda ; a:i32[]. let b:i32[] = integer_pow[y=2] a in (b,) }
+            ] a
+          in (b,) }
     """
     if fun is None:
         return functools.partial(
@@ -533,8 +584,10 @@ def jit(
         )
     if backend is not None:
         device = client.get_backend(backend).local_devices()[0]
+    _check_device(device)
     static_nums, static_names = resolve_names(fun, static_argnums, static_argnames, "static")
     donate_nums, donate_names = resolve_names(fun, donate_argnums, donate_argnames, "donate")
+    _check_not_both(fun, static_names or static_nums, donate_names or donate_nums)
     settings = Settings(
         static_nums,
         static_names,
@@ -548,6 +601,31 @@ def jit(
         PlacementTree.of("out_shardings", out_shardings),
     )
     return _native(JitFunction(fun, settings, made_at=source.calling_frame()))
+
+
+def _check_not_both(fun: Any, static: tuple[Any, ...], donated: tuple[Any, ...]) -> None:
+    both = [x for x in static if x in donated]
+    if both:
+        raise ValueError(
+            message(
+                "jit",
+                "an argument is both static and donated: static ones have no memory to give.",
+                got=f"{', '.join(map(repr, both))} of {flattening.function_name(fun)}",
+                fix="leave it out of donate_argnums and donate_argnames",
+            )
+        )
+
+
+def _check_device(device: Any) -> None:
+    if device is not None and not hasattr(device, "platform"):
+        raise AttributeError(
+            message(
+                "jit",
+                "not a device.",
+                got=f"device: {device!r} of type {type(device).__name__}",
+                expected="one of minijax.devices()",
+            )
+        )
 
 
 def _native(half: JitFunction) -> Any:

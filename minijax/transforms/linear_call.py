@@ -134,6 +134,12 @@ def linear_call(
     Raises:
         TypeError: the transpose returns other types than linear_args has, or one differentiates
             by a residual.
+
+    Example:
+        >>> scale = lambda factor, x: factor * x
+        >>> f = lambda x: jax.custom_derivatives.linear_call(scale, scale, 3.0, x)
+        >>> jax.grad(f)(1.0), jax.linear_transpose(f, 1.0)(2.0)
+        (Array(3., dtype=float32, weak_type=True), (Array(6., dtype=float32, weak_type=True),))
     """
     name = "custom_derivatives.linear_call"
     for function in (fun, fun_transpose):

@@ -358,6 +358,12 @@ def pmap(
         TypeError: an axis is no integer, an argument no array, or `fun` not callable.
         ValueError: sizes disagree, an axis is out of range, nothing is mapped, a static argument
             is not hashable, or there are not the devices that it takes.
+
+    Example:
+        >>> jax.pmap(lambda x: x + 1)(jnp.arange(8))
+        Array([1, 2, 3, 4, 5, 6, 7, 8], dtype=int32)
+        >>> jax.pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.ones(8))
+        Array([0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125], dtype=float32)
     """
     eager.check_callable("pmap", fun)
     settings = pmap_arguments.settings_of(

@@ -25,6 +25,12 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
     """Saves all: `checkpoint` then changes nothing.
 
     Source: mirrors jax.checkpoint_policies.everything_saveable (0.10).
+
+    Example:
+        >>> f = lambda x: jnp.sin(jnp.sin(x))
+        >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.everything_saveable)
+        >>> len(jax.ad_checkpoint.saved_residuals(g, 1.0))
+        2
     """
     return True
 
@@ -33,20 +39,14 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     """Saves nothing but the arguments; what `checkpoint` does without a policy.
 
     Source: mirrors jax.checkpoint_policies.nothing_saveable (0.10).
+
+    Example:
+        >>> f = lambda x: jnp.sin(jnp.sin(x))
+        >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.nothing_saveable)
+        >>> jax.ad_checkpoint.print_saved_residuals(g, 1.0)
+        f32[] from the argument x
     """
     return False
-
-
-@dataclasses.dataclass(frozen=True)
-class DotsSaveable:
-    """Saves the results of matrix products and convolutions: dear to compute again."""
-
-    only_if_no_batch_dims: bool
-
-    def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
-        if self.only_if_no_batch_dims:
-            return _is_plain_product(prim, params)
-        return prim is dot_general_p or prim is conv_general_dilated_p
 
 
 def _is_plain_product(prim: Any, params: dict[str, Any]) -> bool:
@@ -57,12 +57,36 @@ def _is_plain_product(prim: Any, params: dict[str, Any]) -> bool:
     return not lhs_batch and not rhs_batch
 
 
-dots_saveable = DotsSaveable(only_if_no_batch_dims=False)
-"""Saves matrix products and convolutions.  Mirrors jax.checkpoint_policies.dots_saveable."""
+def dots_saveable(prim: Any, *_: Any, **__: Any) -> bool:
+    """Saves the results of matrix products and convolutions: dear to compute again.
 
-dots_with_no_batch_dims_saveable = DotsSaveable(only_if_no_batch_dims=True)
-"""Saves matrix products without batch dimensions: those with weights, not those of attention.
-Mirrors jax.checkpoint_policies.dots_with_no_batch_dims_saveable."""
+    Source: mirrors jax.checkpoint_policies.dots_saveable (0.10).
+
+    Example:
+        >>> f = lambda x: jnp.sin(jnp.sin(x @ x))
+        >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.dots_saveable)
+        >>> jax.ad_checkpoint.print_saved_residuals(g, jnp.ones((2, 2)))
+        f32[2,2] from the argument x
+        f32[2,2] output of dot_general from ... (<lambda>)
+    """
+    return prim is dot_general_p or prim is conv_general_dilated_p
+
+
+def dots_with_no_batch_dims_saveable(prim: Any, *_: Any, **params: Any) -> bool:
+    """Saves matrix products without batch dimensions: those with weights, not those of attention.
+
+    Source: mirrors jax.checkpoint_policies.dots_with_no_batch_dims_saveable (0.10).
+
+    Example:
+        >>> f = lambda x: jnp.sin(x @ x)
+        >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.dots_with_no_batch_dims_saveable)
+        >>> len(jax.ad_checkpoint.saved_residuals(g, jnp.ones((2, 2))))
+        2
+        >>> len(jax.ad_checkpoint.saved_residuals(g, jnp.ones((5, 2, 2))))
+        1
+    """
+    return _is_plain_product(prim, params)
+
 
 checkpoint_dots = dots_saveable
 checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
@@ -87,6 +111,13 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """A policy that saves the values that `checkpoint_name` gave one of these names.
 
     Source: mirrors jax.checkpoint_policies.save_only_these_names (0.10).
+
+    Example:
+        >>> keep = jax.checkpoint_policies.save_only_these_names("inner")
+        >>> f = lambda x: jnp.sin(jax.ad_checkpoint.checkpoint_name(jnp.sin(x), "inner"))
+        >>> jax.ad_checkpoint.print_saved_residuals(jax.checkpoint(f, policy=keep), 1.0)
+        f32[] from the argument x
+        f32[] named 'inner' from ... (<lambda>)
     """
     return SaveNames(frozenset(names_which_can_be_saved), True, False, False)
 
@@ -95,6 +126,14 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """A policy that saves the values with a name, except with one of these.
 
     Source: mirrors jax.checkpoint_policies.save_any_names_but_these (0.10).
+
+    Example:
+        >>> name = jax.ad_checkpoint.checkpoint_name
+        >>> f = lambda x: jnp.sin(name(jnp.sin(name(jnp.sin(x), "first")), "second"))
+        >>> keep = jax.checkpoint_policies.save_any_names_but_these("first")
+        >>> jax.ad_checkpoint.print_saved_residuals(jax.checkpoint(f, policy=keep), 1.0)
+        f32[] from the argument x
+        f32[] named 'second' from ... (<lambda>)
     """
     return SaveNames(frozenset(names_not_to_save), False, True, False)
 
@@ -105,6 +144,13 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     The operation under the name may be saved in its place: it bears no name itself.
 
     Source: mirrors jax.checkpoint_policies.save_anything_except_these_names (0.10).
+
+    Example:
+        >>> name = jax.ad_checkpoint.checkpoint_name
+        >>> f = lambda x: jnp.sin(name(jnp.sin(x), "inner"))
+        >>> keep = jax.checkpoint_policies.save_anything_except_these_names("inner")
+        >>> len(jax.ad_checkpoint.saved_residuals(jax.checkpoint(f, policy=keep), 1.0))
+        2
     """
     return SaveNames(frozenset(names_not_to_save), False, True, True)
 
@@ -138,6 +184,14 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
     Raises:
         ValueError: when asked, if a policy answers neither True nor False.
+
+    Example:
+        >>> policies = jax.checkpoint_policies
+        >>> named = policies.save_only_these_names("inner")
+        >>> keep = policies.save_from_both_policies(policies.checkpoint_dots, named)
+        >>> f = lambda x: jnp.sin(jax.ad_checkpoint.checkpoint_name(x @ x, "inner"))
+        >>> len(jax.ad_checkpoint.saved_residuals(jax.checkpoint(f, policy=keep), jnp.ones((2, 2))))
+        2
     """
     return SaveByEither(policy_1, policy_2)
 
@@ -160,6 +214,12 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     Args:
         offload_src: the memory they are computed in, such as "device".
         offload_dst: the memory they wait in, such as "pinned_host".
+
+    Example:
+        >>> away = jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+        >>> f = jax.checkpoint(lambda x: jnp.sin(x @ x), policy=away)
+        >>> jax.grad(lambda x: f(x).sum())(jnp.zeros((1, 1)))
+        Array([[0.]], dtype=float32)
     """
     return OffloadDots(Offloadable(offload_src, offload_dst))
 
@@ -199,6 +259,17 @@ def save_and_offload_only_these_names(
 
     Raises:
         ValueError: a name is in both lists.
+
+    Example:
+        >>> away = jax.checkpoint_policies.save_and_offload_only_these_names(
+        ...     names_which_can_be_saved=["a"],
+        ...     names_which_can_be_offloaded=["b"],
+        ...     offload_src="device",
+        ...     offload_dst="pinned_host",
+        ... )
+        >>> f = lambda x: jnp.sin(jax.ad_checkpoint.checkpoint_name(jnp.sin(x), "b"))
+        >>> jax.grad(jax.checkpoint(f, policy=away))(0.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
     if saved & offloaded:

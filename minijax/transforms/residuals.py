@@ -19,6 +19,8 @@ from minijax.transforms.jit_primitive import jit_p
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
     """The values that reverse-mode differentiation of `f` stores: type and origin of each.
 
+    Source:     minijax's own; JAX prints them only.
+
     Args:
         f: a function of trees of arrays, usually under `checkpoint`.
         args: its arguments; types suffice.
@@ -26,6 +28,14 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
 
     Raises:
         TypeError: `f` is not callable, or an argument is no array and no number.
+
+    Example:
+        >>> f = lambda x, y: jnp.sin(x) * y
+        >>> for aval, origin in jax.ad_checkpoint.saved_residuals(f, jnp.ones(3), 2.0):
+        ...     print(aval, origin)
+        ~f32[] from the argument y
+        f32[3] output of sin from ... (<lambda>)
+        f32[3] output of cos from ... (<lambda>)
     """
     eager.check_callable("saved_residuals", f)
     leaves, in_tree = tree.flatten((args, kwargs))
@@ -53,6 +63,11 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
         f: a function of trees of arrays, usually under `checkpoint`.
         args: its arguments; types suffice.
         kwargs: the same by name.
+
+    Example:
+        >>> jax.ad_checkpoint.print_saved_residuals(lambda x, y: x * y, 1.0, jnp.ones(3))
+        f32[] from the argument x
+        f32[3] from the argument y
     """
     for aval, origin in saved_residuals(f, *args, **kwargs):
         print(f"{aval.str_short()} {origin}")  # noqa: T201  it is what the function is for

@@ -31,6 +31,12 @@ def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     Raises:
         TypeError: `f` cannot be called.
         ValueError: `f` returns something; references must not escape.
+
+    Example:
+        >>> def count(ref):
+        ...     ref[...] += 1
+        >>> jax.ref.run_state(count)(jnp.array([10, 20]))
+        Array([11, 21], dtype=int32)
     """
     eager.check_callable("run_state", f)
     name = flattening.function_name(f)

@@ -78,6 +78,17 @@ def shard_map(
         ValueError: specs are no prefix of the arguments or results, do not fit their ranks or
             sizes, or name axes that are not manual; there is no mesh; or a result may differ
             between devices where its spec says that it does not.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> def normalized(block):
+        ...     print("each device sees", jax.typeof(block))
+        ...     return block / lax.psum(jnp.sum(block), "x")
+        >>> jax.shard_map(normalized, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.ones(16))
+        each device sees f32[2]{V:x}
+        Array([0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625,
+               0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625],
+              dtype=float32)
     """
     if check_rep is not None:
         check_vma = check_rep

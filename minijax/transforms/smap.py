@@ -40,6 +40,12 @@ def smap(
         TypeError: `in_axes` or `out_axes` is something else, or `axis_name` is not one name.
         ValueError: a dimension is negative, there is no mesh, it has no such axis, or `shard_map`
             refuses the specs.
+
+    Example:
+        >>> with jax.set_mesh(jax.make_mesh((8,), ("x",))):
+        ...     rows = jax.smap(lambda x: x.sum(axis=1), in_axes=0, out_axes=0, axis_name="x")
+        ...     print(rows(jnp.ones((8, 3))))
+        [3. 3. 3. 3. 3. 3. 3. 3.]
     """
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)

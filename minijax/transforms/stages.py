@@ -7,7 +7,7 @@ Input: a jitted function and the types of its arguments.  Output: `Traced`, `Low
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -28,9 +28,28 @@ from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import jit_shardings
 
+CompilerOptions = dict[str, str | bool]
+"""Fields of XLA's DebugOptions by name.  Mirrors jax.stages."""
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """What `jit` returns: a function that can be staged and lowered.  Mirrors jax.stages."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function."""
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Stages the function for the types of its arguments."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Lowers the function for the types of its arguments."""
+
 
 class ShapeDtypeStruct:
-    """The shape and dtype of an array that need not exist.  Mirrors jax.ShapeDtypeStruct.
+    """The shape and dtype of an array that need not exist.
+
+    Source:     mirrors jax.ShapeDtypeStruct (0.10).
 
     Args:
         shape: the shape.
@@ -42,6 +61,11 @@ class ShapeDtypeStruct:
     Raises:
         ValueError: `dtype` is None, or `sharding` is no sharding or needs a larger rank.
         TypeError: `sharding` is a `PartitionSpec` and no mesh is in force.
+
+    Example:
+        >>> x = jax.ShapeDtypeStruct((1_000_000, 1_000_000), jnp.float32)
+        >>> jax.eval_shape(lambda x: x.sum(axis=0), x)
+        ShapeDtypeStruct(shape=(1000000,), dtype=float32)
     """
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
@@ -155,7 +179,15 @@ def known_placement(given: Any) -> Any:
 
 
 class ArgInfo:
-    """What is known about one argument of a lowered program."""
+    """What is known about one argument of a lowered program.
+
+    Source:     mirrors jax.stages.ArgInfo (0.10).
+
+    Example:
+        >>> lowered = jax.jit(lambda x: x + 1, donate_argnums=0).lower(jnp.ones(3))
+        >>> lowered.args_info[0]
+        (ArgInfo(aval=ShapedArray(float32[3]), donated=True),)
+    """
 
     __slots__ = ("aval", "donated")
 
@@ -230,7 +262,15 @@ class _Stage:
 
 
 class Traced(_Stage):
-    """A function staged to a jaxpr for arguments of certain types."""
+    """A function staged to a jaxpr for arguments of certain types.
+
+    Source:     mirrors jax.stages.Traced (0.10).
+
+    Example:
+        >>> traced = jax.jit(lambda x: 2 * x).trace(jax.ShapeDtypeStruct((3,), jnp.float32))
+        >>> traced.jaxpr
+        { lambda ; a:f32[3]. let b:f32[3] = mul 2.0:f32[] a in (b,) }
+    """
 
     def __init__(
         self,
@@ -286,7 +326,20 @@ def _placeholder(x: Any, sharding: Any) -> Any:
 
 
 class Lowered(_Stage):
-    """A function lowered to StableHLO."""
+    """A function lowered to StableHLO.
+
+    Source:     mirrors jax.stages.Lowered (0.10).
+
+    Example:
+        >>> print(jax.jit(lambda x: 2 * x).lower(1.0).as_text())
+        module @jit__lambda ... {
+          func.func public @main(%arg0: tensor<f32>) -> (tensor<f32> {jax.result_info = "result"}) {
+            %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32>
+            %0 = stablehlo.multiply %cst, %arg0 : tensor<f32>
+            return %0 : tensor<f32>
+          }
+        }
+    """
 
     def __init__(
         self,
@@ -370,7 +423,18 @@ class Lowered(_Stage):
 
 
 class Compiled(_Stage):
-    """A function compiled for arguments of certain types: call it with such arguments."""
+    """A function compiled for arguments of certain types: call it with such arguments.
+
+    Source:     mirrors jax.stages.Compiled (0.10).
+
+    Example:
+        >>> compiled = jax.jit(lambda x: 2 * x).lower(jnp.ones(2, jnp.int32)).compile()
+        >>> compiled(jnp.array([1, 2]))
+        Array([2, 4], dtype=int32)
+        >>> compiled(jnp.ones(3))
+        Traceback (most recent call last):
+        TypeError: ...
+    """
 
     def __init__(self, lowered: Lowered, executable: Executable) -> None:
         super().__init__(

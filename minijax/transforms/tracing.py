@@ -35,6 +35,13 @@ def make_jaxpr(
         static_argnums: positions of arguments that are passed on as they are.
         axis_env: accepted for compatibility.
         return_shape: whether to return (jaxpr, shapes and dtypes of the results).
+
+    Example:
+        >>> jax.make_jaxpr(lambda x, y: jnp.sin(x) * y)(1.0, jnp.ones(3))
+        { lambda ; a:f32[] b:f32[3]. let
+            c:f32[] = sin a
+            d:f32[3] = mul c b
+          in (d,) }
     """
     eager.check_callable("make_jaxpr", fun)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
@@ -69,6 +76,11 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         fun: a function of trees, jitted or not.
         args: arrays, or anything with a shape and a dtype.
         kwargs: the same by name.
+
+    Example:
+        >>> x = jax.ShapeDtypeStruct((1_000_000, 1_000_000), jnp.float32)
+        >>> jax.eval_shape(lambda x: x @ x[0], x)
+        ShapeDtypeStruct(shape=(1000000,), dtype=float32)
     """
     if jit.is_jitted(fun):
         return fun.eval_shape(*args, **kwargs)  # type: ignore[attr-defined]
@@ -96,6 +108,14 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
 
     Raises:
         TypeError: the name is no string.
+
+    Example:
+        >>> @jax.jit
+        ... def f(x):
+        ...     with jax.named_scope("layer_1"):
+        ...         return jnp.sin(x)
+        >>> "layer_1/sin" in f.lower(1.0).as_text(debug_info=True)
+        True
     """
 
     __slots__ = ("_name", "_previous")
@@ -129,6 +149,11 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     """`fun` inside a `named_scope` of its own name, or of another one.
 
     Source: mirrors jax.named_call (0.10).
+
+    Example:
+        >>> f = jax.jit(jax.named_call(lambda x: jnp.sin(x), name="wave"))
+        >>> "wave/sin" in f.lower(1.0).as_text(debug_info=True)
+        True
     """
     eager.check_callable("named_call", fun)
     return named_scope(flattening.function_name(fun) if name is None else name)(fun)
@@ -138,6 +163,12 @@ def disable_jit(disable: bool = True) -> Any:
     """Context manager: inside it, jitted functions run operation by operation.
 
     Source: mirrors jax.disable_jit (0.10).
+
+    Example:
+        >>> f = jax.jit(lambda x: x if x > 0 else -x)
+        >>> with jax.disable_jit():
+        ...     print(f(-3))
+        3
     """
     return config.disable_jit(disable)
 
@@ -146,6 +177,13 @@ def checking_leaks() -> Any:
     """Context manager: a tracer that outlives its trace is an error that says who holds it.
 
     Source: mirrors jax.checking_leaks (0.10).
+
+    Example:
+        >>> leaked = []
+        >>> with jax.checking_leaks():
+        ...     jax.jit(lambda x: leaked.append(x))(1)
+        Traceback (most recent call last):
+        RuntimeError: ...
     """
     return config.check_tracer_leaks(True)
 
@@ -154,6 +192,15 @@ class ensure_compile_time_eval:  # noqa: N801  mirrors jax.ensure_compile_time_e
     """Context manager: operations on known values are computed at once, also while tracing.
 
     Source: mirrors jax.ensure_compile_time_eval (0.10).
+
+    Example:
+        >>> @jax.jit
+        ... def f(x):
+        ...     with jax.ensure_compile_time_eval():
+        ...         rows = int(jnp.sqrt(16))
+        ...     return x.reshape(rows, -1)
+        >>> f(jnp.arange(8)).shape
+        (4, 2)
     """
 
     __slots__ = ("_previous",)
@@ -166,7 +213,13 @@ class ensure_compile_time_eval:  # noqa: N801  mirrors jax.ensure_compile_time_e
 
 
 def clear_caches() -> None:
-    """Forgets all traced, lowered and compiled programs.  Mirrors jax.clear_caches (0.10)."""
+    """Forgets all traced, lowered and compiled programs.
+
+    Source:     mirrors jax.clear_caches (0.10).
+
+    Example:
+        >>> jax.clear_caches()
+    """
     jit.clear_staged()
     bodies.clear_staged()
     eager.clear_caches()
@@ -175,9 +228,17 @@ def clear_caches() -> None:
 
 
 def typeof(x: Any) -> Any:
-    """The type of a value: shape, dtype, weak type.  Mirrors jax.typeof (0.10).
+    """The type of a value: shape, dtype, weak type.
+
+    Source:     mirrors jax.typeof (0.10).
 
     Raises:
         TypeError: `x` is no array and no number.
+
+    Example:
+        >>> jax.typeof(jnp.ones((2, 3))), jax.typeof(1.0)
+        (ShapedArray(float32[2,3]), ShapedArray(float32[], weak_type=True))
+        >>> jax.jit(lambda x: jnp.full(3, len(jax.typeof(x).shape)))(jnp.ones((2, 3)))
+        Array([2, 2, 2], dtype=int32, weak_type=True)
     """
     return aval_of(x)

@@ -47,6 +47,14 @@ def vmap(
         TypeError: in_axes is of the wrong kind.
         ValueError: sizes disagree, an axis is out of range, nothing is mapped, or a result is
             mapped where out_axes says None.
+
+    Example:
+        >>> jax.vmap(jnp.dot)(jnp.ones((5, 3)), jnp.ones((5, 3)))
+        Array([3., 3., 3., 3., 3.], dtype=float32)
+        >>> jax.vmap(lambda x, y: x + y, in_axes=(0, None))(jnp.arange(3), 10)
+        Array([10, 11, 12], dtype=int32)
+        >>> jax.vmap(lambda x: x, in_axes=1, out_axes=0)(jnp.ones((2, 3))).shape
+        (3, 2)
     """
     eager.check_callable("vmap", fun)
     if isinstance(in_axes, list):

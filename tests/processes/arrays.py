@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import minijax as jax
+from minijax.experimental import multihost_utils
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 from tests.processes.part import pieces, refusal, take_part
@@ -13,7 +14,7 @@ VALUES = np.arange(8, dtype=np.float32)
 
 
 def facts() -> dict[str, Any]:
-    return devices() | made() | read() | placed()
+    return devices() | made() | read() | placed() | shared()
 
 
 def devices() -> dict[str, Any]:
@@ -29,6 +30,27 @@ def devices() -> dict[str, Any]:
         "counts": counts,
         "other number of devices": other,
         "initialized twice": refusal(jax.distributed.initialize),
+    }
+
+
+def shared() -> dict[str, Any]:
+    here = jax.process_index()
+    mesh = whole().mesh
+    own = {"a": VALUES[:2] + 10 * here, "b": np.int8(here)}
+    multihost_utils.sync_global_devices("begin")
+    joined = multihost_utils.host_local_array_to_global_array(own["a"], mesh, P("x"))
+    part = multihost_utils.global_array_to_host_local_array(joined, mesh, P("x"))
+    return {
+        "gathered": jax.tree.map(np.ndarray.tolist, multihost_utils.process_allgather(own)),
+        "tiled": multihost_utils.process_allgather(own["a"], tiled=True).tolist(),
+        "gathered whole": multihost_utils.process_allgather(joined, tiled=True).tolist(),
+        "whole stacked": refusal(lambda: multihost_utils.process_allgather(joined)),
+        "from the first": multihost_utils.broadcast_one_to_all(own)["a"].tolist(),
+        "from the second": multihost_utils.broadcast_one_to_all(own, here == 1)["a"].tolist(),
+        "joined": [list(joined.shape), pieces(joined)],
+        "part": [part.is_fully_addressable, np.asarray(part).tolist()],
+        "equal": refusal(lambda: multihost_utils.assert_equal(VALUES)),
+        "not equal": refusal(lambda: multihost_utils.assert_equal(own, "own values")),
     }
 
 

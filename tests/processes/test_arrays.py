@@ -53,6 +53,26 @@ def test_single_device_arrays_are_pieces(found: list[dict[str, Any]]) -> None:
     assert "one array is needed for each device of this process" in found[0]["too few"]
 
 
+def test_multihost_utils_share_values(found: list[dict[str, Any]]) -> None:
+    for process, own in enumerate(found):
+        assert own["gathered"] == {"a": [[0, 1], [10, 11]], "b": [0, 1]}
+        assert own["tiled"] == own["gathered whole"] == [0, 1, 10, 11]
+        assert own["from the first"] == [0, 1]
+        assert own["from the second"] == [10, 11]
+        assert own["joined"] == [[4], [[10.0 * process], [10.0 * process + 1]]]
+        assert own["part"] == [True, [10.0 * process, 10.0 * process + 1]]
+
+
+def test_multihost_utils_tell_different_values(found: list[dict[str, Any]]) -> None:
+    for own in found:
+        assert own["equal"] == "not refused"
+        assert own["not equal"].startswith(
+            "AssertionError: multihost_utils.assert_equal: own values: they have different values."
+        )
+        assert own["whole stacked"].startswith("ValueError: multihost_utils.process_allgather: ")
+        assert "fix       tiled=True" in own["whole stacked"]
+
+
 def test_array_of_others_is_not_fully_addressable(found: list[dict[str, Any]]) -> None:
     assert [own["addressable"] for own in found] == [[False, False]] * 2
     assert [own["far"] for own in found] == [[True, 1], [False, 0]]

@@ -226,6 +226,93 @@ GRADIENTS: dict[str, Call] = {
     )(2.0, key),
 }
 
+_SHAPES = np.array([0.01, 0.5, 1, 2, 10, 300], np.float32)
+_EXPECTED = np.array([0, -1, np.nan, 0.1, 1, 5, 9.9, 10, 11, 100, 1e4, 1e9, np.inf], np.float32)
+_TRIALS = np.array([0, -1, np.nan, 1, 5, 10, 50, 1000, 1e6, np.inf, 7.5], np.float32)
+_CHANCES = np.array([[0.001], [0.3], [0.5], [0.9], [1.2], [-0.1], [np.nan]], np.float32)
+_SHARES = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+_COVARIANCE = np.array([[2, 0.5, 0.1], [0.5, 1, 0.2], [0.1, 0.2, 3]], np.float32)
+_MEANS = np.array([[1, 2, 3], [-1, 0, 1]], np.float32)
+
+GAMMA_FAMILY: dict[str, Call] = {
+    "gamma": lambda jax, key: jax.random.gamma(key, _SHAPES, (2, 6)),
+    "gamma float16": lambda jax, key: jax.random.gamma(key, _SHAPES, dtype="float16"),
+    "loggamma": lambda jax, key: jax.random.loggamma(key, _SHAPES),
+    "beta": lambda jax, key: jax.random.beta(key, _SHAPES, 2, (2, 6)),
+    "chisquare": lambda jax, key: jax.random.chisquare(key, _SHAPES),
+    "f": lambda jax, key: jax.random.f(key, _SHAPES, 3.0),
+    "t": lambda jax, key: jax.random.t(key, _SHAPES),
+    "dirichlet": lambda jax, key: jax.random.dirichlet(key, _SHAPES, (2,)),
+    "generalized_normal float16": lambda jax, key: jax.random.generalized_normal(
+        key, 3, (5,), "float16"
+    ),
+    "ball": lambda jax, key: jax.random.ball(key, 3, 2.5, (4,)),
+    "gradient of gamma": lambda jax, key: jax.grad(lambda a: jax.random.gamma(key, a).sum())(
+        _SHAPES[:5]
+    ),
+    "gradient of loggamma": lambda jax, key: jax.grad(lambda a: jax.random.loggamma(key, a).sum())(
+        _SHAPES[:5]
+    ),
+}
+
+COUNTS: dict[str, Call] = {
+    "poisson": lambda jax, key: jax.random.poisson(key, _EXPECTED),
+    "poisson int8": lambda jax, key: jax.random.poisson(key, _EXPECTED, (2, 13), "int8"),
+    "binomial": lambda jax, key: jax.random.binomial(key, _TRIALS, _CHANCES),
+    "binomial float16": lambda jax, key: jax.random.binomial(key, 30, _CHANCES, dtype="float16"),
+    "multinomial": lambda jax, key: jax.random.multinomial(key, 1000, _SHARES, shape=(3, 4)),
+    "multinomial int32": lambda jax, key: jax.random.multinomial(
+        key, 100, _SHARES, dtype="int32", unroll=2
+    ),
+}
+
+MULTIVARIATE: dict[str, Call] = {
+    "multivariate_normal": lambda jax, key: jax.random.multivariate_normal(
+        key, _MEANS, _COVARIANCE, (2, 2)
+    ),
+    "multivariate_normal by eigh": lambda jax, key: jax.random.multivariate_normal(
+        key, _MEANS, _COVARIANCE, method="eigh"
+    ),
+    "multivariate_normal by svd": lambda jax, key: jax.random.multivariate_normal(
+        key, _MEANS[0], _COVARIANCE, (2, 1), "bfloat16", "svd"
+    ),
+    "orthogonal": lambda jax, key: jax.random.orthogonal(key, 3, (2,)),
+    "orthogonal rows complex64": lambda jax, key: jax.random.orthogonal(key, 2, (), "complex64", 3),
+}
+
+
+def _of_generator(name: str, call: Call) -> Call:
+    return lambda jax, key: call(jax, jax.random.key(SEED, impl=name))
+
+
+_OF_ANY_GENERATOR: dict[str, Call] = {
+    "key": lambda jax, key: jax.random.key_data(key),
+    "split": lambda jax, key: jax.random.key_data(jax.random.split(key, (2, 3))),
+    "fold_in": lambda jax, key: jax.random.key_data(jax.random.fold_in(key, 7)),
+    "bits uint8": lambda jax, key: jax.random.bits(key, (5,), "uint8"),
+    "bits uint32": lambda jax, key: jax.random.bits(jax.random.split(key)[1], (5,)),
+    "bits of a batch": lambda jax, key: jax.vmap(jax.vmap(lambda k: jax.random.bits(k, (2,))))(
+        jax.random.split(key, (2, 3))
+    ),
+    "split of a batch": lambda jax, key: jax.random.key_data(
+        jax.vmap(jax.random.split)(jax.random.split(key, 3))
+    ),
+    "fold_in of a batch": lambda jax, key: jax.random.key_data(
+        jax.vmap(lambda k: jax.random.fold_in(k, 3))(jax.random.split(key, 3))
+    ),
+    "fold_in of numbers": lambda jax, key: jax.random.key_data(
+        jax.vmap(lambda i: jax.random.fold_in(key, i))(np.arange(3, dtype=np.uint32))
+    ),
+    "normal": lambda jax, key: jax.random.normal(key, (3,)),
+    "gamma": lambda jax, key: jax.random.gamma(key, _SHAPES),
+}
+
+GENERATORS = {
+    f"{generator} {name}": _of_generator(generator, call)
+    for generator in ("rbg", "unsafe_rbg")
+    for name, call in _OF_ANY_GENERATOR.items()
+}
+
 _RANDINTS = _calls_of_randint()
 
 CALLS: dict[str, dict[str, Call]] = {
@@ -236,6 +323,10 @@ CALLS: dict[str, dict[str, Call]] = {
         **GRADIENTS,
     },
     "discrete": {**_calls_of_integers(INTEGERS), **_RANDINTS, **DISCRETE},
+    "gamma family": GAMMA_FAMILY,
+    "counts": COUNTS,
+    "multivariate": MULTIVARIATE,
+    "generators": GENERATORS,
 }
 
 CALLS_X64: dict[str, dict[str, Call]] = {
@@ -246,11 +337,20 @@ CALLS_X64: dict[str, dict[str, Call]] = {
         **{name: call for name, call in _RANDINTS.items() if "bounds" not in name},
         **DISCRETE,
     },
+    "gamma family": {name: GAMMA_FAMILY[name] for name in ("gamma", "dirichlet")},
+    "counts": {name: COUNTS[name] for name in ("poisson", "binomial")},
+    "multivariate": {"orthogonal": MULTIVARIATE["orthogonal"]},
+    "generators": {
+        f"{generator} {name}": GENERATORS[f"{generator} {name}"]
+        for generator in ("rbg", "unsafe_rbg")
+        for name in ("key", "normal")
+    },
 }
 """Calls for programs with 64-bit types."""
 
 FUNCTIONS = sorted(
-    {name.split()[0] for calls in CALLS.values() for name in calls} - {"gradient"}
+    {name.split()[0] for calls in CALLS.values() for name in calls}
+    - {"gradient", "rbg", "unsafe_rbg"}
     | {"clone", "key_data", "key_dtype", "key_impl", "wrap_key_data"}
 )
 """The functions of `jax.random` whose signatures are recorded."""

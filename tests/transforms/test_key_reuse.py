@@ -132,6 +132,13 @@ def test_clone_gives_the_same_numbers() -> None:
     assert random.normal(random.clone(key)) == random.normal(key)
 
 
+def test_clone_of_a_used_key_may_be_used() -> None:
+    key = random.key(3)
+    with jax.debug_key_reuse(True):
+        before = random.normal(key)
+        assert random.normal(random.clone(key)) == before
+
+
 def dropped(x: Any, key: Any) -> Any:
     for own in random.split(key, 2):
         x = jnp.where(random.bernoulli(own, 0.5, x.shape), jnp.sin(x), 0)

@@ -224,6 +224,15 @@ class Todo:
     Attributes:
         x: a tree of values of type `AbstractTodo`.
         done_fun: gives the results for `x`.
+
+    Example:
+        >>> def total(x):
+        ...     started = lax.psum_start(x, "x")
+        ...     busy = x * x
+        ...     return started.done() + busy
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> jax.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8))
+        Array([28, 29, 32, 37, 44, 53, 64, 77], dtype=int32)
     """
 
     __slots__ = ("done_fun", "x")
@@ -270,6 +279,12 @@ def all_gather_start(x: Any, axis_name: Any, **options: Any) -> Todo:
     """Starts `all_gather`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's all_gather_start (0.10).
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> gather = lambda x: lax.all_gather_start(x, "x", tiled=True).done()[::-1][:1]
+        >>> jax.shard_map(gather, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8))
+        Array([7, 7, 7, 7, 7, 7, 7, 7], dtype=int32)
     """
     return _started(gathers.gather_applications(x, axis_name, **options), all_gather_done_p)
 
@@ -278,6 +293,12 @@ def psum_start(x: Any, axis_name: Any, **options: Any) -> Todo:
     """Starts `psum`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's psum_start (0.10).
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> total = lambda x: lax.psum_start(x, "x").done()
+        >>> jax.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P())(jnp.arange(8))
+        Array([28], dtype=int32)
     """
     return _started(reductions.sum_applications(x, axis_name, **options), psum_done_p)
 
@@ -289,6 +310,12 @@ def psum_scatter_start(x: Any, axis_name: Any, **options: Any) -> Todo:
 
     Raises:
         NotImplementedError: when the program is lowered, if not `tiled`.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> share = lambda x: lax.psum_scatter_start(x, "x", tiled=True).done()
+        >>> jax.shard_map(share, mesh=mesh, in_specs=P(None), out_specs=P("x"))(jnp.arange(8))
+        Array([ 0,  8, 16, 24, 32, 40, 48, 56], dtype=int32)
     """
     return _started(gathers.scatter_applications(x, axis_name, **options), reduce_scatter_done_p)
 
@@ -299,6 +326,14 @@ def all_to_all_start(
     """Starts `all_to_all`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's all_to_all_start (0.10).
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> turn = lambda x: lax.all_to_all_start(x, "x", 1, 0, tiled=True).done()
+        >>> x = jnp.arange(64).reshape(8, 8)
+        >>> y = jax.shard_map(turn, mesh=mesh, in_specs=P("x"), out_specs=P(None, "x"))(x)
+        >>> bool((x == y).all()), jax.typeof(x), jax.typeof(y)
+        (True, ShapedArray(int32[8,8]), ShapedArray(int32[8,8@x]))
     """
     applications = exchanges.applications(x, axis_name, split_axis, concat_axis, **options)
     return _started(applications, all_to_all_done_p)
@@ -311,6 +346,13 @@ def pbroadcast_start(x: Any, axis_name: Any, source: int) -> Todo:
 
     Raises:
         NotImplementedError: when the program is lowered for another platform than a GPU.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> send = lambda x: lax.pbroadcast_start(x, "x", 0).done()
+        >>> f = jax.shard_map(send, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        >>> jax.eval_shape(f, jnp.ones(8)).shape
+        (8,)
     """
     applications = permutations.broadcast_applications(x, axis_name, source)
     return _started(applications, pbroadcast_done_p)
@@ -320,5 +362,12 @@ def ppermute_start(x: Any, axis_name: Any, perm: Any) -> Todo:
     """Starts `ppermute`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's ppermute_start (0.10).
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> ring = [(i, (i + 1) % 8) for i in range(8)]
+        >>> pass_on = lambda x: lax.ppermute_start(x, "x", ring).done()
+        >>> jax.shard_map(pass_on, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8))
+        Array([7, 0, 1, 2, 3, 4, 5, 6], dtype=int32)
     """
     return _started(permutations.permute_applications(x, axis_name, perm), ppermute_done_p)

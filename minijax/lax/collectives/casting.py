@@ -34,6 +34,15 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         NameError: a name is not in scope.
         TypeError: `axis_name` is a set.
         ValueError: an unknown `to`, an operand of several kinds, or no such cast.
+
+    Example:
+        >>> def f(x):
+        ...     print(jax.typeof(x), "->", jax.typeof(lax.pcast(x, "x", to="varying")))
+        ...     return x
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> jax.shard_map(f, mesh=mesh, in_specs=P(), out_specs=P())(1.0)
+        ~f32[] -> ~f32[]{V:x}
+        Array(1., dtype=float32, weak_type=True)
     """
     name = "lax.pcast"
     axes = arguments.canonical_axes(name, axis_name)
@@ -89,5 +98,11 @@ def pvary(x: Any, axis_name: Any) -> Any:
     Raises:
         NameError: a name is not in scope.
         ValueError: an operand varies over an axis already, or is reduced or unreduced.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> copy = lambda w: lax.pvary(w, "x")
+        >>> jax.shard_map(copy, mesh=mesh, in_specs=P(), out_specs=P("x"))(jnp.array([5]))
+        Array([5, 5, 5, 5, 5, 5, 5, 5], dtype=int32)
     """
     return pcast(x, axis_name, to="varying")

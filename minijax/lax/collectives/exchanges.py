@@ -193,6 +193,12 @@ def all_to_all(
     Raises:
         NameError: a name is not in scope.
         ValueError: the dimension cannot be cut, is out of range, or groups have different sizes.
+
+    Example:
+        >>> turn = jax.vmap(lambda row: lax.all_to_all(row, "i", 0, 0), axis_name="i")
+        >>> turn(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     return arguments.results(
         applications(
@@ -278,5 +284,11 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     Raises:
         NameError: a name is not in scope.
         ValueError: the dimension is not of the axis' size, or is out of range.
+
+    Example:
+        >>> swap = jax.vmap(lambda block: lax.pswapaxes(block, "i", 0), axis_name="i")
+        >>> swap(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)

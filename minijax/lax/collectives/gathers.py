@@ -494,6 +494,12 @@ def all_gather(
         ValueError: an unknown `to`, groups of different sizes, `axis` out of range, or an operand
             of the wrong kind.
         NotImplementedError: groups with another `to` than "varying".
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> last = lambda x: x + lax.all_gather(x, "x", tiled=True)[-1]
+        >>> jax.shard_map(last, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8))
+        Array([ 7,  8,  9, 10, 11, 12, 13, 14], dtype=int32)
     """
     return arguments.results(
         gather_applications(
@@ -578,7 +584,14 @@ def _check_typed(x: Any, axes: Axes) -> None:
 def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
     """As `all_gather`, with a result of which types know that it is the same everywhere.
 
-    Shapes: as `all_gather`.  Source: mirrors jax.lax.all_gather_invariant.
+    Shapes: as `all_gather`.
+    Source: mirrors jax.lax.all_gather_invariant.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> f = lambda x: lax.all_gather_invariant(x, "x", tiled=True)
+        >>> jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P())(jnp.arange(8))
+        Array([0, 1, 2, 3, 4, 5, 6, 7], dtype=int32)
     """
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="invarying")
 
@@ -586,10 +599,19 @@ def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool =
 def all_gather_reduced(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
     """As `all_gather`, with a reduced result: its cotangents are summands.
 
-    Shapes: as `all_gather`.  Source: mirrors jax.lax.all_gather_reduced.
+    Shapes: as `all_gather`.
+    Source: mirrors jax.lax.all_gather_reduced.
 
     Raises:
         ValueError: the operand does not vary over the axes, or variance is not checked.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> def f(x):
+        ...     print(jax.typeof(x), "->", jax.typeof(lax.all_gather_reduced(x, "x", tiled=True)))
+        ...     return x
+        >>> _ = jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8.0))
+        f32[1]{V:x} -> f32[8]{R:x}
     """
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="reduced")
 
@@ -651,6 +673,12 @@ def psum_scatter(
         NameError: a name is not in scope.
         ValueError: the dimension cannot be cut, groups of different sizes, or a reduced operand.
         TypeError: an array of bool.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> share = lambda x: lax.psum_scatter(lax.pvary(x, "x"), "x", tiled=True)
+        >>> jax.shard_map(share, mesh=mesh, in_specs=P(), out_specs=P("x"))(jnp.arange(8))
+        Array([ 0,  8, 16, 24, 32, 40, 48, 56], dtype=int32)
     """
     return arguments.results(
         scatter_applications(
@@ -716,10 +744,19 @@ def unreduced_psum_scatter(
 ) -> Any:
     """As `psum_scatter`, of values that are unreduced over the axes.
 
-    Shapes: as `psum_scatter`.  Source: mirrors jax.lax.unreduced_psum_scatter.
+    Shapes: as `psum_scatter`.
+    Source: mirrors jax.lax.unreduced_psum_scatter.
 
     Raises:
         ValueError: the operand is not unreduced over all the axes, or the dimension cannot be cut.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> def share(x):
+        ...     summand = lax.pcast(x, "x", to="unreduced")
+        ...     return lax.unreduced_psum_scatter(summand, "x", tiled=True)
+        >>> jax.shard_map(share, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.ones(64))
+        Array([8., 8., 8., 8., 8., 8., 8., 8.], dtype=float32)
     """
     name = "lax.unreduced_psum_scatter"
     axes = arguments.canonical_axes(name, axis_name)
@@ -738,10 +775,17 @@ def unreduced_psum_scatter(
 def unreduced_psum(x: Any, axis_name: Any) -> Any:
     """The sum whose summands the devices of mesh axes hold; the same everywhere.
 
-    Shapes: T[s] -> T[s].  Source: mirrors jax.lax.unreduced_psum.
+    Shapes: T[s] -> T[s].
+    Source: mirrors jax.lax.unreduced_psum.
 
     Raises:
         ValueError: the operand is not unreduced over all the axes.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> f = lambda x: lax.unreduced_psum(lax.pcast(x, "x", to="unreduced"), "x")
+        >>> jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P())(jnp.arange(8.0))
+        Array([28.], dtype=float32)
     """
     name = "lax.unreduced_psum"
     axes = arguments.canonical_axes(name, axis_name)

@@ -91,6 +91,10 @@ def axis_index(axis_name: Any) -> Any:
 
     Raises:
         NameError: a name is not in scope.
+
+    Example:
+        >>> jax.vmap(lambda x: x + lax.axis_index("i"), axis_name="i")(jnp.array([10, 20, 30]))
+        Array([10, 21, 32], dtype=int32)
     """
     axes = arguments.canonical_axes("lax.axis_index", axis_name)
     if not isinstance(axis_name, (tuple, list)):
@@ -123,6 +127,10 @@ def axis_size(axis_name: Any) -> int:
 
     Raises:
         NameError: a name is not in scope.
+
+    Example:
+        >>> jax.vmap(lambda x: x * lax.axis_size("i"), axis_name="i")(jnp.array([10, 20, 30]))
+        Array([30, 60, 90], dtype=int32)
     """
     axes = arguments.canonical_axes("lax.axis_size", axis_name)
     return arguments.axes_size("lax.axis_size", axes)

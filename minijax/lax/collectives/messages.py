@@ -156,6 +156,14 @@ def psend(x: Any, axis_name: Any, perm: Any) -> Any:
         NameError: a name is not in scope.
         ValueError: a position is out of range, or a source or destination is named twice.
         NotImplementedError: when the program is lowered for another platform than a GPU.
+
+    Example:
+        >>> def pass_on(x):
+        ...     return lax.precv(lax.psend(x, "x", [(0, 1)]), x, "x", [(0, 1)])
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> f = jax.shard_map(pass_on, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        >>> jax.eval_shape(f, jnp.ones(8)).shape
+        (8,)
     """
     axes, pairs = _ends("lax.psend", axis_name, perm)
     arguments.check_no_sums("lax.psend", x, axes)
@@ -180,6 +188,14 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Any:
         TypeError: `token` is none.
         ValueError: a position is out of range, or a source or destination is named twice.
         NotImplementedError: when the program is lowered for another platform than a GPU.
+
+    Example:
+        >>> def receive(x):
+        ...     return lax.precv(lax.create_token(), x, "x", [(0, 1)])
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> f = jax.shard_map(receive, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        >>> jax.eval_shape(f, jnp.ones(8)).shape
+        (8,)
     """
     axes, pairs = _ends("lax.precv", axis_name, perm)
     aval = ShapedArray(out_shape.shape, out_shape.dtype)

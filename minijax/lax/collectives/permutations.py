@@ -287,6 +287,12 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     Raises:
         NameError: a name is not in scope.
         ValueError: a position is out of range, or a source or destination is named twice.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> pass_on = lambda x: lax.ppermute(x, "x", [(i, i + 1) for i in range(7)])
+        >>> jax.shard_map(pass_on, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8) + 1)
+        Array([0, 1, 2, 3, 4, 5, 6, 7], dtype=int32)
     """
     return arguments.results(permute_applications(x, axis_name, perm))
 
@@ -311,7 +317,8 @@ def permute_applications(x: Any, axis_name: Any, perm: Any) -> Any:
 def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
     """The device at position i gets the block of the device at position `perm[i]`.
 
-    Shapes: T[s] -> T[s].  Source: mirrors jax.lax.pshuffle.
+    Shapes: T[s] -> T[s].
+    Source: mirrors jax.lax.pshuffle.
 
     Args:
         x: a tree of arrays.
@@ -321,6 +328,11 @@ def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
     Raises:
         ValueError: `perm` is no permutation.
         NameError: a name is not in scope.
+
+    Example:
+        >>> shuffle = jax.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")
+        >>> shuffle(jnp.array([10, 20, 30]))
+        Array([30, 10, 20], dtype=int32)
     """
     sources = [int(i) for i in perm]
     if sorted(sources) != list(range(len(sources))):
@@ -351,6 +363,10 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     Raises:
         NameError: a name is not in scope.
         ValueError: `source` is out of range, or the operand does not vary over the axes.
+
+    Example:
+        >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([10, 20, 30]))
+        Array([20, 20, 20], dtype=int32)
     """
     return arguments.results(broadcast_applications(x, axis_name, source))
 

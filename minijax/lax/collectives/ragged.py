@@ -340,6 +340,16 @@ def ragged_all_to_all(
             equally, or groups have different sizes.
         NotImplementedError: along an axis of vmap.
         RuntimeError: outside of any map.
+
+    Example:
+        >>> def turn(x):
+        ...     to, ones = jnp.arange(8), jnp.ones(8, jnp.int32)
+        ...     place = jnp.full(8, lax.axis_index("x"))
+        ...     return lax.ragged_all_to_all(x, 0 * x, to, ones, place, ones, axis_name="x")
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> out = jax.shard_map(turn, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(64))
+        >>> out[:8]
+        Array([ 0,  8, 16, 24, 32, 40, 48, 56], dtype=int32)
     """
     name = "lax.ragged_all_to_all"
     axes = arguments.canonical_axes(name, axis_name)

@@ -249,6 +249,14 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         NameError: a name is not in scope.
         ValueError: groups that do not hold each position once, or a reduced operand.
         NotImplementedError: groups where variance is checked, or along an axis of vmap.
+
+    Example:
+        >>> jax.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+        Array([0.25, 0.75], dtype=float32)
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> total = lambda x: lax.psum(x, "x")
+        >>> jax.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P())(jnp.arange(8))
+        Array([28], dtype=int32)
     """
     return arguments.results(sum_applications(x, axis_name, axis_index_groups=axis_index_groups))
 
@@ -337,6 +345,10 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Raises:
         NameError: a name is not in scope.
         ValueError: groups of different sizes, or as in `psum`.
+
+    Example:
+        >>> jax.vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 2.0, 6.0]))
+        Array([-2., -1.,  3.], dtype=float32)
     """
     axes = arguments.canonical_axes("lax.pmean", axis_name)
     groups = arguments.canonical_groups("lax.pmean", axis_index_groups, axes)
@@ -365,6 +377,10 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Raises:
         NameError: a name is not in scope.
         ValueError: groups that do not hold each position once, or an unreduced operand.
+
+    Example:
+        >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 7, 3]))
+        Array([7, 7, 7], dtype=int32)
     """
     return _extreme(pmax_p, x, axis_name, axis_index_groups)
 
@@ -372,7 +388,12 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The least value of a tree of arrays over the devices, or examples, of named axes.
 
-    As `pmax`.  Source: mirrors jax.lax.pmin.
+    Shapes:     T[s] -> T[s]; arguments, types and errors are those of `pmax`.
+    Source:     mirrors jax.lax.pmin.
+
+    Example:
+        >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([4, 7, 3]))
+        Array([3, 3, 3], dtype=int32)
     """
     return _extreme(pmin_p, x, axis_name, axis_index_groups)
 
@@ -424,6 +445,10 @@ def pargmax(x: Any, axis_name: Any) -> Any:
     Raises:
         TypeError: several names.
         NameError: the name is not in scope.
+
+    Example:
+        >>> jax.vmap(lambda x: lax.pargmax(x, "i"), axis_name="i")(jnp.array([1, 7, 3]))
+        Array([1, 1, 1], dtype=int32)
     """
     return _position("lax.pargmax", pmax, x, axis_name)
 
@@ -431,7 +456,13 @@ def pargmax(x: Any, axis_name: Any) -> Any:
 def pargmin(x: Any, axis_name: Any) -> Any:
     """Where along an axis the least value is, for each element; the lowest position of ties.
 
-    As `pargmax`.  Source: mirrors jax.lax.pargmin.
+    Shapes:     T[s] -> int32[s]; arguments and errors are those of `pargmax`.
+    Source:     mirrors jax.lax.pargmin.
+
+    Example:
+        >>> jax.vmap(lambda x: lax.pargmin(x, "i"), axis_name="i")(jnp.array([[5, 2], [1, 3]]))
+        Array([[1, 0],
+               [1, 0]], dtype=int32)
     """
     return _position("lax.pargmin", pmin, x, axis_name)
 

@@ -477,6 +477,13 @@ def cond(
 
     Raises:
         TypeError: pred is no scalar, or the results disagree; the text names the leaf.
+
+    Example:
+        >>> @jax.jit
+        ... def collatz(n):
+        ...     return lax.cond(n % 2 == 0, lambda n: n // 2, lambda n: 3 * n + 1, n)
+        >>> collatz(6), collatz(7)
+        (Array(3, dtype=int32, weak_type=True), Array(22, dtype=int32, weak_type=True))
     """
     if operand is not _UNSPECIFIED:
         if operands:
@@ -571,6 +578,13 @@ def switch(
     Raises:
         TypeError: the index is no integer scalar, or the results disagree.
         ValueError: there are no branches.
+
+    Example:
+        >>> branches = [lambda x: x + 1, lambda x: 10 * x, lambda x: -x]
+        >>> jax.jit(lambda i, x: lax.switch(i, branches, x))(1, 7)
+        Array(70, dtype=int32, weak_type=True)
+        >>> lax.switch(99, branches, 7)
+        Array(-7, dtype=int32, weak_type=True)
     """
     if operand is not _UNSPECIFIED:
         operands = (*operands, operand)
@@ -680,6 +694,12 @@ def platform_dependent(
     Raises:
         NotImplementedError: there is no function for the platform.
         TypeError: the results disagree.
+
+    Example:
+        >>> def f(x):
+        ...     return lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: x - 1)
+        >>> jax.jit(f)(5)
+        Array(6, dtype=int32, weak_type=True)
     """
     functions = list(per_platform.values())
     platforms: list[tuple[str, ...] | None] = [(name,) for name in per_platform]

@@ -332,6 +332,13 @@ def while_loop(
 
     Raises:
         TypeError: the types do not fit; the text names each leaf and the line it comes from.
+
+    Example:
+        >>> lax.while_loop(lambda n: n < 100, lambda n: 2 * n, 1)
+        Array(128, dtype=int32, weak_type=True)
+        >>> grow = lambda x: lax.while_loop(lambda y: y < 100.0, lambda y: 2.0 * y, x)
+        >>> jax.jvp(grow, (jnp.float32(1),), (jnp.float32(1),))
+        (Array(128., dtype=float32), Array(128., dtype=float32))
     """
     for function in (body_fun, cond_fun):
         eager.check_callable("lax.while_loop", function)
@@ -484,6 +491,12 @@ def fori_loop(
     Raises:
         TypeError: the bounds are no real scalars, or the types of the carry do not fit.
         ValueError: `unroll` is given, but the bounds are traced.
+
+    Example:
+        >>> lax.fori_loop(0, 5, lambda i, total: total + i, 0)
+        Array(10, dtype=int32, weak_type=True)
+        >>> jax.grad(lambda x: lax.fori_loop(0, 3, lambda i, y: y * x, 1.0))(2.0)
+        Array(12., dtype=float32, weak_type=True)
     """
     name = "lax.fori_loop"
     eager.check_callable(name, body_fun)

@@ -16,6 +16,7 @@ from minijax.lax.binary import add, bitwise_or
 from minijax.lax.control_flow import bodies, scanning
 from minijax.lax.families import operand as as_operand
 from minijax.lax.families import scalar_like
+from minijax.lax.padding import pad
 
 
 def _map_step(function: Callable[[], Any]) -> Callable[..., Any]:
@@ -59,6 +60,12 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
     Raises:
         ValueError: xs has no leaves, sizes disagree, or the batch size is not positive.
+
+    Example:
+        >>> lax.map(lambda x: x * x, jnp.arange(4))
+        Array([0, 1, 4, 9], dtype=int32)
+        >>> lax.map(lambda x: x * x, jnp.arange(4), batch_size=2)
+        Array([0, 1, 4, 9], dtype=int32)
     """
     name = "lax.map"
     naming = bodies.Naming(name, "f", "init")
@@ -125,6 +132,12 @@ def associative_scan(
         TypeError: `fn` cannot be called.
         ValueError: sizes along the axis disagree, or the axis does not exist, or `fn` returns
             another structure than `elems`.
+
+    Example:
+        >>> lax.associative_scan(jnp.add, jnp.array([1, 2, 3, 4]))
+        Array([ 1,  3,  6, 10], dtype=int32)
+        >>> lax.associative_scan(jnp.maximum, jnp.array([1, 4, 2, 3]), reverse=True)
+        Array([4, 4, 3, 3], dtype=int32)
     """
     name = "lax.associative_scan"
     eager.check_callable(name, fn)
@@ -201,7 +214,7 @@ def _interleaved(even: Any, odd: Any, axis: int) -> Any:
     def spread(x: Any, before: int, after: int) -> Any:
         config = [(0, 0, 0)] * first.ndim
         config[axis] = (before, after, 1)
-        return shape.pad(x, zero, config)
+        return pad(x, zero, config)
 
     a, b = spread(even, 0, 1 - longer), spread(odd, 1, longer)
     return bitwise_or(a, b) if first.dtype == bool else add(a, b)

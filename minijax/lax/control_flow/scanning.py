@@ -248,6 +248,12 @@ def scan(
     Raises:
         TypeError: f returns no pair, or a carry of other types; the text names the leaf.
         ValueError: lengths disagree, or there is none.
+
+    Example:
+        >>> lax.scan(lambda total, x: (total + x, total), 0, jnp.array([1, 2, 3]))
+        (Array(6, dtype=int32), Array([0, 1, 3], dtype=int32, weak_type=True))
+        >>> lax.scan(lambda state, _: (2 * state, None), 1, length=10)
+        (Array(1024, dtype=int32, weak_type=True), None)
     """
     del _split_transpose
     return scan_named(

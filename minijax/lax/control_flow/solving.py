@@ -384,6 +384,14 @@ def custom_root(
 
     Raises:
         ValueError: a function returns other types than the guess has.
+
+    Example:
+        >>> def newton(f, x):
+        ...     return lax.fori_loop(0, 20, lambda _, x: x - f(x) / jax.grad(f)(x), x)
+        >>> def square_root(a):
+        ...     return lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
+        >>> square_root(4.0), jax.grad(square_root)(4.0)
+        (Array(2., dtype=float32), Array(0.25, dtype=float32, weak_type=True))
     """
     name = "lax.custom_root"
     for function in (f, solve, tangent_solve):
@@ -452,6 +460,12 @@ def custom_linear_solve(
 
     Raises:
         ValueError: a function returns other types than b has.
+
+    Example:
+        >>> A, b = jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 8.0])
+        >>> solve = lambda matvec, b: b / jnp.diag(A)
+        >>> lax.custom_linear_solve(lambda x: A @ x, b, solve, symmetric=True)
+        Array([1., 2.], dtype=float32)
     """
     name = "lax.custom_linear_solve"
     for function in (matvec, solve):

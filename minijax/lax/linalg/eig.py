@@ -25,10 +25,16 @@ from minijax.lax.shape import broadcast_in_dim
 class EigImplementation(enum.Enum):
     """Who finds the eigenvalues of square matrices.
 
+    Source: mirrors jax.lax.linalg.EigImplementation (0.10).
+
     Attributes:
         CUSOLVER: cuSOLVER, since 11.7.1, for right eigenvectors.
         MAGMA: the library MAGMA, where a GPU's host has it.
         LAPACK: LAPACK on the host, for GPUs as well.
+
+    Example:
+        >>> lax.linalg.EigImplementation("lapack")
+        <EigImplementation.LAPACK: 'lapack'>
     """
 
     CUSOLVER = "cusolver"

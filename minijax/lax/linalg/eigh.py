@@ -24,6 +24,8 @@ from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, withou
 class EighImplementation(enum.Enum):
     """How the eigenvalues of Hermitian matrices are found.
 
+    Source: mirrors jax.lax.linalg.EighImplementation (0.10).
+
     Attributes:
         QR: by tridiagonal matrices: LAPACK's and cuSOLVER's syevd.
         JACOBI: by rotations, on GPU only.
@@ -36,6 +38,10 @@ class EighImplementation(enum.Enum):
         >>> vectors, values = lax.linalg.eigh(jnp.diag(jnp.array([5.0, 2.0])), implementation=qr)
         >>> values
         Array([2., 5.], dtype=float32)
+
+    Example:
+        >>> lax.linalg.EighImplementation("qr")
+        <EighImplementation.QR: 'qr'>
     """
 
     QR = "qr"

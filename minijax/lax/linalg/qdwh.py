@@ -69,9 +69,9 @@ def qdwh(
             square where it is Hermitian.
 
     Example:
-        >>> lax.linalg.qdwh(jnp.array([[0.0, 2.0], [3.0, 0.0]]))[1].round()
-        Array([[3., 0.],
-               [0., 2.]], dtype=float32)
+        >>> u, h, count, converged = lax.linalg.qdwh(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+        >>> bool(converged)
+        True
     """
     x = as_operand(x)
     _check(aval_of(x), is_hermitian)

@@ -18,6 +18,7 @@ from minijax.lax.linalg import matrices, solving
 from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.linalg.householder import geqp3, geqrf, householder_product
 from minijax.lax.linalg.triangular import triangular_solve
+from minijax.lax.padding import pad
 
 
 class QR(BatchedPrimitive):
@@ -89,7 +90,7 @@ def _with_columns(x: Any, count: int) -> Any:
     if count <= columns:
         return matrices.block(x, (0, rows), (0, count))
     sides = [(0, 0, 0)] * (x.ndim - 1)
-    return shape.pad(x, np.zeros((), x.dtype)[()], [*sides, (0, count - columns, 0)])
+    return pad(x, np.zeros((), x.dtype)[()], [*sides, (0, count - columns, 0)])
 
 
 def _tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:

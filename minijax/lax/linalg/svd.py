@@ -28,6 +28,8 @@ from minijax.lax.slicing import slice_in_dim
 class SvdAlgorithm(enum.Enum):
     """How singular values are found.
 
+    Source: mirrors jax.lax.linalg.SvdAlgorithm (0.10).
+
     Attributes:
         DEFAULT: what suits the platform and the shape.
         QR: by QR iterations: gesvd.
@@ -42,6 +44,10 @@ class SvdAlgorithm(enum.Enum):
         >>> qr = lax.linalg.SvdAlgorithm.QR
         >>> lax.linalg.svd(x, compute_uv=False, algorithm=qr).round()
         Array([4., 3.], dtype=float32)
+
+    Example:
+        >>> lax.linalg.SvdAlgorithm("QR")
+        <SvdAlgorithm.QR: 'QR'>
     """
 
     DEFAULT = "default"

@@ -21,7 +21,8 @@ from minijax.lax.linalg.families import (
     check_together,
     weak_if_all,
 )
-from minijax.lax.shape import pad, reshape
+from minijax.lax.padding import pad
+from minijax.lax.shape import reshape
 
 
 class Tridiagonal(BatchedPrimitive):

@@ -15,7 +15,7 @@ from minijax.lax import fourier
 from minijax.lax.arguments import canonicalize_axes, int_tuple
 from minijax.lax.binary import mul
 from minijax.lax.fourier import FftType
-from minijax.lax.shape import pad
+from minijax.lax.padding import pad
 from minijax.numpy.elementary import conjugate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.shaping import array_argument, moveaxis

@@ -57,3 +57,8 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         apart = absolute(apart)
     squares = (apart * apart).sum(-1)
     return squares.argmin(1), sqrt(squares.min(1))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

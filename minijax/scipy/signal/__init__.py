@@ -22,3 +22,8 @@ __all__ = [
     "stft",
     "welch",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

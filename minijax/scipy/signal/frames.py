@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.shape import pad
+from minijax.lax.padding import pad
 from minijax.numpy.creation import zeros
 from minijax.numpy.joining import concatenate
 

@@ -1,1 +1,5 @@
 """Geometry: rotations, in `transform`."""
+
+from minijax.scipy.spatial import transform
+
+__all__ = ["transform"]

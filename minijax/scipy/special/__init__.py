@@ -2,6 +2,7 @@
 
 from minijax.numpy.normalized_exponentials import logsumexp
 from minijax.scipy.special.bessel import (
+    bessel_jn,
     i0,
     i0e,
     i1,
@@ -33,7 +34,11 @@ from minijax.scipy.special.gamma_functions import (
     gammaln,
     gammasgn,
     loggamma,
+    multigammaln,
     poch,
+)
+from minijax.scipy.special.harmonics import (
+    sph_harm_y,
 )
 from minijax.scipy.special.hypergeometric_functions import (
     hyp1f1,
@@ -71,6 +76,7 @@ from minijax.scipy.special.zeta_functions import (
 
 __all__ = [
     "bernoulli",
+    "bessel_jn",
     "beta",
     "betainc",
     "betaln",
@@ -107,6 +113,7 @@ __all__ = [
     "loggamma",
     "logit",
     "logsumexp",
+    "multigammaln",
     "ndtr",
     "ndtri",
     "owens_t",
@@ -116,6 +123,7 @@ __all__ = [
     "sici",
     "softmax",
     "spence",
+    "sph_harm_y",
     "wofz",
     "xlog1py",
     "xlogy",

@@ -107,19 +107,20 @@ def real_operands(
     """Arguments of a public function as real floats of one dtype and of one rank.
 
     Args:
-        name: the function, of `scipy.special`.
+        name: the function, of `scipy.special` unless it says where it lives.
         error: what JAX raises for complex numbers.
         arguments: by their names.
     """
+    name = name if "." in name else f"scipy.special.{name}"
     arrays = list(arguments.values())
     if len(arrays) == 1:
-        arrays = [promotion.inexact(f"scipy.special.{name}", arrays[0])]
+        arrays = [promotion.inexact(name, arrays[0])]
     else:
-        arrays = promotion.promote_all_inexact(f"scipy.special.{name}", *arrays)
+        arrays = promotion.promote_all_inexact(name, *arrays)
     if dtypes.issubdtype(aval_of(arrays[0]).dtype, np.complexfloating):
         raise error(
             message(
-                f"scipy.special.{name}",
+                name,
                 "complex numbers are not accepted.",
                 got={k: aval_of(promotion.check_array(name, x)) for k, x in arguments.items()},
                 expected="real arrays",

@@ -299,7 +299,7 @@ def _expn_far(n: Any, x: Any) -> Any:
     return mul(value, exp(neg(x)))
 
 
-expn_p = Elementwise(
+expn_p: Elementwise = Elementwise(
     "expn",
     _expn,
     lambda n, x, y: full_like(x, 0.0),

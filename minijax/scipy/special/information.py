@@ -17,7 +17,7 @@ from minijax.lax.choice import select
 from minijax.lax.convergence import full_like
 from minijax.lax.families import INEXACT
 from minijax.lax.unary import expm1, log, log1p, neg
-from minijax.numpy import normalized_exponentials, promotion
+from minijax.numpy import normalized_exponentials, promotion, selection
 from minijax.numpy.one_program import one_program
 from minijax.scipy.special.elementwise import Elementwise, number_like, real_operands
 
@@ -224,8 +224,8 @@ def kl_div(p: Any, q: Any) -> Any:
 def _power_transform(logarithm: Any, lmbda: Any) -> Any:
     """`(exp(λ l) - 1) / λ` for a logarithm l, which is l itself for λ = 0."""
     at_zero = eq(lmbda, number_like(0, lmbda))
-    safe = select(at_zero, full_like(lmbda, 1.0), lmbda)
-    return promotion.pick(at_zero, logarithm, div(expm1(mul(safe, logarithm)), safe))
+    safe = selection.where(at_zero, 1.0, lmbda)
+    return selection.where(at_zero, logarithm, div(expm1(mul(safe, logarithm)), safe))
 
 
 @one_program()

@@ -88,7 +88,8 @@ _NDTRI_FAR = (
 _NDTRI_FAR_END = 0.7215777262180975
 
 
-def _ndtr(x: Any) -> Any:
+def normal_cdf(x: Any) -> Any:
+    """The formula of `ndtr`."""
     return mul(special.erfc(mul(x, -_ROOT_HALF)), 0.5)
 
 
@@ -108,13 +109,13 @@ def ndtr(x: Any) -> Any:
         >>> minijax.scipy.special.ndtr(jnp.array([-jnp.inf, 0.0, jnp.inf]))
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    return _ndtr(plain_operand("ndtr", "x", x))
+    return normal_cdf(plain_operand("ndtr", "x", x))
 
 
 def _log_ndtr(x: Any) -> Any:
     scaled = scaled_erfc(mul(x, -_ROOT_HALF))
     tail = sub(log(mul(scaled, 0.5)), mul(square(x), 0.5))
-    return select(lt(x, -1.0), tail, log1p(neg(_ndtr(neg(x)))))
+    return select(lt(x, -1.0), tail, log1p(neg(normal_cdf(neg(x)))))
 
 
 log_ndtr_p = Elementwise(
@@ -207,7 +208,7 @@ def _owens_t(h: Any, a: Any) -> Any:
     height = select(steep, product, h)
     width = select(steep, div(1.0, slope), slope)
     inner = _owens_integral(min(height, 1e3), width)
-    upper, lower = _ndtr(neg(h)), _ndtr(neg(product))
+    upper, lower = normal_cdf(neg(h)), normal_cdf(neg(product))
     beyond = sub(sub(mul(add(upper, lower), 0.5), mul(upper, lower)), inner)
     return mul(sign(a), select(steep, beyond, inner))
 

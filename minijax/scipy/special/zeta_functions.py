@@ -36,10 +36,11 @@ from minijax.scipy.special.elementwise import (
 @functools.cache
 def _bernoulli_numbers(n: int) -> tuple[fractions.Fraction, ...]:
     """B₀ to Bₙ, where B₁ = -1/2: all but the first sum to 0 with Pascal's triangle."""
+    zero = fractions.Fraction(0)
     numbers = [fractions.Fraction(1)]
     for m in range(1, n + 1):
-        rest = sum(math.comb(m + 1, k) * b for k, b in enumerate(numbers))
-        numbers.append(fractions.Fraction(0) if m > 1 and m % 2 else -rest / (m + 1))
+        rest = sum((math.comb(m + 1, k) * b for k, b in enumerate(numbers)), zero)
+        numbers.append(zero if m > 1 and m % 2 else -rest / (m + 1))
     return tuple(numbers)
 
 
@@ -184,7 +185,7 @@ def _polygamma_formula(n: Any, x: Any) -> Any:
     return select(vanishes, full_like(x, 0.0), value)
 
 
-polygamma_function_p = Elementwise(
+polygamma_function_p: Elementwise = Elementwise(
     "polygamma_function",
     _polygamma_formula,
     None,
@@ -199,10 +200,10 @@ def _polygamma(n: Any, x: Any) -> Any:
 
 
 def _spence(x: Any) -> Any:
-    # The inverse of numbers above 1 and the complement of those below 1/2 lead to [1/2, 1].
+    # The inverse of numbers above 2 and the complement of those below 1/2 lead to [1/2, 2].
     one = full_like(x, 1.0)
     positive = select(gt(x, 0.0), x, one)
-    far = gt(positive, 1.0)
+    far = gt(positive, 2.0)
     lower = select(far, div(1.0, positive), positive)
     near = lt(lower, 0.5)
     inner = select(near, sub(1.0, lower), lower)

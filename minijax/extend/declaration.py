@@ -11,11 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core import primitive as core_primitive
-from minijax.core.aval import ShapedArray, abstract_token
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import evaluation
-
-JaxprEqn = Eqn
 
 
 class Primitive(core_primitive.Primitive):
@@ -46,19 +43,6 @@ class Primitive(core_primitive.Primitive):
         return rule
 
 
-def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., Any]:
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., Any]:
     """A closed jaxpr as a function.  Mirrors jax.extend.core.jaxpr_as_fun (0.10)."""
-    return functools.partial(evaluation.eval_closed_jaxpr, closed)
-
-
-__all__ = [
-    "ClosedJaxpr",
-    "Jaxpr",
-    "JaxprEqn",
-    "Literal",
-    "Primitive",
-    "ShapedArray",
-    "Var",
-    "abstract_token",
-    "jaxpr_as_fun",
-]
+    return functools.partial(evaluation.eval_closed_jaxpr, closed_jaxpr)

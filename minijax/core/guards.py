@@ -1,0 +1,129 @@
+"""Guards against transfers between host and devices that the user has not asked for.
+
+Input: a level, for a thread by a context manager or for all by `config.update`.  Output: jaxlib
+looks at it wherever it moves a value, and logs or refuses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib import _jax
+
+from minijax.core.config import NOT_GIVEN, State
+from minijax.core.errors import message
+
+_native = _jax.guard_lib
+
+
+class _Held:
+    """Context manager: gives this thread levels, and restores the former ones."""
+
+    __slots__ = ("_levels", "_previous")
+
+    def __init__(self, levels: dict[str, Any]) -> None:
+        self._levels = levels
+
+    def __enter__(self) -> None:
+        self._previous = _set(_native.thread_local_state(), self._levels)
+
+    def __exit__(self, *_: object) -> None:
+        _set(_native.thread_local_state(), self._previous)
+
+
+def _set(state: Any, levels: dict[str, Any]) -> dict[str, Any]:
+    """Sets fields of jaxlib's state and returns what they were."""
+    previous = {field: getattr(state, field) for field in levels}
+    for field, level in levels.items():
+        setattr(state, field, level)
+    return previous
+
+
+class Guard(State[str | None]):
+    """A state whose value jaxlib looks at: "allow", "log", "disallow", or None for "allow".
+
+    The levels "log_explicit" and "disallow_explicit" concern what `device_put` and `device_get`
+    move as well, the others all else.
+    """
+
+    __slots__ = ("_fields", "_levels")
+
+    def __init__(self, name: str, fields: tuple[str, ...], levels: Any, doc: str) -> None:
+        self._fields = fields
+        self._levels = levels
+        super().__init__(name, None, doc, parse=self._level, in_trace_key=False, in_call_key=False)
+        if self.value is not None:
+            _set(_native.global_state(), self._native_levels(self.value))
+
+    def update(self, value: str | None) -> None:
+        """Sets the level of all threads that have none of their own."""
+        super().update(value)
+        _set(_native.global_state(), self._native_levels(value))
+
+    def __call__(self, new_val: Any = NOT_GIVEN) -> Any:
+        return _Held(self._native_levels(self.checked(new_val)))
+
+    def _level(self, name: str, value: Any) -> str | None:
+        choices = [level.name.lower() for level in self._levels]
+        if value is None or value in choices:
+            return value  # type: ignore[no-any-return]
+        raise ValueError(
+            message(
+                name,
+                "there is no such level.",
+                got=repr(value),
+                expected="one of " + ", ".join(map(repr, choices)),
+            )
+        )
+
+    def _native_levels(self, value: str | None) -> dict[str, Any]:
+        level = None if value is None else self._levels[value.upper()]
+        return dict.fromkeys(self._fields, level)
+
+
+class explicitly:  # noqa: N801  a context manager reads as an adverb
+    """Context manager: what is moved inside, the user has asked for by name."""
+
+    __slots__ = ("_field", "_previous")
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+
+    def __enter__(self) -> None:
+        self._previous = _set(_native.thread_local_state(), {self._field: True})
+
+    def __exit__(self, *_: object) -> None:
+        _set(_native.thread_local_state(), self._previous)
+
+
+_LEVELS = _native.TransferGuardLevel
+transfer_guard_host_to_device = Guard(
+    "transfer_guard_host_to_device",
+    ("host_to_device",),
+    _LEVELS,
+    "What happens when a value of the host becomes an array.",
+)
+transfer_guard_device_to_device = Guard(
+    "transfer_guard_device_to_device",
+    ("device_to_device",),
+    _LEVELS,
+    "What happens when an array is copied to another device.",
+)
+transfer_guard_device_to_host = Guard(
+    "transfer_guard_device_to_host",
+    ("device_to_host",),
+    _LEVELS,
+    "What happens when the host reads an array; host devices share its memory, and copy nothing.",
+)
+transfer_guard = Guard(
+    "transfer_guard",
+    ("host_to_device", "device_to_device", "device_to_host"),
+    _LEVELS,
+    "What happens when values move between host and devices, or between devices.",
+)
+array_garbage_collection_guard = Guard(
+    "array_garbage_collection_guard",
+    ("garbage_collect_array",),
+    _native.GarbageCollectionGuardLevel,
+    "What happens when an array is part of a cycle of objects, which keeps its memory for long.",
+)

@@ -1,0 +1,185 @@
+"""Events that programs record, and the functions that want to hear of them.
+
+Input: an event's name and what belongs to it.  Output: each listener is called with these.  The
+compiler records how long its steps take, under the names that JAX gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minijax.core.errors import message
+
+Listener = Callable[..., Any]
+
+_events: list[Listener] = []
+_durations: list[Listener] = []
+_spans: list[Listener] = []
+_scalars: list[Listener] = []
+
+
+def record_event(event: str, **kwargs: str | int) -> None:
+    """Tells the listeners to events that one has happened.
+
+    Source: mirrors jax.monitoring.record_event (0.10).
+
+    Args:
+        event: its name, such as "/program/epoch".
+        **kwargs: what listeners are told besides.
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda event, **details: heard.append((event, details))
+        >>> monitoring.register_event_listener(listener)
+        >>> monitoring.record_event("/program/epoch", number=3)
+        >>> heard
+        [('/program/epoch', {'number': 3})]
+        >>> monitoring.unregister_event_listener(listener)
+    """
+    for listener in tuple(_events):
+        listener(event, **kwargs)
+
+
+def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
+    """Tells the listeners to durations how many seconds something has taken.
+
+    Source: mirrors jax.monitoring.record_event_duration_secs (0.10).
+    """
+    for listener in tuple(_durations):
+        listener(event, duration, **kwargs)
+
+
+def record_event_time_span(
+    event: str, start_time: float, end_time: float, **kwargs: str | int
+) -> None:
+    """Tells the listeners to time spans when something began and ended, in seconds since 1970.
+
+    Source: mirrors jax.monitoring.record_event_time_span (0.10).
+    """
+    for listener in tuple(_spans):
+        listener(event, start_time, end_time, **kwargs)
+
+
+def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
+    """Tells the listeners to scalars a number.
+
+    Source: mirrors jax.monitoring.record_scalar (0.10).
+    """
+    for listener in tuple(_scalars):
+        listener(event, value, **kwargs)
+
+
+def register_event_listener(callback: Listener) -> None:
+    """Adds a function of an event's name and details, for `record_event`.
+
+    Source: mirrors jax.monitoring.register_event_listener (0.10).
+    """
+    _events.append(callback)
+
+
+def register_event_duration_secs_listener(callback: Listener) -> None:
+    """Adds a function of an event's name, seconds and details: how long the compiler's steps take.
+
+    Source: mirrors jax.monitoring.register_event_duration_secs_listener (0.10).
+
+    Example:
+        >>> from minijax import monitoring
+        >>> steps = []
+        >>> def listener(event, seconds, **details):
+        ...     steps.append(event.rpartition("/")[2])
+        >>> monitoring.register_event_duration_secs_listener(listener)
+        >>> _ = jax.jit(lambda x: x + 12345)(1)
+        >>> steps
+        ['jaxpr_trace_duration', 'jaxpr_to_mlir_module_duration', 'backend_compile_duration']
+        >>> monitoring.unregister_event_duration_listener(listener)
+    """
+    _durations.append(callback)
+
+
+def register_event_time_span_listener(callback: Listener) -> None:
+    """Adds a function of an event's name, begin, end and details, for time spans.
+
+    Source: mirrors jax.monitoring.register_event_time_span_listener (0.10).
+    """
+    _spans.append(callback)
+
+
+def register_scalar_listener(callback: Listener) -> None:
+    """Adds a function of an event's name, number and details, for `record_scalar`.
+
+    Source: mirrors jax.monitoring.register_scalar_listener (0.10).
+    """
+    _scalars.append(callback)
+
+
+def unregister_event_listener(callback: Listener) -> None:
+    """Removes what `register_event_listener` has added.
+
+    Source: mirrors jax.monitoring.unregister_event_listener (0.10).
+
+    Raises:
+        AssertionError: it was not added.
+    """
+    _remove(_events, callback, "unregister_event_listener")
+
+
+def unregister_event_duration_listener(callback: Listener) -> None:
+    """Removes what `register_event_duration_secs_listener` has added.
+
+    Source: mirrors jax.monitoring.unregister_event_duration_listener (0.10).
+
+    Raises:
+        AssertionError: it was not added.
+    """
+    _remove(_durations, callback, "unregister_event_duration_listener")
+
+
+def unregister_event_time_span_listener(callback: Listener) -> None:
+    """Removes what `register_event_time_span_listener` has added.
+
+    Source: mirrors jax.monitoring.unregister_event_time_span_listener (0.10).
+
+    Raises:
+        AssertionError: it was not added.
+    """
+    _remove(_spans, callback, "unregister_event_time_span_listener")
+
+
+def unregister_scalar_listener(callback: Listener) -> None:
+    """Removes what `register_scalar_listener` has added.
+
+    Source: mirrors jax.monitoring.unregister_scalar_listener (0.10).
+
+    Raises:
+        AssertionError: it was not added.
+    """
+    _remove(_scalars, callback, "unregister_scalar_listener")
+
+
+def clear_event_listeners() -> None:
+    """Removes all listeners of any kind.
+
+    Source: mirrors jax.monitoring.clear_event_listeners (0.10).
+    """
+    for listeners in (_events, _durations, _spans, _scalars):
+        listeners.clear()
+
+
+def has_listeners_to_steps() -> bool:
+    """Whether anybody wants to know how long something takes."""
+    return bool(_durations or _spans)
+
+
+def _remove(listeners: list[Listener], callback: Listener, user: str) -> None:
+    if callback not in listeners:
+        raise AssertionError(
+            message(
+                f"monitoring.{user}",
+                "the function does not listen.",
+                got=repr(callback),
+                expected=f"one of {len(listeners)} functions that were registered",
+            )
+        )
+    listeners.remove(callback)

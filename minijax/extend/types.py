@@ -1,0 +1,122 @@
+"""What tools that read and write jaxprs ask about values, types and equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import ShapedArray, has_aval
+from minijax.core.effects import Effect
+from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.jaxpr import Eqn, Var
+from minijax.core.trace import Tracer
+
+no_effects: frozenset[Effect] = frozenset()
+
+
+def new_jaxpr_eqn(
+    invars: Any,
+    outvars: Any,
+    primitive: Any,
+    params: dict[str, Any],
+    effects: Any,
+    source_info: Any = None,
+    ctx: Any = None,
+) -> Eqn:
+    """An equation of a jaxpr, made by hand.
+
+    Args:
+        invars: the variables and literals that it reads.
+        outvars: the variables that it binds.
+        primitive: the operation.
+        params: the operation's parameters.
+        effects: what it does besides computing.
+        source_info: where it comes from, as of another equation.
+        ctx: accepted for compatibility.
+
+    Source: mirrors jax.extend.core.new_jaxpr_eqn (0.10).
+    """
+    return Eqn(
+        list(invars), list(outvars), primitive, dict(params), frozenset(effects), source_info
+    )
+
+
+def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
+    """The type of one example of a batch along `axis`; None for what is no batch.
+
+    Source: mirrors jax.extend.core.mapped_aval (0.10).
+
+    Raises:
+        ValueError: the batch is not of this size.
+    """
+    if axis is None:
+        return aval
+    axis = range(aval.ndim)[axis]
+    if aval.shape[axis] != size:
+        raise ValueError(
+            message(
+                "extend.core.mapped_aval",
+                "the dimension is of another size.",
+                got={"aval": aval, "axis": axis, "size": size},
+            )
+        )
+    return aval.without_dim(axis)
+
+
+def unmapped_aval(
+    size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None
+) -> ShapedArray:
+    """The type of a batch of `size` examples along `axis`; None for what is no batch.
+
+    Source: mirrors jax.extend.core.unmapped_aval (0.10).
+    """
+    if axis is None:
+        return aval
+    return aval.with_dim(range(aval.ndim + 1)[axis], size, explicit_mesh_axis)
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of derivatives by values of a dtype: `float0` where there are none.
+
+    Source: mirrors jax.extend.core.primal_dtype_to_tangent_dtype (0.10).
+    """
+    return primal_dtype if dtypes.issubdtype(primal_dtype, np.inexact) else dtypes.float0
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether a value has a type: it is an array or a number.
+
+    Source: mirrors jax.extend.core.valid_jaxtype (0.10).
+    """
+    return has_aval(x)
+
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """A value that is known, made what `force` makes of it; None leaves it as it is.
+
+    Source: mirrors jax.extend.core.concrete_or_error (0.10).
+
+    Raises:
+        ConcretizationTypeError: it is traced.
+    """
+    known = val.concrete() if isinstance(val, Tracer) else val
+    if known is None and val is not None:
+        raise ConcretizationTypeError(
+            message(
+                "extend.core.concrete_or_error",
+                "a traced value is not known." + (f" {context}" if context else ""),
+                got=f"{val.aval}, {val.origin()}",
+                fix="mark the argument as static (jit's static_argnums)",
+            )
+        )
+    return known if force is None else force(known)
+
+
+class DropVar(Var):
+    """A variable that nothing reads, which jaxprs print as `_`.
+
+    Jaxprs do not tell such variables from others; the class serves `isinstance` in programs that
+    ask for it.
+    """

@@ -1,0 +1,185 @@
+"""Padding: a value around the elements of an array and between them.
+
+Negative edges cut elements off: below `slicing.py`, where a slice is wanted, that does it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.errors import message
+from minijax.core.primitive import Primitive
+from minijax.interpreters import structural
+from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
+from minijax.interpreters.tangents import is_linear
+from minijax.lax.arguments import int_tuple
+from minijax.lax.choice import select_n
+from minijax.lax.families import check_same_dtype, operands
+from minijax.lax.shape import reshape
+from minijax.sharding import rules
+
+PaddingConfig = tuple[tuple[int, int, int], ...]
+
+
+class Pad(Primitive):
+    """Puts a value around and between elements; negative edges cut elements off.
+
+    Shapes: operand: T[s], padding_value: T[] -> T[r], where r = low + s + (s - 1) * interior +
+    high in each dimension.  Linear in both together.
+    """
+
+    name = "pad"
+    linear_in = ((0, 1),)
+    fault_flow = "copies"
+    jvp = jvp_of_linear
+    shard = rules.resized
+
+    def abstract_eval(
+        self, x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig
+    ) -> ShapedArray:
+        if x.dtype != value.dtype:
+            check_same_dtype("pad", operand=x, padding_value=value)
+        facts = {"operand": x, "padding_config": padding_config}
+        if value.shape:
+            raise ValueError(
+                message("lax.pad", "padding_value must be a scalar.", got={"padding_value": value})
+            )
+        if len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
+            raise ValueError(
+                message(
+                    "lax.pad",
+                    "padding_config does not fit the operand.",
+                    got=facts,
+                    expected="(low, high, interior) for each dimension, with interior >= 0",
+                )
+            )
+        shape = tuple(
+            low + n + max(n - 1, 0) * interior + high
+            for n, (low, high, interior) in zip(x.shape, padding_config, strict=True)
+        )
+        if any(n < 0 for n in shape):
+            raise ValueError(
+                message("lax.pad", f"too much is cut off: shape {shape} would be left.", got=facts)
+            )
+        weak = x.weak_type and value.weak_type
+        return (x if weak else x.strip_weak_type()).with_shape(shape)
+
+    def lower(self, ctx: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+        aval = ctx.avals_out[0]
+        several = ctx.module.partitioning.partitions > 1
+        # XLA's partitioner aborts where padding within takes elements off the start as well.
+        cuts = [-low if several and low < 0 < inner else 0 for low, _, inner in padding_config]
+        shape = [size + cut for size, cut in zip(aval.shape, cuts, strict=True)]
+        names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+        columns = [[row[i] for row in padding_config] for i in range(3)]
+        columns[0] = [low + cut for low, cut in zip(columns[0], cuts, strict=True)]
+        attributes = {name: ctx.i64_array(c) for name, c in zip(names, columns, strict=True)}
+        wider = ctx.type_of(ShapedArray(tuple(shape), aval.dtype))
+        padded = ctx.op("stablehlo.pad", [x, value], attributes, wider)
+        if not any(cuts):
+            return padded
+        attributes = {
+            "start_indices": ctx.i64_array(cuts),
+            "limit_indices": ctx.i64_array(shape),
+            "strides": ctx.i64_array([1] * aval.ndim),
+        }
+        return ctx.op("stablehlo.slice", [padded], attributes)
+
+    def transpose(
+        self, ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig
+    ) -> tuple[Any, Any]:
+        shape = x.aval.shape if is_linear(x) else aval_of(x).shape
+        ct_x = unpad(ct, shape, padding_config) if is_linear(x) else None
+        if not is_linear(value):
+            return ct_x, None
+        inside = _mask_of_operand(shape, padding_config)
+        outside = select_n(inside, ct, structural.zeros(aval_of(ct)))
+        return ct_x, structural.reduce_sum(outside, range(outside.ndim))
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        padding_config: PaddingConfig,
+    ) -> tuple[Any, int]:
+        (x, value), (dim, value_dim) = args, dims
+        if value_dim is None:
+            config = (*padding_config[:dim], (0, 0, 0), *padding_config[dim:])
+            return self.bind(x, value, padding_config=config), dim
+        x = to_batch_dim(x, dim, 0, size)
+        config = ((0, 0, 0), *padding_config)
+        padded = pad(x, structural.full((), 0, aval_of(x).dtype), config)
+        values = structural.broadcast_in_dim(value, padded.shape, (0,))
+        return select_n(_mask_of_operand(aval_of(x).shape, config), values, padded), 0
+
+
+pad_p = Pad()
+
+
+def _mask_of_operand(shape: Shape, padding_config: PaddingConfig) -> Any:
+    """Of the result of padding an array of `shape`: whether an element comes from the array."""
+    return pad(structural.full(shape, True, np.bool_), np.False_, padding_config)
+
+
+def unpad(ct: Any, shape: Shape, padding_config: PaddingConfig) -> Any:
+    """The elements of `ct` where padding an array of `shape` puts the array's elements."""
+    # Rows of interior + 1 elements begin with one of the array's: complete the last row, make
+    # rows a dimension, and cut off all but its first element.
+    steps = [interior + 1 for _, _, interior in padding_config]
+    edges = tuple(
+        (-low, -high + (interior if n else 0), 0)
+        for n, (low, high, interior) in zip(shape, padding_config, strict=True)
+    )
+    zero = structural.full((), 0, aval_of(ct).dtype)
+    ct = pad(ct, zero, edges)
+    if all(step == 1 for step in steps):
+        return ct
+    rows = reshape(ct, tuple(itertools.chain(*zip(shape, steps, strict=True))))
+    cuts = [((0, 0, 0), (0, 1 - step, 0)) for step in steps]
+    return reshape(pad(rows, zero, tuple(itertools.chain(*cuts))), shape)
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """Puts `padding_value` around the elements of `operand`, and between them.
+
+    Shapes:     operand: T[s], padding_value: T[] -> T[r]; in each dimension
+                r = low + s + (s - 1) * interior + high.
+    Dtypes:     any, equal.
+    Derivative: transposes to the elements at the operand's places, and the sum of the others.
+    Lowers to:  stablehlo.pad.
+    Source:     mirrors jax.lax.pad.
+
+    Args:
+        operand: the array.
+        padding_value: a scalar.
+        padding_config: for each dimension how many values come before the first element, after
+            the last, and between neighbours; the first two may be negative, and cut off.
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the configuration does not fit, or cuts off too much.
+
+    Example:
+        >>> lax.pad(jnp.array([1, 2, 3]), 0, [(2, 1, 1)])
+        Array([0, 0, 1, 0, 2, 0, 3, 0], dtype=int32)
+        >>> lax.pad(jnp.array([1, 2, 3]), 0, [(-1, 0, 0)])
+        Array([2, 3], dtype=int32)
+    """
+    config = tuple(int_tuple(row, "lax.pad", "padding_config") for row in padding_config)
+    if any(len(row) != 3 for row in config):
+        raise ValueError(
+            message(
+                "lax.pad",
+                "each row of padding_config must be (low, high, interior).",
+                got=f"padding_config: {config}",
+            )
+        )
+    x, value = operands(operand, padding_value)
+    return pad_p.bind(x, value, padding_config=config)

@@ -1,0 +1,150 @@
+"""The Cauchy distribution, with median `loc` and half its middle quartiles `scale`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minijax.lax.binary import add, atan2, div, lt, min, mul, sub
+from minijax.lax.power import square
+from minijax.lax.trigonometry import tan
+from minijax.lax.unary import abs, exp, log, log1p, neg
+from minijax.numpy.one_program import one_program
+from minijax.numpy.selection import where
+from minijax.scipy.stats.operands import floats
+
+
+def _standard_quantile(q: Any) -> Any:
+    """Where the mass below is q: the tangent of an angle that is taken from the nearer end."""
+    center = tan(mul(sub(q, 0.5), math.pi))
+    tail = div(1.0, tan(mul(min(q, sub(1.0, q)), math.pi)))
+    near = lt(abs(sub(q, 0.5)), 0.25)
+    return where(near, center, where(lt(q, 0.5), neg(tail), tail))
+
+
+@one_program()
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.logpdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.logpdf(jnp.inf)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("cauchy.logpdf", x=x, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    return neg(add(log1p(square(z)), log(mul(scale, math.pi))))
+
+
+@one_program()
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.pdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.pdf(jnp.inf)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return exp(logpdf(x, loc, scale))
+
+
+@one_program()
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.cdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.cdf(0.0)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("cauchy.cdf", x=x, loc=loc, scale=scale)
+    # The angle from below, which is exact also where it is small.
+    return div(atan2(1.0, div(sub(loc, x), scale)), math.pi)
+
+
+@one_program()
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.logcdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.logcdf(-jnp.inf)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    return log(cdf(x, loc, scale))
+
+
+@one_program()
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.sf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.sf(0.0)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("cauchy.sf", x=x, loc=loc, scale=scale)
+    # The angle from above, which is exact also where it is small.
+    return div(atan2(1.0, div(sub(x, loc), scale)), math.pi)
+
+
+@one_program()
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.logsf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.logsf(jnp.inf)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    return log(sf(x, loc, scale))
+
+
+@one_program()
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Below which number the mass is `q`: the inverse of `cdf`.
+
+    Shapes: q: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.ppf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.ppf(0.5, loc=3.0)
+        Array(3., dtype=float32, weak_type=True)
+    """
+    q, loc, scale = floats("cauchy.ppf", q=q, loc=loc, scale=scale)
+    return add(loc, mul(scale, _standard_quantile(q)))
+
+
+@one_program()
+def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Beyond which number the mass is `q`: the inverse of `sf`.
+
+    Shapes: q: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.cauchy.isf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.cauchy.isf(0.5, loc=3.0)
+        Array(3., dtype=float32, weak_type=True)
+    """
+    q, loc, scale = floats("cauchy.isf", q=q, loc=loc, scale=scale)
+    return sub(loc, mul(scale, _standard_quantile(q)))

@@ -1,0 +1,133 @@
+"""The exponential distribution from `loc` on, with mean `loc + scale`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.lax.binary import add, bitwise_or, div, gt, lt, mul, sub
+from minijax.lax.unary import exp, expm1, log, log1p, neg
+from minijax.numpy.one_program import one_program
+from minijax.numpy.selection import where
+from minijax.scipy.stats.operands import floats
+
+
+@one_program()
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.expon.logpdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.expon.logpdf(2.0)
+        Array(-2., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("expon.logpdf", x=x, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    return where(lt(z, 0.0), -np.inf, neg(add(z, log(scale))))
+
+
+@one_program()
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.expon.pdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.expon.pdf(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    return exp(logpdf(x, loc, scale))
+
+
+@one_program()
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.expon.cdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.expon.cdf(jnp.inf)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("expon.cdf", x=x, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    return where(lt(z, 0.0), 0.0, neg(expm1(neg(z))))
+
+
+@one_program()
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.expon.logcdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.expon.logcdf(0.0)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("expon.logcdf", x=x, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    # Either form is exact where the other is not.
+    z = where(lt(z, 0.0), 0.0, z)
+    small = log(neg(expm1(neg(z))))
+    return where(lt(z, 0.7), small, log1p(neg(exp(neg(z)))))
+
+
+@one_program()
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.expon.sf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.expon.sf(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("expon.sf", x=x, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    return where(lt(z, 0.0), 1.0, exp(neg(z)))
+
+
+@one_program()
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.expon.logsf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.expon.logsf(2.0)
+        Array(-2., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("expon.logsf", x=x, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    return where(lt(z, 0.0), 0.0, neg(z))
+
+
+@one_program()
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Below which number the mass is `q`: the inverse of `cdf`.
+
+    Shapes: q: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.expon.ppf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.expon.ppf(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    q, loc, scale = floats("expon.ppf", q=q, loc=loc, scale=scale)
+    outside = bitwise_or(lt(q, 0.0), gt(q, 1.0))
+    return where(outside, np.nan, sub(loc, mul(scale, log1p(neg(q)))))

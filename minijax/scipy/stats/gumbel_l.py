@@ -1,0 +1,127 @@
+"""The Gumbel distribution of smallest values, with mode `loc`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.lax.binary import add, div, eq, mul, sub
+from minijax.lax.unary import exp, expm1, log, log1p, neg
+from minijax.numpy.one_program import one_program
+from minijax.numpy.selection import where
+from minijax.scipy.stats.operands import floats
+
+
+@one_program()
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_l.logpdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_l.logpdf(0.0)
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_l.logpdf", x=x, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    result = sub(sub(z, exp(z)), log(scale))
+    # The exponential outgrows z.
+    return where(eq(z, np.inf), -np.inf, result)
+
+
+@one_program()
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_l.pdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_l.pdf(-jnp.inf)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return exp(logpdf(x, loc, scale))
+
+
+@one_program()
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_l.cdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_l.cdf(jnp.inf)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_l.cdf", x=x, loc=loc, scale=scale)
+    return neg(expm1(neg(exp(div(sub(x, loc), scale)))))
+
+
+@one_program()
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_l.logcdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_l.logcdf(jnp.inf)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_l.logcdf", x=x, loc=loc, scale=scale)
+    return log(neg(expm1(neg(exp(div(sub(x, loc), scale))))))
+
+
+@one_program()
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_l.sf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_l.sf(jnp.inf)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_l.sf", x=x, loc=loc, scale=scale)
+    return exp(neg(exp(div(sub(x, loc), scale))))
+
+
+@one_program()
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_l.logsf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_l.logsf(0.0)
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_l.logsf", x=x, loc=loc, scale=scale)
+    return neg(exp(div(sub(x, loc), scale)))
+
+
+@one_program()
+def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Below which number the mass is `p`: the inverse of `cdf`.
+
+    Shapes: p: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_l.ppf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_l.ppf(0.0)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    p, loc, scale = floats("gumbel_l.ppf", p=p, loc=loc, scale=scale)
+    return add(loc, mul(scale, log(neg(log1p(neg(p))))))

@@ -1,0 +1,127 @@
+"""The Gumbel distribution of largest values, with mode `loc`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.lax.binary import add, div, eq, mul, sub
+from minijax.lax.unary import exp, expm1, log, neg
+from minijax.numpy.one_program import one_program
+from minijax.numpy.selection import where
+from minijax.scipy.stats.operands import floats
+
+
+@one_program()
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_r.logpdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_r.logpdf(0.0)
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_r.logpdf", x=x, loc=loc, scale=scale)
+    z = div(sub(x, loc), scale)
+    result = neg(add(add(z, exp(neg(z))), log(scale)))
+    # The exponential outgrows z.
+    return where(eq(z, -np.inf), -np.inf, result)
+
+
+@one_program()
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density at `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_r.pdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_r.pdf(jnp.inf)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    return exp(logpdf(x, loc, scale))
+
+
+@one_program()
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_r.cdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_r.cdf(jnp.inf)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_r.cdf", x=x, loc=loc, scale=scale)
+    return exp(neg(exp(div(sub(loc, x), scale))))
+
+
+@one_program()
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass up to `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_r.logcdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_r.logcdf(0.0)
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_r.logcdf", x=x, loc=loc, scale=scale)
+    return neg(exp(div(sub(loc, x), scale)))
+
+
+@one_program()
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_r.sf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_r.sf(jnp.inf)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_r.sf", x=x, loc=loc, scale=scale)
+    return neg(expm1(neg(exp(div(sub(loc, x), scale)))))
+
+
+@one_program()
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the mass beyond `x`.
+
+    Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_r.logsf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_r.logsf(jnp.inf)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    x, loc, scale = floats("gumbel_r.logsf", x=x, loc=loc, scale=scale)
+    return log(neg(expm1(neg(exp(div(sub(loc, x), scale))))))
+
+
+@one_program()
+def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Below which number the mass is `p`: the inverse of `cdf`.
+
+    Shapes: p: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.gumbel_r.ppf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.gumbel_r.ppf(0.0)
+        Array(-inf, dtype=float32, weak_type=True)
+    """
+    p, loc, scale = floats("gumbel_r.ppf", p=p, loc=loc, scale=scale)
+    return sub(loc, mul(scale, log(neg(log(p)))))

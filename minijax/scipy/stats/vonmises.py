@@ -1,0 +1,44 @@
+"""The distribution of von Mises: the normal one of angles, with concentration `kappa`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minijax.lax.binary import mul, sub
+from minijax.lax.trigonometry import cos
+from minijax.lax.unary import exp, log
+from minijax.numpy.one_program import one_program
+from minijax.scipy.special.bessel import i0e
+from minijax.scipy.stats.operands import floats
+
+
+@one_program()
+def logpdf(x: Any, kappa: Any) -> Any:
+    """The logarithm of the density at `x`.
+
+    Shapes: x: T[r], kappa: T[s] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.vonmises.logpdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.vonmises.logpdf(0.0, jnp.inf)
+        Array(nan, dtype=float32, weak_type=True)
+    """
+    x, kappa = floats("vonmises.logpdf", x=x, kappa=kappa)
+    return sub(mul(kappa, sub(cos(x), 1.0)), log(mul(i0e(kappa), 2.0 * math.pi)))
+
+
+@one_program()
+def pdf(x: Any, kappa: Any) -> Any:
+    """The density at `x`.
+
+    Shapes: x: T[r], kappa: T[s] -> T[broadcast of all].
+    Dtypes: real; integers and booleans become floats.
+    Source: mirrors jax.scipy.stats.vonmises.pdf (0.10).
+
+    Example:
+        >>> minijax.scipy.stats.vonmises.pdf(0.0, jnp.inf)
+        Array(nan, dtype=float32, weak_type=True)
+    """
+    return exp(logpdf(x, kappa))

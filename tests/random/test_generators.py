@@ -1,0 +1,93 @@
+"""Keys of other generators: `rbg` and `unsafe_rbg`."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax import random
+from tests.random import recorded, samples
+
+pytestmark = pytest.mark.feature("NP-03")
+
+CALLS = samples.CALLS["generators"]
+CALLS_X64 = samples.CALLS_X64["generators"]
+NAMES = ("rbg", "unsafe_rbg")
+
+
+def data(keys):
+    return np.asarray(random.key_data(keys))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_figures_equal_those_of_jax(name):
+    recorded.check(name, CALLS[name](jax, None), ulps=2)
+
+
+@pytest.mark.parametrize("name", CALLS_X64)
+def test_figures_equal_those_of_jax_with_64_bits(name):
+    with jax.enable_x64(True):
+        result = CALLS_X64[name](jax, None)
+    recorded.check(name, result, x64=True, ulps=2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_keys_tell_their_generator(name):
+    key = random.key(1, impl=name)
+    assert random.key_impl(key) == name
+    assert key.dtype == random.key_dtype(name) == random.wrap_key_data(data(key), impl=name).dtype
+    assert key.dtype != random.key_dtype("threefry2x32")
+    assert (data(key).shape, key.dtype.itemsize) == ((4,), 16)
+    tag = {"rbg": "rbg", "unsafe_rbg": "urbg"}[name]
+    assert str(key.dtype) == f"key<{tag}>"
+    assert repr(key) == f"Array((), dtype=key<{tag}>) overlaying:\n[0 1 0 1]"
+    jaxpr = jax.make_jaxpr(lambda s: random.key(s, impl=name))(1)
+    assert f"random_seed[impl={tag}]" in str(jaxpr)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_keys_live_as_arrays(name):
+    keys = random.split(random.key(1, impl=name), 3)
+    mixed = jnp.where(np.array([True, False, True]), keys, keys[::-1])
+    np.testing.assert_array_equal(data(mixed), data(keys)[[0, 1, 2]])
+    stacked = jnp.concatenate([keys, keys]).reshape(2, 3)
+    np.testing.assert_array_equal(data(stacked[1]), data(keys))
+    for again in (copy.copy(keys), pickle.loads(pickle.dumps(keys)), random.clone(keys)):
+        assert again.dtype == keys.dtype
+        np.testing.assert_array_equal(data(again), data(keys))
+
+    def step(key, _):
+        return random.fold_in(key, 1), random.bits(key)
+
+    last, _ = jax.lax.scan(step, keys[0], length=2)
+    twice = random.fold_in(random.fold_in(keys[0], 1), 1)
+    np.testing.assert_array_equal(data(last), data(twice))
+
+
+def test_old_style_keys_are_of_the_generator_in_force():
+    with jax.default_prng_impl("rbg"):
+        key = random.PRNGKey(1)
+        assert (key.shape, random.key_impl(key)) == ((4,), "rbg")
+        expected = data(random.split(random.key(1)))
+        np.testing.assert_array_equal(random.split(key), expected)
+        with pytest.raises(TypeError, match="not a random key"):
+            random.bits(np.zeros(2, np.uint32))
+    with pytest.raises(TypeError, match="not a random key"):
+        random.bits(key)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [("foo", ValueError), (3, TypeError), ("philox4x32", NotImplementedError)],
+)
+def test_unknown_generators_are_refused(given, error):
+    with pytest.raises(error, match="'threefry2x32', 'rbg', 'unsafe_rbg'"):
+        random.key(0, impl=given)
+
+
+def test_keys_of_two_generators_do_not_mix():
+    with pytest.raises(ValueError, match="key<rbg>"):
+        jnp.concatenate([random.split(random.key(0, impl="rbg")), random.split(random.key(0))])
