@@ -12,6 +12,8 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.core.config import enable_x64
+from minijax.sharding import AxisType, NamedSharding
+from minijax.sharding import PartitionSpec as P
 from tests.numpy import facts
 
 FACTS = facts.load("linalg")
@@ -303,3 +305,34 @@ def test_solutions_under_vmap_are_those_of_a_loop() -> None:
         solve(BATCH.swapaxes(1, 2), VECTOR),
     ]
     check_close(found, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.feature("NP-01", "FF-08")
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+def test_split_batches_stay_where_they_are(kind: str) -> None:
+    x = np.concatenate([DEFINITE, DEFINITE + 1]).astype(np.float32)
+
+    def compute(x: Any) -> list[Any]:
+        la = jnp.linalg
+        gradients = [
+            minijax.grad(lambda x, f=f: jnp.sum(f(x)))(x) for f in (la.det, la.inv, la.pinv)
+        ]
+        solutions = [la.solve(x, x), la.solve(x, np.ones(4, np.float32)), la.matrix_power(x, -3)]
+        return [*gradients, *solutions, la.slogdet(x), la.cond(x, 1), la.matrix_rank(x)]
+
+    with minijax.cpu_devices(4):
+        mesh = minijax.make_mesh((4,), ("x",), axis_types=(AxisType[kind],))
+        with minijax.set_mesh(mesh):
+            split = minijax.device_put(x, NamedSharding(mesh, P("x")))
+            compiled = minijax.jit(compute).lower(split).compile()
+            results = compiled(split)
+            specs = {out.sharding.spec[0] for out in minijax.tree.leaves(results)}
+        by_hand = minijax.shard_map(compute, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        each = minijax.jit(by_hand)(x) if kind == "Auto" else results
+    text = compiled.as_text()
+    assert not [word for word in ("all-gather", "all-reduce", "all-to-all") if word in text]
+    assert specs == {"x"}
+    expected = minijax.jit(compute)(x)
+    check_close(results, expected, 2e-3)
+    check_close(each, expected, 2e-3)

@@ -15,11 +15,11 @@ from minijax.lax.linalg.triangular import triangular_solve
 from minijax.numpy.creation import ones
 from minijax.numpy.joining import concatenate
 from minijax.numpy.linalg import operands
-from minijax.numpy.matrices import diagonal, eye
+from minijax.numpy.matrices import diagonal
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.reductions import any as any_of
-from minijax.numpy.reductions import argmin, prod
+from minijax.numpy.reductions import prod
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import where
 from minijax.transforms.custom_jvp import custom_jvp
@@ -106,45 +106,38 @@ def _slogdet_of_factors(factors: Any, pivots: Any) -> tuple[Any, Any]:
 def _sign_of_exchanges(pivots: Any, dtype: Any) -> Any:
     """The determinant of the permutation that a list of exchanges is, 1 or -1."""
     is_exchange = pivots != arange(pivots.shape[-1], dtype=pivots.dtype)
-    return 1 - 2 * (sum_of(is_exchange, -1) % 2).astype(dtype)
+    return prod(1 - 2 * is_exchange.astype(dtype), -1)
 
 
 def _cofactors(factors: Any, pivots: Any, permutation: Any) -> Any:
     """The derivative of the determinant: adj(a)ᵀ, of matrices a with P a = L U.
 
-    adj(a) = det(P) adj(U) L⁻¹ P.  Let d be the least element on the diagonal of U, in row and
-    column k, and V the matrix U with a row and a column of the identity there.  With the vectors
-    v = eₖ - V⁻¹ uₖ and w = eₖ - V⁻ᵀ u'ₖ, where uₖ and u'ₖ are that column and row of U without d,
-
-        adj(U) = det(V) (v wᵀ + d (V⁻¹ - eₖ eₖᵀ)),
-
-    where nothing is divided by d.  If the diagonal has more zeros than one, zeros result.
+    adj(a) = det(P) adj(U) L⁻¹ P.  Where the diagonal of U has no zero, adj(U) = det(U) U⁻¹.  Where
+    it has one, in row k, let V be U with 1 in its place: then adj(U) = det(V) v wᵀ, with column k
+    and row k of V⁻¹.  Where it has more, zeros are returned: right if two or more are missing from
+    the rank.
     """
-    upper = matrices.upper_triangle(factors)
-    on_diagonal = diagonal(upper, 0, -2, -1)
-    size = upper.shape[-1]
-    chosen = arange(size) == argmin(unary.abs(on_diagonal), -1, keepdims=True)
-    in_row, in_column = chosen[..., :, None], chosen[..., None, :]
-    least = sum_of(where(chosen, on_diagonal, 0), -1)[..., None, None]
-    others = where(chosen, 1, on_diagonal)
-    remaining = where(in_row | in_column, eye(size, dtype=upper.dtype), upper)
-    remaining = where((others == 0)[..., None, :] & eye(size, dtype=bool), 1, remaining)
-    column = sum_of(where(in_column & ~in_row, upper, 0), -1)
-    row = sum_of(where(in_row & ~in_column, upper, 0), -2)
+    on_diagonal = diagonal(factors, 0, -2, -1)
+    is_zero = on_diagonal == 0
+    zeros = is_zero.astype(factors.dtype)
+    identity = matrices.identity_like(factors)
     start = triangular_solve(
         factors,
-        matrices.rows_at(matrices.identity_like(factors), permutation),
+        matrices.rows_at(identity, permutation),
         left_side=True,
         lower=True,
         unit_diagonal=True,
     )
-    right = concatenate([where(in_row, 0, start), column[..., :, None]], -1)
-    solved = triangular_solve(remaining, right, left_side=True)
-    inner, v = solved[..., :-1], chosen - solved[..., -1]
-    w = sum_of(where(in_row, start, 0) - row[..., :, None] * inner, -2)
-    scale = _sign_of_exchanges(pivots, upper.dtype) * prod(others, -1)
-    adjugate = v[..., :, None] * w[..., None, :] + least * inner
-    return matrices.transposed(scale[..., None, None] * adjugate)
+    regular = factors + identity * zeros[..., None, :]
+    right = concatenate([start, zeros[..., :, None]], -1)
+    solved = triangular_solve(regular, right, left_side=True)
+    inverse, column = solved[..., :-1], solved[..., -1:]
+    row = sum_of(zeros[..., :, None] * inverse, -2, keepdims=True)
+    count = sum_of(is_zero, -1)
+    scale = _sign_of_exchanges(pivots, factors.dtype) * prod(on_diagonal + zeros, -1)
+    scale = where(count > 1, 0, scale)[..., None, None]
+    adjugate = where((count > 0)[..., None, None], column * row, inverse)
+    return matrices.transposed(scale * adjugate)
 
 
 @one_program(static=("method",))

@@ -12,6 +12,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
+from minijax.core.trace import current
+from minijax.interpreters import casts
 from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.lax.linalg import matrices, solving
 from minijax.lax.linalg.lu import lu
@@ -75,6 +77,8 @@ def _solve(a: Any, b: Any) -> Any:
     factors, _, permutation = lu(stop_gradient(a))
     a, b, factors = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, factors))
     permutation = broadcast_to(permutation, (*batch, permutation.shape[-1]))
+    # Solutions vary between devices where a does, and are to be of the type of b.
+    b = casts.varied(current.value, b, aval_of(a).vma)
 
     def solver(trans: int) -> Any:
         return lambda _, b: solving.solve_by_lu(factors, permutation, b, trans)
