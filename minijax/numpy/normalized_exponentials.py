@@ -52,6 +52,10 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
         where: which elements count; the others give 0.
 
     Source: mirrors jax.nn.softmax (0.10).
+
+    Example:
+        >>> minijax.nn.softmax(jnp.zeros(4))
+        Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
     """
     x = strong(inexact("softmax", x))
     axes = reduced_axes(axis, aval_of(x).ndim, "nn.softmax")
@@ -62,7 +66,14 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 @one_program(static=("axis",))
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
-    """The logarithm of `softmax`.  Mirrors jax.nn.log_softmax (0.10)."""
+    """The logarithm of `softmax`, which is exact where that is small.
+
+    Source: mirrors jax.nn.log_softmax (0.10).
+
+    Example:
+        >>> minijax.nn.log_softmax(jnp.array([-jnp.inf, 0.0]))
+        Array([-inf,   0.], dtype=float32)
+    """
     x = strong(inexact("log_softmax", x))
     axes = reduced_axes(axis, aval_of(x).ndim, "nn.log_softmax")
     shifted = _shifted(x, axes, where)
@@ -91,6 +102,10 @@ def logsumexp(
         where: which elements count.
 
     Source: mirrors jax.nn.logsumexp (0.10).
+
+    Example:
+        >>> minijax.nn.logsumexp(jnp.array([1000.0, -jnp.inf]))
+        Array(1000., dtype=float32)
     """
     a = inexact("logsumexp", a)
     if b is not None:
