@@ -248,7 +248,7 @@ def exp1(x: Any) -> Any:
 
 def _expn(n: Any, x: Any) -> Any:
     near = _expn_near(n, min(x, 1.0))
-    far = _expn_far(n, max(x, 1.0))
+    far = _expn_far(n, min(max(x, 1.0), 1e30))
     result = select(le(x, 1.0), near, far)
     at_zero = select(le(n, 1.0), full_like(x, np.inf), div(1.0, sub(n, 1.0)))
     result = select(eq(x, 0.0), at_zero, result)
@@ -299,11 +299,18 @@ def _expn_far(n: Any, x: Any) -> Any:
     return mul(value, exp(neg(x)))
 
 
+def _expn_slope(n: Any, x: Any, y: Any) -> Any:
+    # E₋₁ stands for what is below E₀.
+    below = div(mul(exp(neg(x)), add(div(1.0, x), 1.0)), x)
+    lower = expn_p.bind(max(sub(n, 1.0), 0.0), x)
+    return neg(promotion.pick(eq(n, 0.0), below, lower))
+
+
 expn_p: Elementwise = Elementwise(
     "expn",
     _expn,
     lambda n, x, y: full_like(x, 0.0),
-    lambda n, x, y: neg(expn_p.bind(sub(n, 1.0), x)),
+    _expn_slope,
 )
 
 

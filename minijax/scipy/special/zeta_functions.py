@@ -18,7 +18,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
 from minijax.lax import special
-from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, gt, lt, mul, ne, sub
+from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, lt, mul, ne, sub
 from minijax.lax.choice import select
 from minijax.lax.convergence import full_like
 from minijax.lax.power import square
@@ -115,9 +115,17 @@ def _zeta_slope(s: Any, q: Any) -> Any:
 
 zeta_slope_p = Elementwise("zeta_slope", _zeta_slope, None, None)
 
+
+def _zeta_formula(x: Any, q: Any) -> Any:
+    # The first term alone is left where x is infinite.
+    alone = bitwise_and(eq(x, np.inf), ge(q, 1.0))
+    first = select(eq(q, 1.0), full_like(x, 1.0), full_like(x, 0.0))
+    return select(alone, first, special.zeta(x, q))
+
+
 zeta_function_p = Elementwise(
     "zeta_function",
-    special.zeta,
+    _zeta_formula,
     lambda x, q, y: zeta_slope_p.bind(x, q),
     lambda x, q, y: neg(mul(x, special.zeta(add(x, 1.0), q))),
 )
