@@ -31,6 +31,7 @@ from minijax.nn.activations import (
 )
 from minijax.nn.attention import dot_product_attention
 from minijax.nn.normalization import logmeanexp, standardize
+from minijax.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 from minijax.numpy.normalized_exponentials import log_softmax, logsumexp, softmax
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "dot_product_attention",
     "elu",
     "gelu",
+    "get_scaled_dot_general_config",
     "glu",
     "hard_sigmoid",
     "hard_silu",
@@ -55,6 +57,8 @@ __all__ = [
     "one_hot",
     "relu",
     "relu6",
+    "scaled_dot_general",
+    "scaled_matmul",
     "selu",
     "sigmoid",
     "silu",

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax import binary, convert, creation, unary
+from minijax.core.errors import IncompatibleShapesError, message
+from minijax.lax import binary, convert, unary
+from minijax.lax import creation as lax_creation
+from minijax.numpy import arithmetic, contraction, creation, logic, selection, shaping
 from minijax.numpy.normalized_exponentials import logsumexp, softmax
-from minijax.numpy import arithmetic, contraction, logic, selection, shaping
 from minijax.numpy.one_program import one_program
 
 _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -22,9 +24,6 @@ _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
 _LOWEST = -0.7 * float(np.finfo(np.float32).max)
 
 
-@one_program(
-    static=("scale", "is_causal", "local_window_size", "implementation", "return_residual")
-)
 def dot_product_attention(
     query: Any,
     key: Any,
@@ -73,7 +72,44 @@ def dot_product_attention(
         >>> jax.nn.dot_product_attention(query, key, value, is_causal=True)[:, 0, 0]
         Array([0. , 6. , 2. , 1.5], dtype=float32)
     """
+    query, key, value, bias, mask, *lengths = (
+        creation.asarray(x) if isinstance(x, list | tuple) else x
+        for x in (query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths)
+    )
     _check(query, key, value, mask, implementation)
+    _check_pairs(query, key, bias, mask)
+    _check_lengths(query, lengths)
+    return _attention(
+        query,
+        key,
+        value,
+        bias,
+        mask,
+        lengths[0],
+        lengths[1],
+        scale=scale,
+        is_causal=is_causal,
+        local_window_size=local_window_size,
+        return_residual=return_residual,
+    )
+
+
+@one_program(static=("scale", "is_causal", "local_window_size", "return_residual"))
+def _attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any,
+    mask: Any,
+    query_seq_lengths: Any,
+    key_value_seq_lengths: Any,
+    *,
+    scale: float | None,
+    is_causal: bool,
+    local_window_size: Any,
+    return_residual: bool,
+) -> Any:
+    """Attention, for checked arguments."""
     batched = aval_of(query).ndim == 4
     if not batched:
         query, key, value = (shaping.expand_dims(x, 0) for x in (query, key, value))
@@ -125,6 +161,52 @@ def _check(query: Any, key: Any, value: Any, mask: Any, implementation: Any) -> 
     raise ValueError(message(name, problem, got=avals))
 
 
+def _check_pairs(query: Any, key: Any, bias: Any, mask: Any) -> None:
+    """Refuses what does not fit pairs of queries and keys.
+
+    Raises:
+        IncompatibleShapesError: the bias or the mask does not.
+    """
+    (*batch, t, n, _), s = aval_of(query).shape, aval_of(key).shape[-3]
+    logits = (*(batch or (1,)), n, t, s)
+    for name, x in (("bias", bias), ("mask", mask)):
+        if x is None:
+            continue
+        dims = aval_of(_of_rank_4(name, x)).shape
+        if any(a not in (1, b) for a, b in zip(dims, logits, strict=True)):
+            raise IncompatibleShapesError(
+                message(
+                    "nn.dot_product_attention",
+                    f"{name} does not fit the logits.",
+                    got={name: aval_of(x), "query": aval_of(query), "key": aval_of(key)},
+                    expected=f"dimensions of {logits}, or of size 1",
+                )
+            )
+
+
+def _check_lengths(query: Any, lengths: list[Any]) -> None:
+    """Refuses lengths that are not one integer for each batch.
+
+    Raises:
+        ValueError: there are such.
+    """
+    names = "query_seq_lengths", "key_value_seq_lengths"
+    count = aval_of(query).shape[:-3] or (1,)
+    for name, length in zip(names, lengths, strict=True):
+        if length is None:
+            continue
+        aval = aval_of(length)
+        if aval.shape != count or not dtypes.issubdtype(aval.dtype, np.integer):
+            raise ValueError(
+                message(
+                    "nn.dot_product_attention",
+                    f"{name} must be one integer for each batch.",
+                    got={name: aval, "query": aval_of(query)},
+                    expected=f"i32[{count[0]}]",
+                )
+            )
+
+
 def _logits(query: Any, key: Any, scale: Any) -> Any:
     """float32[b, n, t, s]: scaled products of queries and keys; k keys serve n queries."""
     (b, t, n, h), (_, s, k, _) = aval_of(query).shape, aval_of(key).shape
@@ -162,7 +244,7 @@ def _of_rank_4(name: str, x: Any) -> Any:
 
 def _before(lengths: Any, size: int) -> Any:
     """bool[b, size]: which positions lie before each length."""
-    return logic.less(creation.iota(_INT32, size), shaping.expand_dims(lengths, 1))
+    return logic.less(lax_creation.iota(_INT32, size), shaping.expand_dims(lengths, 1))
 
 
 def _allowed(
@@ -171,8 +253,8 @@ def _allowed(
     """Which pairs of queries and keys count, or None for all."""
     conditions = [] if mask is None else [_of_rank_4("mask", mask)]
     # How far each key lies to the right of each query.
-    rows = creation.broadcasted_iota(_INT32, sizes, 0)
-    distance = binary.sub(creation.broadcasted_iota(_INT32, sizes, 1), rows)
+    rows = lax_creation.broadcasted_iota(_INT32, sizes, 0)
+    distance = binary.sub(lax_creation.broadcasted_iota(_INT32, sizes, 1), rows)
     if is_causal:
         conditions.append(logic.less_equal(distance, 0))
     if window is not None:

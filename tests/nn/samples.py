@@ -274,6 +274,9 @@ ATTENTIONS: dict[str, Call] = {
     "attention of other length": lambda jax: jax.nn.dot_product_attention(_Q, _KV[:, :3], _KV),
     "attention of integer mask": _attention(mask=_MASK.astype(np.int32)),
     "attention by another": _attention(implementation="x"),
+    "attention of wrong bias": _attention(bias=np.ones((1, 1, 3, 2), np.float32)),
+    "attention of too many lengths": _attention(query_seq_lengths=np.ones(5, np.int32)),
+    "attention of float lengths": _attention(key_value_seq_lengths=np.ones(2, np.float32)),
 }
 
 SEED = 42
@@ -321,6 +324,15 @@ INITIALIZERS: dict[str, Call] = {
     "variance_scaling of x": _init("variance_scaling", 1.0, "x", "normal"),
     "variance_scaling by x": _init("variance_scaling", 1.0, "fan_in", "x"),
     "lecun_normal of vector": _init("lecun_normal", shape=(3,)),
+    "orthogonal": _init("orthogonal", 2.0),
+    "orthogonal of axis complex64": _init("orthogonal", 1.0, 0, shape=(3, 2, 2), dtype="complex64"),
+    "orthogonal of vector": _init("orthogonal", shape=(3,)),
+    "orthogonal of no axis": _init("orthogonal", 1.0, 2),
+    "orthogonal float16": _init("orthogonal", dtype="float16"),
+    "delta_orthogonal": _init("delta_orthogonal", 3, shape=(3, 4, 2, 3)),
+    "delta_orthogonal of rows": _init("delta_orthogonal", 1.0, -2, shape=(3, 2, 3)),
+    "delta_orthogonal of matrix": _init("delta_orthogonal", shape=(3, 2)),
+    "delta_orthogonal of many inputs": _init("delta_orthogonal", shape=(3, 4, 2)),
 }
 
 CALLS: dict[str, dict[str, Call]] = {
@@ -333,12 +345,15 @@ CALLS: dict[str, dict[str, Call]] = {
 FUNCTIONS = (
     *ELEMENTWISE,
     "dot_product_attention",
+    "get_scaled_dot_general_config",
     "glu",
     "hard_swish",
     "log_softmax",
     "logmeanexp",
     "logsumexp",
     "one_hot",
+    "scaled_dot_general",
+    "scaled_matmul",
     "softmax",
     "standardize",
     "swish",
@@ -346,8 +361,10 @@ FUNCTIONS = (
 INITIALIZER_FUNCTIONS = (
     *SCALED,
     "constant",
+    "delta_orthogonal",
     "normal",
     "ones",
+    "orthogonal",
     "truncated_normal",
     "uniform",
     "variance_scaling",

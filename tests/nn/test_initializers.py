@@ -23,8 +23,10 @@ def test_figures_equal_those_of_jax(name):
     expected = recorded.array_of(*FIGURES[name])
     actual = np.asarray(CALLS[name](jax))
     assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
-    # One program scales as it draws, where JAX's rounds in between; complex ones do so often.
-    assert ulps_apart(actual, expected) <= (1 if actual.dtype.kind != "c" else 30)
+    # One program scales as it draws, where JAX's rounds in between; complex ones do so often, and
+    # so do LAPACK's from version to version.
+    rough = actual.dtype.kind == "c" or "orthogonal" in name
+    assert ulps_apart(actual, expected) <= (30 if rough else 1)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -1,0 +1,321 @@
+"""Products of numbers of eight or four bits, with a scale for each block of them.
+
+Input: arrays; how they shall be quantized.  Output: their product.  A block is some neighbours
+along the dimension that the product sums over.  "OCP microscaling formats (MX) specification"
+(2023) has the format mxfp8.  JAX leaves these products to cuDNN, and to some GPUs; here they are
+computed from the scaled numbers by plain XLA operations, on any device.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import barrier, binary, convert, dots, reduction, shape, unary
+from minijax.lax.choice import clamp, select
+from minijax.numpy import creation
+from minijax.numpy.promotion import check_array
+from minijax.transforms.custom_vjp import custom_vjp
+
+_FLOAT32, _UINT32, _UINT8 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint8)
+_SCALED_DOT = "nn.scaled_dot_general"
+
+
+@dataclass(frozen=True, eq=False)
+class BlockScaleConfig:
+    """How an operand is quantized.
+
+    Attributes:
+        mode: the name of the format.
+        block_size: how many numbers share a scale.
+        data_type: of the numbers.
+        scale_type: of the scales.
+        global_scale: divides all numbers first; None for 1.
+        infer_only: whether nobody differentiates.
+    """
+
+    mode: str
+    block_size: int
+    data_type: Any
+    scale_type: Any
+    global_scale: Any
+    infer_only: bool
+
+
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+    """How operands of `scaled_dot_general` are quantized in a known format.
+
+    Source: mirrors jax.nn.get_scaled_dot_general_config (0.10).
+
+    Args:
+        mode: "mxfp8": blocks of 32 float8_e4m3fn with powers of two as scales; "nvfp4": blocks of
+            16 float4_e2m1fn with float8_e4m3fn as scales.
+        global_scale: for "nvfp4", what all numbers are divided by first; 1 by default.
+
+    Raises:
+        ValueError: the format is not known.
+
+    Example:
+        >>> config = minijax.nn.get_scaled_dot_general_config("mxfp8")
+        >>> config.block_size, config.data_type.__name__
+        (32, 'float8_e4m3fn')
+    """
+    if mode == "mxfp8":
+        types = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu
+        return BlockScaleConfig(mode, 32, *types, global_scale=None, infer_only=False)
+    if mode == "nvfp4":
+        types = ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn
+        given = creation.ones((1,), _FLOAT32) if global_scale is None else global_scale
+        return BlockScaleConfig(mode, 16, *types, global_scale=given, infer_only=False)
+    raise ValueError(
+        message(
+            "nn.get_scaled_dot_general_config",
+            f"unknown mode {mode!r}.",
+            expected="'mxfp8' or 'nvfp4'",
+        )
+    )
+
+
+def scaled_matmul(
+    lhs: Any,
+    rhs: Any,
+    lhs_scales: Any,
+    rhs_scales: Any,
+    preferred_element_type: Any = np.float32,
+) -> Any:
+    """Products of batches of matrices whose rows are scaled block by block.
+
+    Shapes:     lhs: L[b, m, k], rhs: R[b, n, k], lhs_scales: S[b, m, k / p],
+                rhs_scales: S[b, n, k / p] -> T[b, m, n], with blocks of p.
+    Dtypes:     any of floats; sums are in float32.
+    Derivative: by all four.
+    Source:     mirrors jax.nn.scaled_matmul (0.10).
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> x, scales = jnp.ones((1, 1, 32)), jnp.full((1, 1, 1), 2.0)
+        >>> minijax.nn.scaled_matmul(x, x, scales, scales)
+        Array([[[128.]]], dtype=float32)
+    """
+    lhs, rhs, lhs_scales, rhs_scales = (
+        check_array("nn.scaled_matmul", x) for x in (lhs, rhs, lhs_scales, rhs_scales)
+    )
+    _check_matrices(*(aval_of(x) for x in (lhs, rhs, lhs_scales, rhs_scales)))
+    numbers = ((2,), (2,)), ((0,), (0,))
+    out = dots.dot_general(
+        _unpacked(lhs, lhs_scales),
+        _unpacked(rhs, rhs_scales),
+        numbers,
+        preferred_element_type=_FLOAT32,
+    )
+    return convert.convert_element_type(out, np.dtype(preferred_element_type))
+
+
+def _check_matrices(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any) -> None:
+    avals = {"lhs": lhs, "rhs": rhs, "lhs_scales": lhs_scales, "rhs_scales": rhs_scales}
+    if {aval.ndim for aval in avals.values()} != {3}:
+        problem = "operands and scales must have three dimensions."
+    elif (lhs.shape[0], lhs.shape[2]) != (rhs.shape[0], rhs.shape[2]):
+        problem = "lhs and rhs must have the same batch and the same size to sum over."
+    elif lhs_scales.shape[2] != rhs_scales.shape[2]:
+        problem = "both operands must have as many scales in a row."
+    elif lhs.shape[:2] != lhs_scales.shape[:2] or rhs.shape[:2] != rhs_scales.shape[:2]:
+        problem = "scales must have the batch and the rows of their operands."
+    elif not lhs_scales.shape[2] or lhs.shape[2] % lhs_scales.shape[2]:
+        problem = "the scales of a row do not divide it into blocks."
+    else:
+        return
+    raise ValueError(message("nn.scaled_matmul", problem, got=avals))
+
+
+def _unpacked(x: Any, scales: Any) -> Any:
+    """float32: numbers times their scales."""
+    (b, m, k), count = aval_of(x).shape, aval_of(scales).shape[2]
+    blocks = (b, m, count, k // count)
+    repeated = shape.broadcast_in_dim(
+        convert.convert_element_type(scales, _FLOAT32), blocks, (0, 1, 2)
+    )
+    numbers = convert.convert_element_type(x, _FLOAT32)
+    return binary.mul(numbers, shape.reshape(repeated, (b, m, k)))
+
+
+def scaled_dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: dots.DotDimensionNumbers,
+    preferred_element_type: Any = np.float32,
+    configs: Sequence[BlockScaleConfig] | None = None,
+    implementation: str | None = None,
+) -> Any:
+    """The product of two arrays that are quantized block by block first.
+
+    Shapes:     lhs: L[b, i, k], rhs: R[b, j, k] -> T[b, i, j], as for `lax.dot_general`.
+    Dtypes:     floating; sums are in float32.
+    Derivative: that of the product, straight through the quantization; cotangents are quantized
+                as well.
+    Source:     mirrors jax.nn.scaled_dot_general (0.10); "OCP microscaling formats (MX)
+        specification" (2023).
+
+    Args:
+        lhs: the left operand.
+        rhs: the right operand.
+        dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
+        preferred_element_type: of the result.
+        configs: how the left operand, the right one, and cotangents are quantized, see
+            `get_scaled_dot_general_config`; where None, nothing is, unless an implementation is
+            named: then all are "mxfp8".
+        implementation: None or "cudnn"; both are computed alike.
+
+    Raises:
+        ValueError: there are not three configs, the implementation is not known, or blocks do not
+            divide the size that the product sums over.
+
+    Example:
+        >>> configs = [minijax.nn.get_scaled_dot_general_config("mxfp8")] * 3
+        >>> x = jnp.ones((2, 32))
+        >>> minijax.nn.scaled_dot_general(x, x, (((1,), (1,)), ((), ())), configs=configs)
+        Array([[32., 32.],
+               [32., 32.]], dtype=float32)
+    """
+    if implementation not in (None, "cudnn"):
+        raise ValueError(
+            message(
+                _SCALED_DOT,
+                f"unknown implementation {implementation!r}.",
+                expected="None or 'cudnn'",
+            )
+        )
+    preferred = np.dtype(preferred_element_type)
+    if configs is None and implementation is None:
+        return dots.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred)
+    chosen = tuple(configs or [get_scaled_dot_general_config("mxfp8")] * 3)
+    if len(chosen) != 3:
+        raise ValueError(
+            message(
+                _SCALED_DOT,
+                "needs three configs.",
+                got={"configs": len(chosen)},
+                expected="one for lhs, one for rhs, one for cotangents",
+            )
+        )
+    lhs, rhs = check_array(_SCALED_DOT, lhs), check_array(_SCALED_DOT, rhs)
+    (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
+    x, kept = _as_matrices(lhs, x_sum, x_batch)
+    y, others = _as_matrices(rhs, y_sum, y_batch)
+    batch = tuple(aval_of(lhs).shape[d] for d in x_batch)
+    out = shape.reshape(_quantized_product(*chosen)(x, y), (*batch, *kept, *others))
+    return convert.convert_element_type(out, preferred)
+
+
+def _as_matrices(x: Any, summed: Sequence[int], batch: Sequence[int]) -> tuple[Any, Any]:
+    """float32[b, m, k], and the sizes of the dimensions that make m."""
+    sizes = aval_of(x).shape
+    kept = [d for d in range(len(sizes)) if d not in (*summed, *batch)]
+    groups = ([sizes[d] for d in dims] for dims in (batch, kept, summed))
+    ordered = shape.transpose(x, (*batch, *kept, *summed))
+    matrices = shape.reshape(ordered, tuple(map(math.prod, groups)))
+    return convert.convert_element_type(matrices, _FLOAT32), tuple(sizes[d] for d in kept)
+
+
+def _quantized_product(
+    of_lhs: BlockScaleConfig, of_rhs: BlockScaleConfig, of_ct: BlockScaleConfig
+) -> Any:
+    """The function of float32[b, m, k] and float32[b, n, k] to float32[b, m, n]."""
+
+    @custom_vjp
+    def product(x: Any, y: Any) -> Any:
+        return _product(x, y, of_lhs, of_rhs)
+
+    def forward(x: Any, y: Any) -> tuple[Any, tuple[Any, Any]]:
+        return _product(x, y, of_lhs, of_rhs), (x, y)
+
+    def backward(residuals: tuple[Any, Any], ct: Any) -> tuple[Any, Any]:
+        x, y = (shape.transpose(z, (0, 2, 1)) for z in residuals)
+        flipped = shape.transpose(ct, (0, 2, 1))
+        return _product(ct, y, of_ct, of_rhs), _product(flipped, x, of_ct, of_lhs)
+
+    product.defvjp(forward, backward)
+    return product
+
+
+def _product(x: Any, y: Any, of_x: BlockScaleConfig, of_y: BlockScaleConfig) -> Any:
+    (x, x_scales), (y, y_scales) = _packed(x, of_x), _packed(y, of_y)
+    out = scaled_matmul(x, y, x_scales, y_scales)
+    factors = [c.global_scale for c in (of_x, of_y) if c.global_scale is not None]
+    if not factors:
+        return out
+    return binary.mul(out, _everywhere(functools.reduce(binary.mul, factors), aval_of(out).shape))
+
+
+def _everywhere(x: Any, dims: tuple[int, ...]) -> Any:
+    return shape.broadcast_in_dim(shape.reshape(x, ()), dims, ())
+
+
+def _packed(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
+    """Numbers of few bits, and the scales of their blocks."""
+    b, m, k = aval_of(x).shape
+    if not k or k % config.block_size:
+        raise ValueError(
+            message(
+                _SCALED_DOT,
+                "blocks do not divide the size that the product, or that of its derivative, sums.",
+                got={"size": k, "block_size": config.block_size},
+            )
+        )
+    blocks = (b, m, k // config.block_size, config.block_size)
+    x = shape.reshape(x, blocks)
+    if config.global_scale is not None:
+        x = binary.div(x, _everywhere(config.global_scale, blocks))
+    most = float(dtypes.finfo(config.data_type).max)
+    needed = binary.div(reduction.reduce_max(unary.abs(x), (3,)), most)
+    if config.mode == "mxfp8":
+        scales, factors = _powers_of_two(needed)
+    else:
+        limit = float(dtypes.finfo(config.scale_type).max)
+        # Rounding must not be optimized away.
+        scales = barrier.optimization_barrier(
+            convert.convert_element_type(clamp(0.0, needed, limit), np.dtype(config.scale_type))
+        )
+        factors = convert.convert_element_type(scales, _FLOAT32)
+    scaled = binary.div(x, shape.broadcast_in_dim(factors, blocks, (0, 1, 2)))
+    # Blocks of zeros have a scale of 0 in formats that have one, and stay zeros.
+    scaled = select(binary.eq(x, 0.0), x, clamp(-most, scaled, most))
+    numbers = convert.convert_element_type(scaled, np.dtype(config.data_type))
+    return shape.reshape(numbers, (b, m, k)), scales
+
+
+def _powers_of_two(needed: Any) -> tuple[Any, Any]:
+    """The next powers of two that are not less, as float8_e8m0fnu and as float32."""
+    bits = convert.bitcast_convert_type(needed, _UINT32)
+    exponent = binary.shift_right_logical(bits, np.uint32(23))
+    fraction = binary.bitwise_and(bits, np.uint32(0x7FFFFF))
+    rounds_up = binary.bitwise_and(
+        binary.gt(fraction, np.uint32(0)), binary.ne(exponent, np.uint32(254))
+    )
+    # 2**-127 is a subnormal float32: half the least normal one.
+    fits = binary.bitwise_and(
+        binary.eq(exponent, np.uint32(0)), binary.le(fraction, np.uint32(0x400000))
+    )
+    rounds_up = binary.bitwise_and(rounds_up, unary.bitwise_not(fits))
+    exponent = select(rounds_up, binary.add(exponent, np.uint32(1)), exponent)
+    factors = convert.bitcast_convert_type(binary.shift_left(exponent, np.uint32(23)), _FLOAT32)
+    factors = select(binary.eq(exponent, np.uint32(0)), _full(factors, 2.0**-127), factors)
+    scales = convert.bitcast_convert_type(
+        convert.convert_element_type(exponent, _UINT8), np.dtype(ml_dtypes.float8_e8m0fnu)
+    )
+    return scales, factors
+
+
+def _full(like: Any, value: float) -> Any:
+    return creation.full(aval_of(like).shape, value, aval_of(like).dtype)
