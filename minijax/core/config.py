@@ -7,7 +7,7 @@ attribute and the C++ call path sees the states that belong in its keys.
 
 from __future__ import annotations
 
-import difflib
+import importlib
 import inspect
 import itertools
 import os
@@ -163,7 +163,8 @@ class Config:
         short = name.removeprefix("jax_")
         short = _OTHER_NAMES.get(short, short)
         if short not in self._states:
-            near = difflib.get_close_matches(short, self._states)
+            # Few programs misspell a setting, and every program imports this file.
+            near = importlib.import_module("difflib").get_close_matches(short, self._states)
             raise AttributeError(
                 message(
                     "config",

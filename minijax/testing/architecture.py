@@ -82,6 +82,7 @@ LAZY_FACADES = frozenset(
 
 DYNAMIC_IMPORTERS = LAZY_FACADES | {
     "minijax.core.bootstrap",
+    "minijax.core.config",
     "minijax.nn.initializers",
     "minijax.numpy.einsum_paths",
     "minijax.runtime.call_targets",
