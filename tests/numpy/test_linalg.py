@@ -40,6 +40,7 @@ def compute_in_both(compute: Callable[[Any], Any]) -> tuple[Any, Any]:
         return minijax.jit(lambda: compute(jnp))(), compute(np)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("NP-01")
 def test_types_errors_and_signatures_are_those_of_jax() -> None:
     names = facts.namespace(minijax, FACTS)
@@ -51,6 +52,7 @@ def test_types_errors_and_signatures_are_those_of_jax() -> None:
     assert wrong == {}
 
 
+@pytest.mark.slow
 @pytest.mark.feature("NP-01")
 def test_decompositions_are_those_of_numpy() -> None:
     def compute(np_: Any) -> list[Any]:
@@ -87,6 +89,7 @@ def test_eigenvectors_of_hermitian_matrices_are_singular_vectors() -> None:
     np.testing.assert_allclose(np.asarray(u) * s[:, None, :] @ np.asarray(vh), x, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("NP-01")
 def test_solutions_are_those_of_numpy() -> None:
     def compute(np_: Any) -> list[Any]:
@@ -124,6 +127,7 @@ def test_determinants_are_those_of_numpy() -> None:
 _ORDERS = (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("NP-01")
 def test_norms_conditions_and_ranks_are_those_of_numpy() -> None:
     def compute(np_: Any) -> list[Any]:
