@@ -85,3 +85,8 @@ __all__ = [
     "svd",
     "toeplitz",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

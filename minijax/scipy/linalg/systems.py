@@ -281,7 +281,7 @@ def _check_system(name: str, a: Any, b: Any) -> bool:
         ValueError: the matrices are not square, or the right-hand sides do not fit.
     """
     operands.check_square(name, a)
-    is_vector = b.ndim == 1 or (1 < b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1])
+    is_vector: bool = b.ndim == 1 or (1 < b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1])
     if not b.ndim or b.shape[-1 if is_vector else -2] != a.shape[-1]:
         raise ValueError(
             message(
