@@ -293,7 +293,7 @@ def bincount(
                     fix="length=...",
                 )
             )
-        length = max(minlength, int(np.max(np.asarray(x), initial=-1)) + 1)
+        length = max(minlength, int(np.max(np.asarray(x), initial=0)) + 1 if x.size else 0)
     counts = _counted_numbers(x, weights, operator.index(length))
     return on_device(counts, None, out_sharding)
 

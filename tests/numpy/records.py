@@ -18,9 +18,11 @@ import numpy as np
 from minijax import tree
 
 # The dtypes of each kind; those of 64 bits are drawn with x64 on, and first.
-WIDE = {"b": (), "i": ("int64",), "u": ("uint64",), "f": ("float64",), "c": ("complex128",)}
+# "r" are the floats that special functions and Fourier transforms take.
+WIDE = {"b": (), "r": ("float64",), "i": ("int64",), "u": ("uint64",), "f": ("float64",), "c": ("complex128",)}
 NARROW = {
     "b": ("bool",),
+    "r": ("float32",),
     "i": ("int32", "int8"),
     "u": ("uint32", "uint8"),
     "f": ("float32", "float16", "bfloat16"),

@@ -9,6 +9,8 @@ import numpy as np
 from tests.numpy.records import FULL, Record
 
 INTEGERS = "its values are integers or bools"
+FLOATS = "the result is of floats where operands are integers"
+COUNTED = "counts are integers, in NumPy floats"
 NO_ARRAYS = {"grad": "it takes no arrays", "vmap": "it takes no arrays"}
 
 
@@ -16,9 +18,9 @@ def record(name: str, draw: Any, oracle: Any = None, **options: Any) -> Record:
     return Record(f"numpy.{name}", draw, oracle, **options)
 
 
-def lists(name: str, *sizes: int, kinds: str = "fi", **options: Any) -> Record:
+def lists(name: str, *sizes: int, dtypes: str = "fi", **options: Any) -> Record:
     """A record of a function of vectors of certain sizes."""
-    draw = lambda d: d.call(*(d.array(kinds, [(n,)]) for n in sizes))
+    draw = lambda d: d.call(*(d.array(dtypes, [(n,)], (1, 5)) for n in sizes))
     return record(name, draw, **{"grad": tuple(range(len(sizes))), "tolerance": 4, **options})
 
 
@@ -29,8 +31,8 @@ def window(name: str, *args: Any, **options: Any) -> Record:
 
 
 CALCULUS = [
-    record("diff", lambda d: d.call(x := d.array("fib", [(2, 3), (4,), (0, 3)]), n=d.of(1, 2, 0, 5), axis=d.axis(x)), kinds="of bools differences are bools"),
-    record("ediff1d", lambda d: d.call(d.array("fi", [(2, 3), (1,)])), case=""),
+    record("diff", lambda d: d.call(x := d.array("fib", [(2, 3), (4,), (0, 3)]), n=d.of(1, 2, 0, 5), axis=d.axis(x))),
+    record("ediff1d", lambda d: d.call(d.array("fi", [(2, 3), (1,)]))),
     record("gradient", lambda d: d.call(d.array("fi", [(4,), (2, 3)])), call=lambda f, x: list(f(x)) if x.ndim > 1 else f(x)),
     record("gradient", lambda d: d.call(d.array("f", [(3, 4)]), d.array("f", [()], (1, 2)), axis=d.of(0, -1)), grad=(0, 1), case="spacing"),
     record("trapezoid", lambda d: d.call(x := d.array("fi", [(2, 3), (4,)]), dx=d.of(2.0, 1), axis=d.axis(x))),
@@ -49,19 +51,19 @@ POLYNOMIALS = [
     record("polyval", lambda d: d.call(d.array("fi", [(3,), (1,)]), d.array("fi", [(2, 3), ()])), grad=(0, 1), tolerance=4),
     lists("polyadd", 4, 2),
     lists("polysub", 2, 4),
-    lists("polymul", 4, 3),
+    lists("polymul", 4, 3, kinds=FLOATS),
     record("polydiv", lambda d: d.call(d.array("f", [(4,)]), d.array("f", [(2,)], (1, 2))), call=lambda f, u, v: f(u, v)[0], grad=(0, 1), tolerance=20),
-    record("polyder", lambda d: d.call(d.array("fi", [(4,)]), m=d.of(1, 2))),
-    record("polyint", lambda d: d.call(d.array("fi", [(4,)]), m=d.of(1, 2, 0)), tolerance=2),
-    lists("poly", 3, kinds="f", tolerance=10),
+    record("polyder", lambda d: d.call(d.array("fi", [(4,)]), m=d.of(1, 2)), kinds=FLOATS),
+    record("polyint", lambda d: d.call(d.array("fi", [(4,)]), m=d.of(1, 2, 0)), tolerance=2, kinds=FLOATS),
+    lists("poly", 3, dtypes="f", tolerance=10),
 ]
 
 COUNTS = [
-    record("histogram", lambda d: d.call(d.array("fi", [(2, 3), (5,)]), bins=d.of(3, 1), range=d.of(None, (-2, 2))), grad=INTEGERS),
-    record("histogram", lambda d: d.call(d.array("f", [(6,)]), d.array("f", [(6,)], (0.25, 2)), density=d.of(False, True)), call=lambda f, x, w, density: f(x, 4, (-3, 3), density, w), grad=(1,), case="weights", tolerance=2),
+    record("histogram", lambda d: d.call(d.array("fi", [(2, 3), (5,)]), bins=d.of(3, 1), range=d.of(None, (-2, 2))), grad=INTEGERS, kinds=FLOATS),
+    record("histogram", lambda d: d.call(d.array("f", [(6,)]), d.array("f", [(6,)], (0.25, 2)), density=d.of(False, True)), call=lambda f, x, w, density: f(x, 4, (-3, 3), weights=w, density=density), grad=(1,), case="weights", tolerance=2),
     record("histogram_bin_edges", lambda d: d.call(d.array("fi", [(2, 3)]), bins=d.of(3, 10), range=d.of(None, (-2, 2)))),
-    record("histogram2d", lambda d: d.call(d.array("f", [(6,)]), d.array("f", [(6,)])), call=lambda f, x, y: f(x, y, [2, 3], [(-3, 3), (-3, 3)]), grad=INTEGERS),
-    record("histogramdd", lambda d: d.call(d.array("f", [(6, 2)])), call=lambda f, x: f(x, 2, [(-3, 3), (-3, 3)])[0], grad=INTEGERS),
+    record("histogram2d", lambda d: d.call(d.array("f", [(6,)]), d.array("f", [(6,)])), call=lambda f, x, y: f(x, y, [2, 3], [(-3, 3), (-3, 3)]), grad=INTEGERS, kinds=COUNTED),
+    record("histogramdd", lambda d: d.call(d.array("f", [(6, 2)])), call=lambda f, x: f(x, 2, [(-3, 3), (-3, 3)])[0], grad=INTEGERS, kinds=COUNTED),
     record("bincount", lambda d: d.call(d.array("iu", [(6,), (1,)], (0, 5)), minlength=d.of(0, 8)), grad=INTEGERS, jit="the values decide the shape", vmap="the values decide the shape"),
     record("bincount", lambda d: d.call(d.array("iu", [(4,)], (0, 5)), d.array("f", [(4,)])), lambda x, w: np.bincount(x, w, 6), call=lambda f, x, w: f(x, w, length=6), grad=(1,), case="weights"),
     record("packbits", lambda d: d.call(d.array("b", [(10,), (2, 3)]), axis=d.of(None, 0, -1), bitorder=d.of("big", "little")), grad=INTEGERS),

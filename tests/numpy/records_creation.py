@@ -13,11 +13,11 @@ NO_ARRAYS = {"grad": "it takes no arrays", "vmap": "it takes no arrays"}
 DTYPES = ("float32", "int8", "complex64", "bool")
 
 
-def made(name: str, case: str = "", call: Any = None, **choices: Any) -> Record:
-    """A record of a function that takes no arrays: of options, of which it draws one each."""
+def made(name: str, case: str = "", call: Any = None, jit: Any = True, **choices: Any) -> Record:
+    """A record of a function that takes no arrays: of each option it draws one choice."""
     draw = lambda d: d.call(**{key: d.of(*values) for key, values in choices.items()})
     call = call or (lambda f, **options: f(*options.values()))
-    return Record(f"numpy.{name}", draw, call=call, case=case, tolerance=4, **NO_ARRAYS)
+    return Record(f"numpy.{name}", draw, call=call, jit=jit, case=case, tolerance=4, **NO_ARRAYS)
 
 
 def like(name: str, *values: Any, **options: Any) -> Record:
@@ -36,7 +36,7 @@ SHAPES = ((2, 3), (0, 3), (), 4)
 FILLED = [
     *(made(name, shape=SHAPES, dtype=DTYPES) for name in ("zeros", "ones")),
     made("full", shape=SHAPES, fill_value=(1.5, 2, True), dtype=(None, *DTYPES)),
-    made("empty", shape=SHAPES, call=lambda f, shape: f(shape).shape),
+    made("empty", shape=SHAPES, call=lambda f, shape: f(shape) * 0),
     *(like(name) for name in ("zeros_like", "ones_like")),
     like("full_like", 1),
     Record("numpy.empty_like", lambda d: d.call(d.array()), call=lambda f, x: f(x) * 0, grad=CONSTANT),
@@ -59,13 +59,13 @@ INDICES = [
     *(made(name, n=(3, 0), k=(1, -1, 0), m=(4, None)) for name in ("tril_indices", "triu_indices")),
     *(indices_from(name) for name in ("tril_indices_from", "triu_indices_from", "diag_indices_from")),
     made("diag_indices", n=(3, 0), ndim=(2, 3)),
-    made("mask_indices", call=lambda f: f(3, np.triu, 1)),
+    made("mask_indices", call=lambda f: f(3, np.triu, 1), jit="NumPy makes the mask"),
     made("indices", dimensions=((2, 3), (4,)), dtype=("int32", "float32"), sparse=(False, True)),
     made("fromfunction", call=lambda f: f(lambda i, j: i * 10 + j, (2, 3), dtype=np.float32)),
     Record("numpy.ix_", lambda d: d.call(d.array("i", [(3,)]), d.array("i", [(2,)])), grad="integers"),
     Record(
         "numpy.meshgrid",
-        lambda d: d.call(d.array(shape=[(3,)]), d.array(shape=[(2,), ()]), indexing=d.of("xy", "ij"), sparse=d.of(False, True)),
+        lambda d: d.call(d.array(shape=[(3,)]), d.array(shape=[(2,), (0,)]), indexing=d.of("xy", "ij"), sparse=d.of(False, True)),
         call=lambda f, *xs, **options: list(f(*xs, **options)),
     ),
 ]
@@ -77,7 +77,6 @@ CONVERTED = [
     Record("numpy.astype", lambda d: d.call(d.array("fiub"), d.of(np.float32, np.int8, np.bool_)), call=lambda f, x, dtype: f(x, dtype), jit="a dtype is no array", vmap="a dtype is no array", grad="a dtype is no array"),
     made("frombuffer", buffer=(b"abcdefgh",), dtype=("uint8", "float32")),
     made("fromstring", string=("1 2 3",), dtype=("float32", "int32"), call=lambda f, string, dtype: f(string, dtype, sep=" ")),
-    made("fromiter", call=lambda f: f(iter([1, 2, 3]), "int32")),
 ]
 
 RECORDS = [*FILLED, *RANGES, *INDICES, *CONVERTED]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.numpy.records import Record
 
+FLOATS = "the result is of floats where operands are integers"
 MATMUL = (
     ((2, 3), (3, 4)),
     ((3,), (3,)),
@@ -20,14 +21,14 @@ MATMUL = (
 )
 
 
-def product(name: str, shapes: Any, kinds: str = "fiuc", **options: Any) -> Record:
+def product(name: str, shapes: Any, dtypes: str = "fiuc", **options: Any) -> Record:
     """A record of a function of two arrays of certain shapes; of options of `given`, one each."""
     given = options.pop("given", {})
 
     def draw(d: Any) -> Any:
         left, right = d.of(*shapes)
-        x = d.array(kinds, [left])
-        y = d.array(d.of(x.dtype.name, kinds), [right])
+        x = d.array(dtypes, [left])
+        y = d.array(d.of(x.dtype.name, dtypes), [right])
         return d.call(x, y, **{name: d.of(*values) for name, values in given.items()})
 
     return Record(f"numpy.{name}", draw, **{"grad": (0, 1), "tolerance": 3, **options})
@@ -55,8 +56,8 @@ RECORDS = [
         (((2, 3), (2, 3)), ((2, 3), (2, 3))),
         given={"axes": [((0, 1), (0, 1)), 0, ((1,), (1,)), ((-1, 0), (1, 0))]},
     ),
-    product("convolve", (((4,), (3,)), ((2,), (5,)), ((1,), (1,))), given={"mode": ["full", "same", "valid"]}),
-    product("correlate", (((4,), (3,)), ((2,), (5,)), ((1,), (1,))), given={"mode": ["valid", "same", "full"]}),
+    product("convolve", (((4,), (3,)), ((2,), (5,)), ((1,), (1,))), given={"mode": ["full", "same", "valid"]}, kinds=FLOATS),
+    product("correlate", (((4,), (3,)), ((2,), (5,)), ((1,), (1,))), given={"mode": ["valid", "same", "full"]}, kinds=FLOATS),
     product("cross", (((2, 3), (2, 3)), ((3,), (2, 1, 3))), "fiu"),
     einsum("ij->ji", (2, 3)),
     einsum("ii->i", (3, 3)),

@@ -35,7 +35,7 @@ from minijax.lax.binary import (
 from minijax.lax.choice import select
 from minijax.lax.convergence import epsilon, full_like
 from minijax.lax.unary import abs, exp, floor, is_finite, log, log1p, neg, round
-from minijax.numpy import arithmetic, promotion, reductions, shaping
+from minijax.numpy import arithmetic, promotion, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
 from minijax.scipy.special.complex_gamma import complex_loggamma_p
 from minijax.scipy.special.elementwise import Elementwise, polynomial, real_operands
@@ -87,11 +87,8 @@ def loggamma(x: Any) -> Any:
     x = promotion.inexact("scipy.special.loggamma", x)
     if _is_complex(x):
         return complex_loggamma_p.bind(x)
-    return _of_positive(x, special.lgamma(x))
-
-
-def _of_positive(x: Any, y: Any) -> Any:
-    return select(gt(x, 0.0), y, mul(y, np.nan))
+    # A product with NaN would make the derivative NaN wherever the operand is.
+    return selection.where(gt(x, 0.0), special.lgamma(x), np.nan)
 
 
 @one_program()
