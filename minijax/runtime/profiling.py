@@ -269,6 +269,14 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
     Raises:
         ValueError: there is a server already.
+
+    Example:
+        >>> import socket
+        >>> with socket.socket() as free:
+        ...     free.bind(("localhost", 0))
+        ...     port = free.getsockname()[1]
+        >>> server = jax.profiler.start_server(port)
+        >>> jax.profiler.stop_server()
     """
     with _current.lock:
         if _current.server is not None:
@@ -294,6 +302,11 @@ def stop_server() -> None:
 
     Raises:
         ValueError: there is none.
+
+    Example:
+        >>> jax.profiler.stop_server()
+        Traceback (most recent call last):
+        ValueError: ...
     """
     with _current.lock:
         if _current.server is None:
