@@ -570,7 +570,19 @@ debug_key_reuse = bool_state(
     """,
     in_trace_key=True,
 )
-enable_checks = bool_state("check", False, "Type-check every jaxpr after each pass.")
+enable_checks = bool_state(
+    "check",
+    False,
+    """Type-check every jaxpr after each pass.
+
+    Source: mirrors jax.enable_checks (0.10).
+
+    Example:
+        >>> with jax.enable_checks(True):
+        ...     print(jax.make_jaxpr(lambda x: x + 1)(1))
+        { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
+    """,
+)
 use_shardy_partitioner = bool_state(
     "use_shardy_partitioner",
     True,
@@ -580,7 +592,14 @@ use_shardy_partitioner = bool_state(
 remove_size_one_mesh_axis_from_type = bool_state(
     "remove_size_one_mesh_axis_from_type",
     False,
-    "Leave mesh axes of size 1 out of sums over devices.",
+    """Leave mesh axes of size 1 out of sums over devices.
+
+    Source: mirrors jax.remove_size_one_mesh_axis_from_type (0.10).
+
+    Example:
+        >>> jax.config.remove_size_one_mesh_axis_from_type
+        False
+    """,
     in_trace_key=True,
 )
 allow_divergent_collectives = bool_state(
@@ -610,9 +629,36 @@ spmd_mode = enum_state(
     ("allow_jit", "allow_all"),
     "Whether single operations may run on arrays of which other processes hold pieces.",
 )
-no_tracing = bool_state("no_tracing", False, "Raise when a jitted function is traced.")
+no_tracing = bool_state(
+    "no_tracing",
+    False,
+    """Raise when a jitted function is traced.
+
+    Source: mirrors jax.no_tracing (0.10).
+
+    Example:
+        >>> f = jax.jit(lambda x: x + 1)
+        >>> with jax.no_tracing(True):
+        ...     f(1)
+        Traceback (most recent call last):
+        RuntimeError: ...
+    """,
+)
 no_execution = bool_state(
-    "no_execution", False, "Raise when a compiled program is run.", in_call_key=True
+    "no_execution",
+    False,
+    """Raise when a compiled program is run.
+
+    Source: mirrors jax.no_execution (0.10).
+
+    Example:
+        >>> f = jax.jit(lambda x: x + 1)
+        >>> with jax.no_execution(True):
+        ...     f(1)
+        Traceback (most recent call last):
+        RuntimeError: ...
+    """,
+    in_call_key=True,
 )
 platforms = text_state(
     "platforms",
@@ -626,7 +672,14 @@ threefry_partitionable = enum_state(
     "threefry_partitionable",
     True,
     (True,),
-    "Random bits do not depend on how arrays are split; the older bits that do are not made.",
+    """Random bits do not depend on how arrays are split; the older bits that do are not made.
+
+    Source: mirrors jax.threefry_partitionable (0.10).
+
+    Example:
+        >>> jax.config.threefry_partitionable
+        True
+    """,
 )
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
@@ -674,9 +727,15 @@ raise_persistent_cache_errors = bool_state(
 
 
 def _without_effect(name: str, default: Any, reason: str) -> State[Any]:
-    return object_state(
-        name, default, f"Accepted for programs that set it; without effect: {reason}."
-    )
+    doc = f"""Accepted for programs that set it; without effect: {reason}.
+
+    Source: mirrors the setting of JAX (0.10).
+
+    Example:
+        >>> jax.config.{name}
+        {default!r}
+    """
+    return object_state(name, default, doc)
 
 
 enable_custom_prng = _without_effect(

@@ -48,11 +48,27 @@ class OpaquePromotionError(TypePromotionError, TypeError):
 
 
 class extended(np.generic):  # noqa: N801 - named as the NumPy scalar types that it stands beside
-    """Abstract scalar type of all extended dtypes.  Mirrors jax.dtypes.extended."""
+    """Abstract scalar type of all extended dtypes.
+
+    Source:     mirrors jax.dtypes.extended (0.10).
+
+    Example:
+        >>> jnp.issubdtype(jax.random.key(0).dtype, jax.dtypes.extended)
+        True
+        >>> jnp.issubdtype(jnp.float32, jax.dtypes.extended)
+        False
+    """
 
 
 class prng_key(extended):  # noqa: N801
-    """Abstract scalar type of all random key dtypes.  Mirrors jax.dtypes.prng_key."""
+    """Abstract scalar type of all random key dtypes.
+
+    Source:     mirrors jax.dtypes.prng_key (0.10).
+
+    Example:
+        >>> jnp.issubdtype(jax.random.key(0).dtype, jax.dtypes.prng_key)
+        True
+    """
 
 
 float0 = np.dtype([("float0", np.void, 0)])
@@ -228,6 +244,8 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The dtype that arrays get for `dtype`: 64-bit types lose half unless x64 is on.
 
     Extended dtypes pass through, allowed or not, as do dtypes that arrays cannot have.
+
+    Source:     mirrors jax.dtypes.canonicalize_dtype (0.10).
 
     Source:     mirrors jax.dtypes.canonicalize_dtype (0.10).
 
@@ -540,6 +558,8 @@ def _dtype_of(x: Any, name: str) -> Any:
 
 def scalar_type_of(x: Any) -> type:
     """The Python scalar type (bool, int, float or complex) of the elements of `x`, or of a dtype.
+
+    Source:     mirrors jax.dtypes.scalar_type_of (0.10).
 
     Raises:
         TypeError: elements of `x` are none of these.

@@ -101,29 +101,75 @@ transfer_guard_host_to_device = Guard(
     "transfer_guard_host_to_device",
     ("host_to_device",),
     _LEVELS,
-    "What happens when a value of the host becomes an array.",
+    """What happens when a value of the host becomes an array.
+
+    Source: mirrors jax.transfer_guard_host_to_device (0.10).
+
+    Example:
+        >>> x = np.ones(3)
+        >>> with jax.transfer_guard_host_to_device("disallow"):
+        ...     jnp.sin(x)
+        Traceback (most recent call last):
+        JaxRuntimeError: ...
+    """,
 )
 transfer_guard_device_to_device = Guard(
     "transfer_guard_device_to_device",
     ("device_to_device",),
     _LEVELS,
-    "What happens when an array is copied to another device.",
+    """What happens when an array is copied to another device.
+
+    Source: mirrors jax.transfer_guard_device_to_device (0.10).
+
+    Example:
+        >>> x = jnp.ones(3)
+        >>> with jax.transfer_guard_device_to_device("disallow_explicit"):
+        ...     jax.device_put(x, jax.devices()[3])
+        Traceback (most recent call last):
+        JaxRuntimeError: ...
+    """,
 )
 transfer_guard_device_to_host = Guard(
     "transfer_guard_device_to_host",
     ("device_to_host",),
     _LEVELS,
-    "What happens when the host reads an array; host devices share its memory, and copy nothing.",
+    """What happens when the host reads an array; host devices share its memory, and copy nothing.
+
+    Source: mirrors jax.transfer_guard_device_to_host (0.10).
+
+    Example:
+        >>> with jax.transfer_guard_device_to_host("disallow"):
+        ...     float(jnp.float32(1) + 1)
+        2.0
+    """,
 )
 transfer_guard = Guard(
     "transfer_guard",
     ("host_to_device", "device_to_device", "device_to_host"),
     _LEVELS,
-    "What happens when values move between host and devices, or between devices.",
+    """What happens when values move between host and devices, or between devices.
+
+    Source: mirrors jax.transfer_guard (0.10).
+
+    Example:
+        >>> x = np.ones(3)
+        >>> with jax.transfer_guard("disallow"):
+        ...     y = jax.device_put(x)
+        ...     print(y + y)
+        [2. 2. 2.]
+    """,
 )
 array_garbage_collection_guard = Guard(
     "array_garbage_collection_guard",
     ("garbage_collect_array",),
     _native.GarbageCollectionGuardLevel,
-    "What happens when an array is part of a cycle of objects, which keeps its memory for long.",
+    """What happens when an array is part of a cycle of objects, which keeps its memory for long.
+
+    Source: mirrors jax.array_garbage_collection_guard (0.10).
+
+    Example:
+        >>> with jax.array_garbage_collection_guard("log"):
+        ...     print(jnp.ones(3).sum())
+        3.0
+    """,
 )

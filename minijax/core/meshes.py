@@ -20,7 +20,15 @@ from minijax.core.errors import message
 
 
 class AxisType(enum.Enum):
-    """Who decides how arrays are split over a mesh axis.  Mirrors jax.sharding.AxisType."""
+    """Who decides how arrays are split over a mesh axis.
+
+    Source:     mirrors jax.sharding.AxisType (0.10).
+
+    Example:
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> mesh.axis_types, jax.make_mesh((8,), ("x",)).axis_types
+        ((Auto,), (Explicit,))
+    """
 
     Auto = "auto"
     """The compiler; types do not show it."""
@@ -139,6 +147,11 @@ class AbstractMesh(MeshAxes):
     Raises:
         ValueError: numbers of sizes, names or types differ, or a name appears twice.
         TypeError: a type is no `AxisType`.
+
+    Example:
+        >>> mesh = jax.sharding.AbstractMesh((1024, 8), ("data", "model"))
+        >>> mesh.size, mesh.shape["model"]
+        (8192, 8)
     """
 
     __slots__ = ("__weakref__", "axis_names", "axis_sizes", "axis_types")
@@ -295,7 +308,17 @@ device_context: Any = _jax.config.Config("minijax_device_context", None, include
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The abstract mesh in force; empty by default.  Mirrors jax.sharding.get_abstract_mesh."""
+    """The abstract mesh in force; empty by default.
+
+    Source:     mirrors jax.sharding.get_abstract_mesh (0.10).
+
+    Example:
+        >>> jax.sharding.get_abstract_mesh().empty
+        True
+        >>> with jax.set_mesh(jax.make_mesh((8,), ("x",))):
+        ...     print(jax.sharding.get_abstract_mesh().axis_names)
+        ('x',)
+    """
     mesh: AbstractMesh = abstract_mesh.value
     return mesh
 

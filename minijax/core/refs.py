@@ -20,6 +20,12 @@ class AbstractRef(AbstractValue):
 
     `kind` is None for references to arrays, and the name of its type for a semaphore, whose value
     is a count.
+
+    Source:     mirrors jax.ref.AbstractRef (0.10).
+
+    Example:
+        >>> jax.typeof(jax.new_ref(jnp.zeros(3)))
+        Ref{float32[3]}
     """
 
     __slots__ = ("__weakref__", "inner_aval", "kind")

@@ -55,6 +55,11 @@ class PartitionSpec:
 
     Raises:
         ValueError: an axis is both unreduced and reduced, or one of these and in an entry.
+
+    Example:
+        >>> spec = jax.P("data", None, ("x", "y"))
+        >>> spec[2], jax.P("data") == jax.P("data", None)
+        (('x', 'y'), False)
     """
 
     __slots__ = ("_entries", "_hash", "reduced", "unreduced")

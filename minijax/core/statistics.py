@@ -50,7 +50,17 @@ transfers: Counter[str] = Counter()
 
 
 def cache_stats() -> dict[str, CacheInfo]:
-    """Hits and misses of each kind of cache since the start or the last `clear_caches`."""
+    """Hits and misses of each kind of cache since the start or the last `clear_caches`.
+
+    Source:     minijax's own.
+
+    Example:
+        >>> before = jax.cache_stats()["compile"].misses
+        >>> f = jax.jit(lambda x: x + 1)
+        >>> _ = f(1), f(2)
+        >>> jax.cache_stats()["compile"].misses - before
+        1
+    """
     own = {name: CacheInfo(c.hits, c.misses) for name, c in _counters.items()}
     remembered = {name: f.cache_info() for name, f in caches.shown.items()}
     return own | {name: CacheInfo(c.hits, c.misses) for name, c in remembered.items()}

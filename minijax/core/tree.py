@@ -124,6 +124,13 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     Raises:
         ValueError: the keys of a dict cannot be sorted, or a registered function misbehaves.
         RecursionError: the tree contains itself.
+
+    Example:
+        >>> leaves, treedef = jax.tree.flatten({"b": [1, 2], "a": (3, None)})
+        >>> leaves
+        [3, 1, 2]
+        >>> treedef
+        PyTreeDef({'a': (*, None), 'b': [*, *]})
     """
     try:
         return _flatten(tree, is_leaf)  # type: ignore[no-any-return]
@@ -138,6 +145,11 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
     Raises:
         ValueError: too few leaves, or too many.
+
+    Example:
+        >>> leaves, treedef = jax.tree.flatten({"a": 1, "b": [2, 3]})
+        >>> jax.tree.unflatten(treedef, [10, 20, 30])
+        {'a': 10, 'b': [20, 30]}
     """
     try:
         return treedef.unflatten(leaves)
@@ -156,12 +168,28 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves of `tree`.  Source: mirrors jax.tree.leaves (0.10)."""
+    """The leaves of `tree`.
+
+    Source:     mirrors jax.tree.leaves (0.10).
+
+    Example:
+        >>> jax.tree.leaves({"b": 2, "a": [1, None]})
+        [1, 2]
+        >>> jax.tree.leaves([1, None], is_leaf=lambda x: x is None)
+        [1, None]
+    """
     return flatten(tree, is_leaf)[0]
 
 
 def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """The definition of `tree`.  Source: mirrors jax.tree.structure (0.10)."""
+    """The definition of `tree`.
+
+    Source:     mirrors jax.tree.structure (0.10).
+
+    Example:
+        >>> jax.tree.structure({"a": [1, 2]}) == jax.tree.structure({"a": ["x", "y"]})
+        True
+    """
     return flatten(tree, is_leaf)[1]
 
 
@@ -179,6 +207,10 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
 
     Raises:
         ValueError: `tree` is no tree prefix of one of `rest`.
+
+    Example:
+        >>> jax.tree.map(lambda w, g: w - g, {"w": 5, "b": [1]}, {"w": 2, "b": [1]})
+        {'b': [0], 'w': 3}
     """
     values, treedef = flatten(tree, is_leaf)
     if not rest:
@@ -201,6 +233,11 @@ def flatten_with_path(
     With `is_leaf_takes_path`, `is_leaf` is called with the key path and the node.
 
     Source:     mirrors jax.tree.flatten_with_path (0.10).
+
+    Example:
+        >>> found, _ = jax.tree.flatten_with_path({"w": [1, 2]})
+        >>> found[1]
+        ((DictKey(key='w'), SequenceKey(idx=1)), 2)
     """
     try:
         return _flatten_with_path(tree, _path_predicate(is_leaf, is_leaf_takes_path))  # type: ignore[no-any-return]
@@ -211,7 +248,16 @@ def flatten_with_path(
 def leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath[Any], Any]]:
-    """The leaves with their key paths.  Source: mirrors jax.tree.leaves_with_path (0.10)."""
+    """The leaves with their key paths.
+
+    Source:     mirrors jax.tree.leaves_with_path (0.10).
+
+    Example:
+        >>> for path, x in jax.tree.leaves_with_path({"w": [1, 2]}):
+        ...     print(jax.tree_util.keystr(path), x)
+        ['w'][0] 1
+        ['w'][1] 2
+    """
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -228,6 +274,10 @@ def map_with_path(
 
     Raises:
         ValueError: `tree` is no tree prefix of one of `rest`.
+
+    Example:
+        >>> jax.tree.map_with_path(lambda path, x: (path[0].key, x), {"w": 1, "b": 2})
+        {'b': ('b', 2), 'w': ('w', 1)}
     """
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = _flatten_up_to("tree.map_with_path", treedef, rest)
@@ -241,6 +291,10 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 
     Source:     mirrors jax.tree_util.all_leaves (0.10); superset: `is_leaf` is asked about the
                 elements only, whatever the type of `iterable`.
+
+    Example:
+        >>> jax.tree_util.all_leaves([1, "x"]), jax.tree_util.all_leaves([1, [2]])
+        (True, False)
     """
     if is_leaf is None:
         return bool(_jax.pytree.all_leaves(registry, list(iterable)))
@@ -248,7 +302,14 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 
 
 def all_true(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
-    """Whether each leaf is true.  Source: mirrors jax.tree.all (0.10)."""
+    """Whether each leaf is true.
+
+    Source:     mirrors jax.tree.all (0.10).
+
+    Example:
+        >>> jax.tree.all({"a": True, "b": [1, 0]})
+        False
+    """
     return all(leaves(tree, is_leaf))
 
 
@@ -264,6 +325,10 @@ def reduce(
 
     Raises:
         TypeError: there are neither leaves nor an initializer.
+
+    Example:
+        >>> jax.tree.reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]}, 0)
+        6
     """
     values = leaves(tree, is_leaf)
     if initializer is not _UNSPECIFIED:
@@ -289,6 +354,10 @@ def reduce_associative(
 
     Raises:
         TypeError: there are neither leaves nor an identity.
+
+    Example:
+        >>> jax.tree.reduce_associative(lambda x, y: f"({x}+{y})", list("abcd"))
+        '((a+b)+(c+d))'
     """
 
     def combine(values: list[Any]) -> Any:
@@ -326,6 +395,11 @@ def transpose(
     Raises:
         TypeError: the tree has another number of leaves than the two structures together.
         ValueError: the inner structure has to be inferred, and there is no subtree.
+
+    Example:
+        >>> outer, inner = jax.tree.structure([0, 0]), jax.tree.structure({"a": 0, "b": 0})
+        >>> jax.tree.transpose(outer, inner, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+        {'a': [1, 3], 'b': [2, 4]}
     """
     values, treedef = flatten(pytree_to_transpose)
     if inner_treedef is None:
@@ -419,6 +493,10 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
 
     Raises:
         ValueError: prefix_tree is no tree prefix of full_tree.
+
+    Example:
+        >>> jax.tree.broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
+        {'a': [1, 1], 'b': 2}
     """
     return structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
@@ -487,6 +565,11 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 
     Raises:
         ValueError: tree is a leaf.
+
+    Example:
+        >>> children, keys = jax.tree_util.flatten_one_level({"a": [1, 2], "b": 3})
+        >>> list(children), keys
+        ([[1, 2], 3], ('a', 'b'))
     """
     return _checked_node("flatten_one_level", tree, registry.flatten_one_level(tree))
 
@@ -498,6 +581,11 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
 
     Raises:
         ValueError: tree is a leaf.
+
+    Example:
+        >>> pairs, _ = jax.tree_util.flatten_one_level_with_keys([10, [20]])
+        >>> list(pairs)
+        [(SequenceKey(idx=0), 10), (SequenceKey(idx=1), [20])]
     """
     one_level = registry.flatten_one_level_with_keys(tree)
     return _checked_node("flatten_one_level_with_keys", tree, one_level)
@@ -518,12 +606,26 @@ def _checked_node(user: str, tree: Any, one_level: Any) -> tuple[Iterable[Any], 
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether instances of `typ` are nodes.  Source: mirrors jax.tree_util.is_tree_node (0.10)."""
+    """Whether instances of `typ` are nodes.
+
+    Source:     mirrors jax.tree_util.is_tree_node (0.10).
+
+    Example:
+        >>> jax.tree_util.is_tree_node(dict), jax.tree_util.is_tree_node(set)
+        (True, False)
+    """
     return bool(registry.is_node(typ))
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The definitions of the children.  Source: mirrors jax.tree_util.treedef_children (0.10)."""
+    """The definitions of the children.
+
+    Source:     mirrors jax.tree_util.treedef_children (0.10).
+
+    Example:
+        >>> jax.tree_util.treedef_children(jax.tree.structure([1, (2, 3)]))
+        [PyTreeDef(*), PyTreeDef((*, *))]
+    """
     return treedef.children()  # type: ignore[no-any-return]
 
 
@@ -531,6 +633,10 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether `treedef` is a single node, a leaf or None.
 
     Source:     mirrors jax.tree_util.treedef_is_leaf (0.10).
+
+    Example:
+        >>> jax.tree_util.treedef_is_leaf(jax.tree.structure(5))
+        True
     """
     return bool(treedef.num_nodes == 1)
 
@@ -542,6 +648,10 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
     Raises:
         TypeError: one of them is no tree definition.
+
+    Example:
+        >>> jax.tree_util.treedef_tuple([jax.tree.structure(1), jax.tree.structure({"a": 2})])
+        PyTreeDef((*, {'a': *}))
     """
     definitions = list(treedefs)
     try:

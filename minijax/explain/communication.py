@@ -36,6 +36,8 @@ KINDS = (
 class Collective(NamedTuple):
     """One collective of a compiled program.
 
+    Source:     minijax's own.
+
     Attributes:
         kind: one of `KINDS`.
         axes: the mesh axes over which devices take part, `x:(2)4` for part of an axis; None if
@@ -48,6 +50,13 @@ class Collective(NamedTuple):
             the line of the nearest instruction that gives or takes its value.
         operation: the path of names that the operation was traced under.
         name: the name of the instruction in the text of the program.
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> x = jax.device_put(jnp.ones(8), spread)
+        >>> total = jax.explain.collectives(lambda x: jnp.sum(x))(x)[0]
+        >>> total.kind, total.axes, total.times
+        ('all_reduce', ('x',), 1)
     """
 
     kind: str
@@ -101,11 +110,20 @@ class Collectives(Sequence[Collective]):
     Prints as a table.  Bytes are those of the operands on one device; the totals count each
     collective as often as it runs, or once where that is not known.
 
+    Source:     minijax's own.
+
     Args:
         name: the name of the function.
         found: the collectives.
         meshes: the meshes of the program.
         devices: on how many devices it runs.
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> x = jax.device_put(jnp.ones(8), spread)
+        >>> found = jax.explain.collectives(jnp.sum)(x)
+        >>> len(found), found[0].kind
+        (1, 'all_reduce')
     """
 
     def __init__(
@@ -177,6 +195,8 @@ def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
     The result is to be called with the function's arguments: arrays, or `ShapeDtypeStruct`s with
     shardings.  The function is compiled for them and not run.
 
+    Source:     minijax's own.
+
     Args:
         function: a function, perhaps jitted; or what `Lowered.compile` has given, to be called
             without arguments.
@@ -186,6 +206,18 @@ def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
 
     Raises:
         TypeError: `function` is not callable.
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> x = jax.device_put(jnp.ones(8), spread)
+        >>> print(jax.explain.collectives(lambda x: x / jnp.sum(x))(x))
+        <lambda>: 1 collective on 8 devices (x=8)
+        <BLANKLINE>
+        kind        axes  operand  bytes  times  line
+        all_reduce  x     f32[]      4 B      1  ... in <lambda>
+        <BLANKLINE>
+        total       axes  instructions  times  bytes
+        all_reduce  x                1      1    4 B
     """
     if isinstance(function, Compiled):
         compiled = function

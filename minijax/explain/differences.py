@@ -17,7 +17,14 @@ from minijax.interpreters import flattening
 
 
 class Cause(enum.StrEnum):
-    """Why a cached program did not serve; each with what to do about it."""
+    """Why a cached program did not serve; each with what to do about it.
+
+    Source:     minijax's own.
+
+    Example:
+        >>> jax.explain.Cause.SHAPE.remedy
+        'pad the argument to one of a few fixed shapes; a program is made for each'
+    """
 
     remedy: str
 
@@ -122,6 +129,8 @@ class Cause(enum.StrEnum):
 class Change(NamedTuple):
     """One thing that differs from the nearest earlier trace or compilation.
 
+    Source:     minijax's own.
+
     Attributes:
         argument: the argument with its tree path, such as `params['w']`; or the name of a state
             or option; empty where the change concerns the function as a whole.
@@ -129,6 +138,13 @@ class Change(NamedTuple):
         before: how it was.
         after: how it is now.
         at: the user's line of the call.
+
+    Example:
+        >>> f = jax.jit(lambda x: x + 1)
+        >>> _ = f(jnp.ones(3)), f(jnp.ones(4))
+        >>> for change in jax.explain.retraces(f):
+        ...     print(change.argument, change.cause, change.before, change.after)
+        x shape f32[3] f32[4]
     """
 
     argument: str

@@ -55,6 +55,24 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> Any:
     Raises:
         ValueError: the array's rank is neither 1 nor 2.
         TypeError: `arr` has no sharding.
+
+    Example:
+        >>> x = jnp.zeros((8, 8))
+        >>> spread = jax.NamedSharding(jax.make_mesh((4, 2), ("x", "y")), jax.P("x", "y"))
+        >>> jax.debug.visualize_array_sharding(jax.device_put(x, spread))
+        ┌────────────────────┬────────────────────┐
+        │       CPU 0        │       CPU 1        │
+        │                    │                    │
+        ├────────────────────┼────────────────────┤
+        │       CPU 2        │       CPU 3        │
+        │                    │                    │
+        ├────────────────────┼────────────────────┤
+        │       CPU 4        │       CPU 5        │
+        │                    │                    │
+        ├────────────────────┼────────────────────┤
+        │       CPU 6        │       CPU 7        │
+        │                    │                    │
+        └────────────────────┴────────────────────┘
     """
     if not type.__instancecheck__(Array, arr):
         raise TypeError(
@@ -97,6 +115,15 @@ def visualize_sharding(
 
     Raises:
         ValueError: the rank is neither 1 nor 2, the mesh has no devices, or the parts are uneven.
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((4, 2), ("x", "y")), jax.P("y"))
+        >>> jax.debug.visualize_sharding((8,), spread)
+        ┌────────────────────┬────────────────────┐
+        │                    │                    │
+        │    CPU 0,2,4,6     │    CPU 1,3,5,7     │
+        │                    │                    │
+        └────────────────────┴────────────────────┘
     """
     tiles = _tiles(tuple(shape), sharding)
     colors = _colors(tiles, color_map) if use_color else None

@@ -20,6 +20,8 @@ def assert_collectives(
 
         assert_collectives(train_step, all_reduce=1, all_gather=0)(params, batch)
 
+    Source:     minijax's own.
+
     Args:
         function: a function, perhaps jitted.
         exactly: whether kinds that are not named must not occur; by default they are not looked
@@ -32,6 +34,12 @@ def assert_collectives(
     Raises:
         TypeError: there is no such kind of collectives, or `function` is not callable.
         AssertionError: the program contains others; the text lists all, with the user's lines.
+
+    Example:
+        >>> from minijax.testing import assert_collectives
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> x = jax.device_put(jnp.ones(8), spread)
+        >>> _ = assert_collectives(jnp.sum, exactly=True, all_reduce=1)(x)
     """
     strange = [kind for kind in counts if kind not in KINDS]
     if strange:

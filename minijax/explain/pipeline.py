@@ -25,7 +25,15 @@ _TABLES = re.compile(r"\n(?:FileNames|FunctionNames|FileLocations|StackFrames)\n
 
 
 class Stages(Mapping[str, str]):
-    """The forms of one function, the first first: a mapping from names to texts, which prints."""
+    """The forms of one function, the first first: a mapping from names to texts, which prints.
+
+    Source:     minijax's own.
+
+    Example:
+        >>> forms = jax.explain.stages(lambda x: 2 * x)(1.0)
+        >>> list(forms)
+        ['jaxpr', 'stablehlo', 'optimized', 'shards']
+    """
 
     def __init__(self, name: str, texts: Mapping[str, str]) -> None:
         self.name = name
@@ -48,6 +56,8 @@ class Stages(Mapping[str, str]):
 def stages(function: Callable[..., Any]) -> Callable[..., Stages]:
     """Shows every form that a function takes on its way to the devices.
 
+    Source:     minijax's own.
+
     Args:
         function: a function, perhaps jitted.
 
@@ -61,6 +71,10 @@ def stages(function: Callable[..., Any]) -> Callable[..., Stages]:
 
     Raises:
         TypeError: `function` is not callable.
+
+    Example:
+        >>> print(jax.explain.stages(lambda x: 2 * x)(1.0)["jaxpr"])
+        { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
     """
     given = jitted("explain.stages", function)
 

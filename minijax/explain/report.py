@@ -32,6 +32,8 @@ _CAUSES_OF_NEW_FUNCTIONS = frozenset(
 class Retrace(NamedTuple):
     """One trace or compilation that an earlier one might have spared.
 
+    Source:     minijax's own.
+
     Attributes:
         function: the name of the function.
         step: "traced" or "compiled".
@@ -39,6 +41,12 @@ class Retrace(NamedTuple):
         earlier: the line of the nearest earlier trace or compilation.
         inside: the function that was being traced at the time, if any.
         changes: what differs from it.
+
+    Example:
+        >>> f = jax.jit(lambda x: x + 1)
+        >>> _ = f(1), f(1.0)
+        >>> [retrace.step for retrace in jax.explain.retraces(f).retraces]
+        ['traced']
     """
 
     function: str
@@ -58,7 +66,17 @@ class Retrace(NamedTuple):
 
 
 class Report:
-    """What `retraces` found: iterates over the changes, prints as text, shows as a table."""
+    """What `retraces` found: iterates over the changes, prints as text, shows as a table.
+
+    Source:     minijax's own.
+
+    Example:
+        >>> f = jax.jit(lambda x: x + 1)
+        >>> _ = f(1), f(1.0)
+        >>> report = jax.explain.retraces(f)
+        >>> report.traces, [str(change.cause) for change in report]
+        (2, ['type of a Python scalar'])
+    """
 
     def __init__(self, name: str, traces: int, compilations: int, found: Sequence[Retrace]) -> None:
         self.name = name
@@ -130,6 +148,8 @@ def retraces(function: Callable[..., Any] | None = None) -> Report:
     same line made from the same code: `jit` called anew in a loop is a cause as well.  The last 32
     traces of a function are remembered.
 
+    Source:     minijax's own.
+
     Args:
         function: a jitted function, or one that was given to `jit`; None: all functions.
 
@@ -139,6 +159,15 @@ def retraces(function: Callable[..., Any] | None = None) -> Report:
 
     Raises:
         TypeError: `function` is not callable.
+
+    Example:
+        >>> f = jax.jit(lambda x: x + 1)
+        >>> _ = f(jnp.ones(3)), f(jnp.ones(4))
+        >>> print(jax.explain.retraces(f))
+        <lambda>: traced 2 times...
+        <lambda> was traced again at ...:1; the nearest before was at ...:1
+          x: shape, f32[3] -> f32[4]
+            fix: pad the argument to one of a few fixed shapes; a program is made for each
     """
     if function is None:
         return _report("all functions", history.functions(), for_all=True)
@@ -207,12 +236,21 @@ class no_retrace(contextlib.ContextDecorator, history.Guard):  # noqa: N801  rea
     First traces are allowed.  A function made anew by a line that made one before, as `jit` in a
     loop does, counts as the former one if the arguments are alike.  Holds in the current thread.
 
+    Source:     minijax's own.
+
     Args:
         functions: jitted functions that it concerns; none: all.
 
     Raises:
         RetraceError: something would be traced or compiled again; the text says why.
         TypeError: one of `functions` is not callable.
+
+    Example:
+        >>> f = jax.jit(lambda x: x + 1)
+        >>> with jax.no_retrace(f):
+        ...     f(jnp.ones(3)), f(jnp.ones(4))
+        Traceback (most recent call last):
+        minijax...RetraceError: ...
     """
 
     def __init__(self, *functions: Callable[..., Any]) -> None:

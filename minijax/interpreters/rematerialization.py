@@ -39,7 +39,18 @@ Recompute = Decision("Recompute")
 
 
 class Offloadable(NamedTuple):
-    """Says: save the results in the memory `dst`, and bring them back to `src` when needed."""
+    """Says: save the results in the memory `dst`, and bring them back to `src` when needed.
+
+    Source:     mirrors jax.ad_checkpoint.Offloadable (0.10).
+
+    Example:
+        >>> away = jax.ad_checkpoint.Offloadable(src="device", dst="pinned_host")
+        >>> def policy(prim, *avals, **params):
+        ...     return away if prim is lax.sin_p else False
+        >>> f = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=policy)
+        >>> jax.grad(f)(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
 
     src: str
     dst: str

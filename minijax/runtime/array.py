@@ -473,7 +473,16 @@ class ExtendedArray(Array):
 
 
 class Shard:
-    """One piece of an array: its device, its place in the whole, and its data."""
+    """One piece of an array: its device, its place in the whole, and its data.
+
+    Source:     mirrors the elements of jax.Array.addressable_shards (0.10).
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> piece = jax.device_put(jnp.arange(16), spread).addressable_shards[1]
+        >>> piece.device, piece.index, piece.data
+        (CpuDevice(id=1), (slice(2, 4, None),), Array([2, 3], dtype=int32))
+    """
 
     __slots__ = ("data", "device", "index", "replica_id")
 

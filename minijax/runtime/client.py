@@ -275,7 +275,14 @@ def default_device() -> Any:
 
 
 def devices(backend: Any = None) -> list[Any]:
-    """All devices of a platform (a name or a client), in order.  Mirrors jax.devices."""
+    """All devices of a platform (a name or a client), in order.
+
+    Source:     mirrors jax.devices (0.10).
+
+    Example:
+        >>> jax.devices()[:2]
+        [CpuDevice(id=0), CpuDevice(id=1)]
+    """
     return list(get_backend(backend).devices())
 
 
@@ -284,7 +291,11 @@ def local_devices(
 ) -> list[Any]:
     """The devices of one process; `host_id` is an old name of its number.
 
-    Source: mirrors jax.local_devices (0.10).
+    Source:     mirrors jax.local_devices (0.10).
+
+    Example:
+        >>> jax.local_devices() == jax.devices()
+        True
     """
     client = get_backend(backend)
     process_index = host_id if process_index is None else process_index
@@ -294,32 +305,74 @@ def local_devices(
 
 
 def device_count(backend: Any = None) -> int:
-    """How many devices there are.  Mirrors jax.device_count."""
+    """How many devices there are.
+
+    Source:     mirrors jax.device_count (0.10).
+
+    Example:
+        >>> jax.device_count()
+        8
+    """
     return int(get_backend(backend).device_count())
 
 
 def local_device_count(backend: Any = None) -> int:
-    """How many devices this process has.  Mirrors jax.local_device_count."""
+    """How many devices this process has.
+
+    Source:     mirrors jax.local_device_count (0.10).
+
+    Example:
+        >>> jax.local_device_count() * jax.process_count() == jax.device_count()
+        True
+    """
     return int(get_backend(backend).local_device_count())
 
 
 def process_index(backend: Any = None) -> int:
-    """The number of this process.  Mirrors jax.process_index."""
+    """The number of this process.
+
+    Source:     mirrors jax.process_index (0.10).
+
+    Example:
+        >>> jax.process_index()
+        0
+    """
     return int(get_backend(backend).process_index())
 
 
 def process_count(backend: Any = None) -> int:
-    """How many processes there are.  Mirrors jax.process_count."""
+    """How many processes there are.
+
+    Source:     mirrors jax.process_count (0.10).
+
+    Example:
+        >>> jax.process_count()
+        1
+    """
     return 1 + max(int(d.process_index) for d in get_backend(backend).devices())
 
 
 def process_indices(backend: Any = None) -> list[int]:
-    """The numbers of all processes.  Mirrors jax.process_indices."""
+    """The numbers of all processes.
+
+    Source:     mirrors jax.process_indices (0.10).
+
+    Example:
+        >>> jax.process_indices()
+        [0]
+    """
     return list(range(process_count(backend)))
 
 
 def default_backend() -> str:
-    """The name of the default platform.  Mirrors jax.default_backend."""
+    """The name of the default platform.
+
+    Source:     mirrors jax.default_backend (0.10).
+
+    Example:
+        >>> jax.default_backend()
+        'cpu'
+    """
     return str(get_backend().platform)
 
 
@@ -342,7 +395,15 @@ copyreg.pickle(_jax.Device, lambda device: (_device_numbered, (device.platform, 
 
 
 def cpu_devices(count: int) -> Any:
-    """Context manager: inside it, this thread sees `count` host devices."""
+    """Context manager: inside it, this thread sees `count` host devices.
+
+    Source:     minijax's own.
+
+    Example:
+        >>> with jax.cpu_devices(4):
+        ...     print(jax.device_count())
+        4
+    """
     if count < 1:
         raise ValueError(message("cpu_devices", "needs at least one device.", got=str(count)))
     return config.num_cpu_devices(count)

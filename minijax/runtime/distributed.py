@@ -94,6 +94,13 @@ def initialize(
         TypeError: a number is none.
         RuntimeError: it was called before, or devices were asked for before, or not all processes
             come in time.
+
+    Example:
+        >>> jax.device_count()
+        8
+        >>> jax.distributed.initialize("localhost:1234", num_processes=2, process_id=0)
+        Traceback (most recent call last):
+        RuntimeError: distributed.initialize: this process has made its devices already...
     """
     address, processes, process = _identity(coordinator_address, num_processes, process_id)
     _check_other_arguments(local_device_ids, cluster_detection_method, slice_index, partition_index)
@@ -227,7 +234,14 @@ def _check_first() -> None:
 
 
 def is_initialized() -> bool:
-    """Whether this process is one of several.  Mirrors jax.distributed.is_initialized."""
+    """Whether this process is one of several.
+
+    Source:     mirrors jax.distributed.is_initialized (0.10).
+
+    Example:
+        >>> jax.distributed.is_initialized()
+        False
+    """
     return _state.membership is not None
 
 
@@ -242,6 +256,9 @@ def shutdown() -> None:
 
     Raises:
         RuntimeError: the others did not come to their end in time.
+
+    Example:
+        >>> jax.distributed.shutdown()
     """
     membership = _state.membership
     if membership is None:

@@ -42,6 +42,13 @@ def make_mesh(
     Raises:
         ValueError: there are too few devices, a size is no integer, or the devices belong to
             several slices.
+
+    Example:
+        >>> jax.make_mesh((4, 2), ("data", "model")).shape["data"]
+        4
+        >>> jax.make_mesh((4, 4), ("data", "model"))
+        Traceback (most recent call last):
+        ValueError: ...
     """
     sizes = _sizes(axis_shapes, "make_mesh")
     found = list(client.devices() if devices is None else devices)
@@ -89,6 +96,11 @@ def create_device_mesh(
 
     Raises:
         ValueError: there are more devices than places, or fewer.
+
+    Example:
+        >>> devices = jax.experimental.mesh_utils.create_device_mesh((4, 2))
+        >>> devices.shape, jax.sharding.Mesh(devices, ("data", "model")).size
+        ((4, 2), 8)
     """
     sizes = _sizes(mesh_shape, "create_device_mesh")
     found = list(client.devices() if devices is None else devices)
@@ -121,6 +133,11 @@ def create_hybrid_device_mesh(
 
     Raises:
         ValueError: the devices have no slices, or numbers of granules or devices do not fit.
+
+    Example:
+        >>> from minijax.experimental.mesh_utils import create_hybrid_device_mesh
+        >>> create_hybrid_device_mesh((8, 1), (1, 1), process_is_granule=True).shape
+        (8, 1)
     """
     key = "process_index" if process_is_granule else "slice_index"
     found = list(client.devices() if devices is None else devices)

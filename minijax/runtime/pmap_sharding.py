@@ -30,6 +30,10 @@ class PmapSharding(Sharding):
 
     Raises:
         ValueError: there are not as many devices as the spec cuts for.
+
+    Example:
+        >>> jax.pmap(lambda x: x)(jnp.ones((8, 3))).sharding.shard_shape((8, 3))
+        (3,)
     """
 
     __slots__ = ("_devices", "_memory_kind", "sharding_spec")

@@ -33,6 +33,10 @@ class TraceAnnotation(_profiler.TraceMe):  # type: ignore[misc]
     `with TraceAnnotation("read", shard=3):` shows `shard` with the name.
 
     Source: mirrors jax.profiler.TraceAnnotation (0.10).
+
+    Example:
+        >>> with jax.profiler.TraceAnnotation("read batch", shard=3):
+        ...     batch = np.ones(3)
     """
 
 
@@ -42,6 +46,11 @@ class StepTraceAnnotation(TraceAnnotation):
     `with StepTraceAnnotation("train", step_num=i):` around each step.
 
     Source: mirrors jax.profiler.StepTraceAnnotation (0.10).
+
+    Example:
+        >>> for i in range(3):
+        ...     with jax.profiler.StepTraceAnnotation("train", step_num=i):
+        ...         pass
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
@@ -60,6 +69,13 @@ def annotate_function(
         **decorator_kwargs: what profiles show with the name.
 
     Source: mirrors jax.profiler.annotate_function (0.10).
+
+    Example:
+        >>> @jax.profiler.annotate_function
+        ... def read():
+        ...     return 5
+        >>> read()
+        5
     """
     shown = getattr(func, "__qualname__", type(func).__name__) if name is None else name
 
@@ -105,6 +121,13 @@ def start_trace(
     Raises:
         RuntimeError: a profile is being taken already.
         NotImplementedError: a link is asked for.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> jax.profiler.start_trace(folder.name)
+        >>> _ = jax.block_until_ready(jnp.ones(3) + 1)
+        >>> jax.profiler.stop_trace()
     """
     if create_perfetto_link:
         raise NotImplementedError(
@@ -141,6 +164,11 @@ def stop_trace() -> None:
 
     Raises:
         RuntimeError: no profile is being taken.
+
+    Example:
+        >>> jax.profiler.stop_trace()
+        Traceback (most recent call last):
+        RuntimeError: ...
     """
     with _current.lock:
         session, _current.session = _current.session, None
@@ -181,6 +209,14 @@ def trace(
 
     Raises:
         RuntimeError: a profile is being taken already.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with jax.profiler.trace(folder):
+        ...         _ = jax.block_until_ready(jnp.ones(3) + 1)
+        ...     print(os.listdir(folder))
+        ['plugins']
     """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
@@ -193,6 +229,11 @@ def device_memory_profile(backend: str | None = None) -> bytes:
     """What the arrays and programs of a platform hold of its memory, as gzipped pprof data.
 
     Source: mirrors jax.profiler.device_memory_profile (0.10).
+
+    Example:
+        >>> import gzip
+        >>> len(gzip.decompress(jax.profiler.device_memory_profile())) > 0
+        True
     """
     return gzip.compress(client.get_backend(backend).heap_profile())
 
@@ -203,6 +244,13 @@ def save_device_memory_profile(
     """Writes a file that pprof reads: see `device_memory_profile`.
 
     Source: mirrors jax.profiler.save_device_memory_profile (0.10).
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     jax.profiler.save_device_memory_profile(f"{folder}/memory.prof")
+        ...     print(os.listdir(folder))
+        ['memory.prof']
     """
     Path(filename).write_bytes(device_memory_profile(backend))
 
@@ -221,6 +269,14 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
     Raises:
         ValueError: there is a server already.
+
+    Example:
+        >>> import socket
+        >>> with socket.socket() as free:
+        ...     free.bind(("localhost", 0))
+        ...     port = free.getsockname()[1]
+        >>> server = jax.profiler.start_server(port)
+        >>> jax.profiler.stop_server()
     """
     with _current.lock:
         if _current.server is not None:
@@ -246,6 +302,11 @@ def stop_server() -> None:
 
     Raises:
         ValueError: there is none.
+
+    Example:
+        >>> jax.profiler.stop_server()
+        Traceback (most recent call last):
+        ValueError: ...
     """
     with _current.lock:
         if _current.server is None:

@@ -98,5 +98,12 @@ def effects_barrier() -> None:
         Exception: a callback has failed; the exception is the one that it has raised.
 
     Source: mirrors jax.effects_barrier (0.10).
+
+    Example:
+        >>> seen = []
+        >>> jax.jit(lambda x: jax.debug.callback(seen.append, x))(1)
+        >>> jax.effects_barrier()
+        >>> len(seen)
+        1
     """
     _wait(len(_pending))

@@ -20,9 +20,18 @@ Index = tuple[slice, ...]
 
 
 class Sharding:
-    """Base of all descriptions of where the pieces of an array live: jax.sharding.Sharding.
+    """Base of all descriptions of where the pieces of an array live.
 
     A subclass gives `device_assignment` and `tiling`.
+
+    Source:     mirrors jax.sharding.Sharding (0.10).
+
+    Example:
+        >>> isinstance(jnp.ones(3).sharding, jax.sharding.Sharding)
+        True
+        >>> spread = jax.NamedSharding(jax.make_mesh((4, 2), ("x", "y")), jax.P("x"))
+        >>> spread.shard_shape((8, 3)), spread.num_devices, spread.is_fully_replicated
+        ((2, 3), 8, False)
     """
 
     __slots__ = ()

@@ -55,6 +55,12 @@ def set_mesh(mesh: Mesh | None) -> _MeshSetting:
 
     Raises:
         ValueError: `mesh` has no devices, or a function is being traced.
+
+    Example:
+        >>> with jax.set_mesh(jax.make_mesh((8,), ("x",))):
+        ...     x = jax.device_put(jnp.arange(16), jax.P("x"))
+        >>> jax.typeof(x)
+        ShapedArray(int32[16@x])
     """
     _check_not_tracing("set_mesh", "sharding.use_abstract_mesh(mesh.abstract_mesh)")
     if mesh is None or mesh is _NO_DEVICES:
@@ -92,6 +98,11 @@ class use_abstract_mesh:  # noqa: N801  mirrors the public name
 
     Raises:
         ValueError: `mesh` is no `AbstractMesh`, or not of the size of the one in force.
+
+    Example:
+        >>> with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((8,), ("x",))):
+        ...     print(jax.sharding.get_abstract_mesh().shape["x"])
+        8
     """
 
     __slots__ = ("_before", "mesh")
@@ -132,6 +143,11 @@ def get_mesh() -> Mesh:
 
     Raises:
         ValueError: a function is being traced; traced programs know abstract meshes only.
+
+    Example:
+        >>> with jax.set_mesh(jax.make_mesh((8,), ("x",))):
+        ...     print(jax.sharding.get_mesh().devices.shape)
+        (8,)
     """
     _check_not_tracing("get_mesh", "sharding.get_abstract_mesh()")
     return current_devices_mesh() or _NO_DEVICES

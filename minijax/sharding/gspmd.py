@@ -14,10 +14,17 @@ from minijax.sharding.tiling import Tiling
 class GSPMDSharding(Sharding):
     """An array cut as an `HloSharding` says, for placements that no mesh and spec describe.
 
+    Source:     mirrors jax.sharding.GSPMDSharding, which JAX has since dropped.
+
     Args:
         devices: the devices, in the order of the tiling.
         hlo_sharding: the tiling.
         memory_kind: a kind of memory of the devices; None for their default.
+
+    Example:
+        >>> spread = jax.sharding.GSPMDSharding.get_replicated(jax.devices())
+        >>> spread.is_fully_replicated, spread.shard_shape((3,))
+        (True, (3,))
     """
 
     __slots__ = ("_devices", "_hlo_sharding", "_memory_kind")

@@ -40,6 +40,11 @@ class Mesh(MeshAxes):
     Raises:
         ValueError: numbers of dimensions, names or types differ, or a name appears twice.
         TypeError: a type is no `AxisType`.
+
+    Example:
+        >>> mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
+        >>> mesh.shape["data"], mesh.devices[0, 1]
+        (4, CpuDevice(id=1))
     """
 
     __slots__ = (

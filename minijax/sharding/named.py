@@ -32,6 +32,13 @@ class NamedSharding(Sharding):
         TypeError: `mesh` is no mesh, or `spec` no `PartitionSpec`.
         ValueError: the spec names an axis that the mesh does not have, or one twice, or the
             devices have no such memory.
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((4, 2), ("x", "y")), jax.P("x", "y"))
+        >>> spread.shard_shape((8, 8))
+        (2, 4)
+        >>> spread.devices_indices_map((8, 8))[jax.devices()[3]]
+        (slice(2, 4, None), slice(4, 8, None))
     """
 
     __slots__ = ("__weakref__", "_hash", "_memory_kind", "mesh", "spec")

@@ -30,6 +30,11 @@ class PositionalSharding(Sharding):
 
     Raises:
         ValueError: the devices have no memory of that kind.
+
+    Example:
+        >>> grid = jax.sharding.PositionalSharding(jax.devices()).reshape(4, 2)
+        >>> grid.shard_shape((8, 8)), grid.replicate(axis=1).shard_shape((8, 8))
+        ((2, 4), (2, 8))
     """
 
     __slots__ = ("_devices", "_groups", "_memory_kind")

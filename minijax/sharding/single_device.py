@@ -12,10 +12,17 @@ from minijax.sharding.tiling import Tiling
 
 
 class SingleDeviceSharding(Sharding):
-    """The whole array on one device.  Mirrors jax.sharding.SingleDeviceSharding.
+    """The whole array on one device.
+
+    Source:     mirrors jax.sharding.SingleDeviceSharding (0.10).
 
     Raises:
         ValueError: the device has no memory of kind `memory_kind`.
+
+    Example:
+        >>> there = jax.sharding.SingleDeviceSharding(jax.devices()[3])
+        >>> jax.device_put(jnp.ones(3), there).devices()
+        {CpuDevice(id=3)}
     """
 
     __slots__ = ("_device", "_memory_kind")

@@ -59,6 +59,12 @@ def interpreted(
 
     Raises:
         RuntimeError: the interpreter does not know an operation, or refuses the program.
+
+    Example:
+        >>> from minijax.testing import interpreted
+        >>> interpreted(lambda x: lax.psum(x, "x"), {"x": 2})(np.array([[1], [2]]))
+        array([[3],
+               [3]])
     """
     abstract = AbstractMesh(tuple(mesh.values()), tuple(mesh))
     region = Region(abstract, frozenset(mesh), check_vma and not replicas)

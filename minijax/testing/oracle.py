@@ -67,6 +67,12 @@ def simulate(
         CollectiveMismatch: the devices wait for each other in collectives that do not fit.
         ValueError: the specs do not fit the arrays; or results differ that should not.
         RuntimeError: a device has done `max_operations`.
+
+    Example:
+        >>> from minijax.testing import simulate
+        >>> total = simulate(lambda x: lax.psum(x, "x"), {"x": 1000}, jax.P("x"), jax.P())
+        >>> total(np.arange(1000))
+        array([499500], dtype=int32)
     """
 
     @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
@@ -99,6 +105,12 @@ def simulate_devices(
 
     Raises:
         CollectiveMismatch: the devices wait for each other in collectives that do not fit.
+
+    Example:
+        >>> from minijax.testing import simulate_devices
+        >>> each = simulate_devices(lambda x: x + lax.axis_index("x"), {"x": 3}, jax.P("x"))
+        >>> each(np.array([10, 20, 30]))[(2,)]
+        array([32], dtype=int32)
     """
 
     @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
@@ -127,6 +139,14 @@ def simulate_program(f: Any, *, max_operations: int = MAX_OPERATIONS) -> Callabl
 
     Raises:
         CollectiveMismatch: devices wait for each other in collectives that do not fit.
+
+    Example:
+        >>> from minijax.testing import simulate_program
+        >>> mesh, P = jax.sharding.AbstractMesh((4,), ("x",)), jax.P
+        >>> total = lambda x: lax.psum(x, "x")
+        >>> f = jax.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P())
+        >>> simulate_program(lambda x: 2 * f(x))(np.arange(4))
+        array([12], dtype=int32)
     """
 
     @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())

@@ -34,7 +34,15 @@ CompilerOptions = dict[str, str | bool]
 
 @runtime_checkable
 class Wrapped(Protocol):
-    """What `jit` returns: a function that can be staged and lowered.  Mirrors jax.stages."""
+    """What `jit` returns: a function that can be staged and lowered.
+
+    Source:     mirrors jax.stages.Wrapped (0.10).
+
+    Example:
+        >>> f: jax.stages.Wrapped = jax.jit(lambda x: x + 1)
+        >>> f.trace(1).jaxpr
+        { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function."""

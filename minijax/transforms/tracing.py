@@ -219,6 +219,8 @@ def clear_caches() -> None:
 
     Example:
         >>> jax.clear_caches()
+        >>> jax.cache_stats()["compile"]
+        CacheInfo(hits=0, misses=0)
     """
     jit.clear_staged()
     bodies.clear_staged()

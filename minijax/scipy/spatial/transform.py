@@ -25,6 +25,8 @@ from minijax.numpy import (
 from minijax.random import distributions
 from minijax.scipy.spatial import quaternions
 
+__all__ = ["Rotation", "Slerp"]
+
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
@@ -305,3 +307,8 @@ def _axes(seq: str, name: str) -> tuple[Any, bool]:
     if any(a == b for a, b in itertools.pairwise(axes)):
         _refuse(f"Rotation.{name}", "an axis follows itself.", "such as 'xyx'", seq=repr(seq))
     return axes, seq.isupper()
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

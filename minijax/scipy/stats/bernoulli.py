@@ -13,6 +13,8 @@ from minijax.numpy.selection import where
 from minijax.scipy.special.information import xlog1py, xlogy
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "logpmf", "pmf", "ppf"]
+
 
 @one_program()
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
@@ -81,3 +83,8 @@ def ppf(q: Any, p: Any) -> Any:
     inside = bitwise_and(bitwise_and(bitwise_and(ge(p, 0.0), le(p, 1.0)), ge(q, 0.0)), le(q, 1.0))
     least = where(le(q, sub(1.0, p)), 0.0, 1.0)
     return where(inside, least, np.nan)
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

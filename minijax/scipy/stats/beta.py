@@ -15,6 +15,8 @@ from minijax.scipy.special.gamma_functions import betainc, betaln
 from minijax.scipy.special.information import xlog1py, xlogy
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
 
 @one_program()
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -113,3 +115,8 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(0., dtype=float32, weak_type=True)
     """
     return log(sf(x, a, b, loc, scale))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

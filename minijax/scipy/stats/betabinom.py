@@ -13,6 +13,8 @@ from minijax.numpy.selection import where
 from minijax.scipy.special.gamma_functions import betaln
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["logpmf", "pmf"]
+
 
 @one_program()
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
@@ -49,3 +51,8 @@ def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
         Array(0., dtype=float32, weak_type=True)
     """
     return exp(logpmf(k, n, a, b, loc))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -13,6 +13,8 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
 
 def _standard_quantile(q: Any) -> Any:
     """Where the mass below is q: the tangent of an angle that is taken from the nearer end."""
@@ -148,3 +150,8 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     q, loc, scale = floats("cauchy.isf", q=q, loc=loc, scale=scale)
     return sub(loc, mul(scale, _standard_quantile(q)))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

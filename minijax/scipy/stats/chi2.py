@@ -14,6 +14,8 @@ from minijax.scipy.special.gamma_functions import gammainc, gammaincc, gammaln
 from minijax.scipy.special.information import xlogy
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
 
 @one_program()
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -116,3 +118,8 @@ def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(0., dtype=float32, weak_type=True)
     """
     return log(sf(x, df, loc, scale))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -19,6 +19,8 @@ from minijax.scipy.special.gamma_functions import gammaln
 from minijax.scipy.special.information import xlogy
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["logpdf", "pdf"]
+
 
 @one_program()
 def logpdf(x: Any, alpha: Any) -> Any:
@@ -84,3 +86,8 @@ def pdf(x: Any, alpha: Any) -> Any:
         Array(0., dtype=float32)
     """
     return exp(logpdf(x, alpha))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

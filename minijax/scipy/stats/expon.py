@@ -12,6 +12,8 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
 
 @one_program()
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -131,3 +133,8 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     q, loc, scale = floats("expon.ppf", q=q, loc=loc, scale=scale)
     outside = bitwise_or(lt(q, 0.0), gt(q, 1.0))
     return where(outside, np.nan, sub(loc, mul(scale, log1p(neg(q)))))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

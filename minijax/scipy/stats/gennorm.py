@@ -11,6 +11,8 @@ from minijax.numpy.one_program import one_program
 from minijax.scipy.special.gamma_functions import gammainc, gammaln
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "logpdf", "pdf"]
+
 
 @one_program()
 def logpdf(x: Any, beta: Any) -> Any:
@@ -57,3 +59,8 @@ def cdf(x: Any, beta: Any) -> Any:
     """
     x, beta = floats("gennorm.cdf", x=x, beta=beta)
     return mul(0.5, add(1.0, mul(sign(x), gammainc(div(1.0, beta), pow(abs(x), beta)))))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

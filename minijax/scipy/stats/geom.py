@@ -13,6 +13,8 @@ from minijax.numpy.selection import where
 from minijax.scipy.special.information import xlog1py
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["logpmf", "pmf"]
+
 
 @one_program()
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
@@ -45,3 +47,8 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
         Array([0.  , 0.5 , 0.25], dtype=float32, weak_type=True)
     """
     return exp(logpmf(k, p, loc))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -12,6 +12,8 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
 
 @one_program()
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -125,3 +127,8 @@ def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     p, loc, scale = floats("gumbel_r.ppf", p=p, loc=loc, scale=scale)
     return sub(loc, mul(scale, log(neg(log(p)))))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

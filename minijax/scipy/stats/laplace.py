@@ -10,6 +10,8 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "logpdf", "pdf"]
+
 
 @one_program()
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -60,3 +62,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     low = le(z, 0.0)
     tail = mul(exp(where(low, z, neg(z))), 0.5)
     return where(low, tail, sub(1.0, tail))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

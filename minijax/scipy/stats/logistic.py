@@ -10,6 +10,8 @@ from minijax.numpy.one_program import one_program
 from minijax.scipy.special.information import logit
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
+
 
 @one_program()
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -105,3 +107,8 @@ def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = floats("logistic.isf", x=x, loc=loc, scale=scale)
     return sub(loc, mul(logit(x), scale))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

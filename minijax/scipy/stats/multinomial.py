@@ -18,6 +18,8 @@ from minijax.scipy.special.gamma_functions import gammaln
 from minijax.scipy.special.information import xlogy
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["logpmf", "pmf"]
+
 
 @one_program()
 def logpmf(x: Any, n: Any, p: Any) -> Any:
@@ -69,3 +71,8 @@ def pmf(x: Any, n: Any, p: Any) -> Any:
         Array(0., dtype=float32)
     """
     return exp(logpmf(x, n, p))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

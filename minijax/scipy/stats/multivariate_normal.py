@@ -15,6 +15,8 @@ from minijax.lax.unary import exp, log
 from minijax.numpy import arithmetic, matrices, promotion, reductions, shaping
 from minijax.numpy.one_program import one_program
 
+__all__ = ["logpdf", "pdf"]
+
 
 @one_program(static=("allow_singular",))
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
@@ -104,3 +106,8 @@ def pdf(x: Any, mean: Any, cov: Any) -> Any:
         Array(0., dtype=float32, weak_type=True)
     """
     return exp(logpdf(x, mean, cov))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

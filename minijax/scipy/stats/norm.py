@@ -13,6 +13,8 @@ from minijax.numpy.promotion import strong
 from minijax.scipy.special.normal_distribution import log_ndtr_p, ndtri_p, normal_cdf
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
 
 @one_program()
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -140,3 +142,8 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     q, loc, scale = floats("norm.isf", q=q, loc=loc, scale=scale)
     return sub(loc, mul(ndtri_p.bind(strong(q)), scale))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -15,6 +15,8 @@ from minijax.scipy.special.information import xlogy
 from minijax.scipy.stats.operands import floats
 from minijax.scipy.stats.poisson_entropy import poisson_entropy_p
 
+__all__ = ["cdf", "entropy", "logpmf", "pmf"]
+
 
 @one_program()
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
@@ -86,3 +88,8 @@ def entropy(mu: Any, loc: Any = 0) -> Any:
     """
     mu, loc = floats("poisson.entropy", mu=mu, loc=loc)
     return poisson_entropy_p.bind(mu)
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

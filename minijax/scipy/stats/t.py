@@ -11,6 +11,8 @@ from minijax.numpy.one_program import one_program
 from minijax.scipy.special.gamma_functions import betaln
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["logpdf", "pdf"]
+
 
 @one_program()
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -44,3 +46,8 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
         Array(0., dtype=float32, weak_type=True)
     """
     return exp(logpdf(x, df, loc, scale))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

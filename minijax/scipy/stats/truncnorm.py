@@ -17,6 +17,8 @@ from minijax.numpy.selection import where
 from minijax.scipy.special.normal_distribution import log_ndtr_p, normal_cdf
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
 
 def _log_difference(large: Any, small: Any) -> Any:
     """`log(exp(large) - exp(small))`."""
@@ -147,3 +149,8 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     z, a, b, _ = _prepared("sf", x, a, b, loc, scale)
     value, empty = _logcdf(neg(z), neg(b), neg(a))
     return where(empty, np.nan, exp(value))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

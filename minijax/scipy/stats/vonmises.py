@@ -12,6 +12,8 @@ from minijax.numpy.one_program import one_program
 from minijax.scipy.special.bessel import i0e
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["logpdf", "pdf"]
+
 
 @one_program()
 def logpdf(x: Any, kappa: Any) -> Any:
@@ -42,3 +44,8 @@ def pdf(x: Any, kappa: Any) -> Any:
         Array(nan, dtype=float32, weak_type=True)
     """
     return exp(logpdf(x, kappa))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

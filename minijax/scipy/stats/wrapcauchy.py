@@ -15,6 +15,8 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.scipy.stats.operands import floats
 
+__all__ = ["logpdf", "pdf"]
+
 
 @one_program()
 def logpdf(x: Any, c: Any) -> Any:
@@ -50,3 +52,8 @@ def pdf(x: Any, c: Any) -> Any:
         Array(0., dtype=float32, weak_type=True)
     """
     return exp(logpdf(x, c))
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)
