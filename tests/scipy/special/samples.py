@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 
 def uniform(low: float, high: float) -> Any:
     return lambda rng, n: rng.uniform(low, high, n)
