@@ -1,6 +1,5 @@
 """Rotations against those of SciPy."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,7 @@ from minijax.scipy.spatial.transform import Rotation, Slerp
 pytestmark = pytest.mark.feature("NP-01")
 
 QUATS = np.random.default_rng(0).normal(size=(6, 4))
-SEQUENCES = [
-    "".join(s)
-    for axes in ("xyz", "XYZ")
-    for s in itertools.product(axes, repeat=3)
-    if s[0] != s[1] != s[2]
-]
+SEQUENCES = ("xyz", "zyx", "zxz", "yxy", "XYZ", "YZX", "ZXZ", "XZX")
 
 
 @pytest.fixture(autouse=True)

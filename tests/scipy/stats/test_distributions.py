@@ -52,7 +52,7 @@ DISCRETE = {
 FUNCTIONS = ("cdf", "isf", "logcdf", "logpdf", "logpmf", "logsf", "pdf", "pmf", "ppf", "sf")
 
 # Those that have formulas of their own in single precision too, by what they are made of.
-SINGLE = ("cauchy", "norm", "poisson", "t", "truncnorm")
+SINGLE = ("cauchy", "norm", "poisson", "t")
 
 
 def functions_of(name: str) -> list[str]:
