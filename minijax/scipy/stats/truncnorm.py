@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_or, div, ge, gt, le, lt, mul, sub
+from minijax.lax.binary import add, bitwise_and, bitwise_or, div, ge, gt, le, lt, mul, sub
 from minijax.lax.power import square
-from minijax.lax.unary import exp, log, log1p, neg
+from minijax.lax.unary import exp, expm1, log, log1p, neg
 from minijax.numpy.arithmetic import clip
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import strong
@@ -22,15 +22,20 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 def _log_difference(large: Any, small: Any) -> Any:
     """`log(exp(large) - exp(small))`."""
-    return where(le(large, small), -np.inf, add(large, log1p(neg(exp(sub(small, large))))))
+    nothing = le(large, small)
+    gap = where(nothing, -1.0, sub(small, large))
+    # Either form is exact where the other is not.
+    share = where(gt(gap, -0.7), log(neg(expm1(gap))), log1p(neg(exp(gap))))
+    return where(nothing, -np.inf, add(large, share))
 
 
 def _log_mass(a: Any, b: Any) -> Any:
     """The logarithm of the normal mass from a to b, from whichever tails are exact."""
     left = _log_difference(log_ndtr_p.bind(b), log_ndtr_p.bind(a))
     right = _log_difference(log_ndtr_p.bind(neg(a)), log_ndtr_p.bind(neg(b)))
-    across = log1p(neg(add(normal_cdf(a), normal_cdf(neg(b)))))
-    return where(le(b, 0.0), left, where(gt(a, 0.0), right, across))
+    astride = bitwise_and(le(a, 0.0), gt(b, 0.0))
+    across = log1p(neg(where(astride, add(normal_cdf(a), normal_cdf(neg(b))), 0.0)))
+    return where(astride, across, where(le(b, 0.0), left, right))
 
 
 def _prepared(name: str, x: Any, a: Any, b: Any, loc: Any, scale: Any) -> list[Any]:
