@@ -35,7 +35,7 @@ _NAME = "lax.ragged_dot_general"
 class RaggedDotDimensionNumbers:
     """Which dimensions a ragged product multiplies, sums over, and finds groups along.
 
-    Mirrors jax.lax.RaggedDotDimensionNumbers (0.10).
+    Source: mirrors jax.lax.RaggedDotDimensionNumbers (0.10).
 
     Attributes:
         dot_dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
