@@ -128,7 +128,8 @@ def _values(d: Any, e: Any, first: int, last: int, tol: float | None) -> Any:
     allowed = float(dtypes.finfo(d.dtype).eps)
     if tol is not None:
         allowed = where(tol / scale > allowed, tol / scale, allowed)
-    wanted, squares = arange(first, last), (ends[:-1] / scale) ** 2
+    wanted = arange(first, last)
+    rows = d / scale, (ends[:-1] / scale) ** 2
 
     def goes_on(state: tuple[Any, Any]) -> Any:
         low, high = state
@@ -137,7 +138,7 @@ def _values(d: Any, e: Any, first: int, last: int, tol: float | None) -> Any:
     def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
         low, high = state
         middle = (low + high) / 2
-        is_above = _count_below(d / scale, squares, middle) <= wanted
+        is_above = _count_below(*rows, middle) <= wanted
         return where(is_above, middle, low), where(is_above, high, middle)
 
     start = full(wanted.shape, 1 + allowed, d.dtype)
