@@ -12,7 +12,7 @@ from minijax.core import dtypes
 from minijax.core.errors import message
 from minijax.lax.convolution import conv_general_dilated
 from minijax.numpy import elementary, ordering, shaping
-from minijax.numpy.arithmetic import check_not_complex, is_kind
+from minijax.numpy.arithmetic import check_not_complex
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.logic import not_equal
@@ -344,9 +344,8 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
                 got={"a": a.aval, "v": v.aval},
             )
         )
-    if not is_kind(a, np.inexact):
-        a, v = a.astype("float32"), v.astype("float32")
-    return a, v
+    dtype = dtypes.to_inexact_dtype(a.dtype)
+    return a.astype(dtype), v.astype(dtype)
 
 
 @one_program(static=("mode", "precision", "preferred_element_type"))

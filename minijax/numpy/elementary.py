@@ -332,7 +332,7 @@ def degrees(x: Any, /) -> Any:
         >>> jnp.degrees(jnp.array([0.0, jnp.pi]))
         Array([  0., 180.], dtype=float32)
     """
-    return binary.mul(inexact("degrees", x), 180 / math.pi)
+    return binary.mul(strong(inexact("degrees", x)), 180 / math.pi)
 
 
 @one_program()
@@ -347,7 +347,7 @@ def radians(x: Any, /) -> Any:
         >>> jnp.radians(jnp.array([0, 180])) / jnp.pi
         Array([0., 1.], dtype=float32)
     """
-    return binary.mul(inexact("radians", x), math.pi / 180)
+    return binary.mul(strong(inexact("radians", x)), math.pi / 180)
 
 
 rad2deg = degrees
@@ -431,7 +431,7 @@ def logaddexp2(x: Any, y: Any, /) -> Any:
         >>> jnp.logaddexp2(1000.0, 1000.0)
         Array(1001., dtype=float32, weak_type=True)
     """
-    x, y = promote_inexact("logaddexp2", x, y)
+    x, y = map(strong, promote_inexact("logaddexp2", x, y))
     high, gap = _high_and_gap(x, y)
     return binary.add(high, binary.mul(unary.log1p(unary.exp2(gap)), 1 / math.log(2)))
 
@@ -465,7 +465,7 @@ def sinc(x: Any, /) -> Any:
         >>> jax.grad(jnp.sinc)(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
-    t = binary.mul(inexact("sinc", x), math.pi)
+    t = binary.mul(strong(inexact("sinc", x)), math.pi)
     near = binary.lt(unary.abs(t), 0.1)
     far = pick(near, 1.0, t)
     # Near 0 the series: to the precision of float64, and with the right derivatives at 0.

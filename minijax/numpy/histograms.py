@@ -225,7 +225,7 @@ def histogramdd(
 @one_program(static=("density",))
 def _counted_points(sample: Any, edges: Any, weights: Any, density: bool) -> Any:
     rank = len(edges)
-    weights = ones(sample.shape[0], dtypes.int32) if weights is None else asarray(weights)
+    weights = ones(sample.shape[0], int) if weights is None else asarray(weights)
     columns = list(shaping.moveaxis(sample, 1, 0))
     counts = _sums_by_bin(columns, edges, weights)
     if not density:

@@ -20,7 +20,7 @@ from minijax.numpy.arithmetic import power
 from minijax.numpy.creation import asarray, dtype_argument, made_on_host, on_device, zeros
 from minijax.numpy.joining import stack
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_to, check_array, pick
+from minijax.numpy.promotion import broadcast_to, check_array, pick, strong
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import nonzero
 from minijax.runtime.array import array_from_host
@@ -329,7 +329,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         >>> jnp.diagonal(jnp.ones((5, 2, 3)), axis1=1, axis2=2).shape
         (5, 2)
     """
-    a = check_array("diagonal", a, "a")
+    a = strong(check_array("diagonal", a, "a"))
     _check_is_matrix("diagonal", a)
     ndim = aval_of(a).ndim
     axes = arguments.canonicalize_axes((axis1, axis2), ndim, "numpy.diagonal")
@@ -363,7 +363,7 @@ def diag(v: Any, k: int = 0) -> Any:
         >>> jnp.diag(jnp.array([[1, 2], [3, 4]]), k=1)
         Array([2], dtype=int32)
     """
-    v = check_array("diag", v, "v")
+    v = strong(check_array("diag", v, "v"))
     aval = aval_of(v)
     if aval.ndim == 2:
         return diagonal(v, k)
@@ -513,4 +513,5 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
         raise ValueError(message("numpy.vander", "a vector is needed.", got={"x": aval_of(x)}))
     (columns,) = _sizes("vander", aval_of(x).size if N is None else N)
     exponents = arange(columns) if increasing else arange(columns - 1, -1, -1)
-    return power(shape.expand_dims(x, (1,)), shape.expand_dims(exponents, (0,)))
+    powers = power(shape.expand_dims(x, (1,)), shape.expand_dims(exponents, (0,)))
+    return convert_element_type(powers, dtypes.to_numeric_dtype(aval_of(x).dtype))

@@ -30,7 +30,7 @@ from minijax.numpy import arithmetic, logic, promotion, shaping, updates
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_out
+from minijax.numpy.promotion import check_array, check_out, strong
 from minijax.numpy.shaping import array_argument
 
 _INT32 = np.dtype(np.int32)
@@ -703,7 +703,7 @@ def compress(
                [3]], dtype=int32)
     """
     check_out("compress", out)
-    condition, a = array_argument("compress", condition), array_argument("compress", a)
+    condition, a = array_argument("compress", condition), strong(array_argument("compress", a))
     if axis is None:
         a, axis = shaping.ravel(a), 0
     axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.compress")

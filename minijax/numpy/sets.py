@@ -267,7 +267,7 @@ def isin(
 def _vectors(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
     """Two operands as vectors of one dtype."""
     a, b = shaping.ravel(array_argument(name, ar1)), shaping.ravel(array_argument(name, ar2))
-    a, b = promotion.promote_dtypes(name, a, b)
+    a, b = map(promotion.strong, promotion.promote_dtypes(name, a, b))
     return a, b
 
 
