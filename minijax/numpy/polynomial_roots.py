@@ -149,7 +149,7 @@ def polyfit(
 
     Example:
         >>> x = jnp.array([0.0, 1.0, 2.0])
-        >>> jnp.polyfit(x, 3 * x + 2, 1).round(3)
+        >>> jnp.polyfit(x, 3 * x + 2, 1).round()
         Array([3., 2.], dtype=float32)
     """
     x, y = operands.inexact_together("polyfit", x, y)
