@@ -272,10 +272,10 @@ def make_user_context(default_value: Any = None) -> UserContext[Any]:
         >>> scale = jax.make_user_context(1)
         >>> f = jax.jit(lambda x: x * scale.value)
         >>> f(3)
-        Array(3, dtype=int32)
+        Array(3, dtype=int32, weak_type=True)
         >>> with scale(10):
         ...     f(3)
-        Array(30, dtype=int32)
+        Array(30, dtype=int32, weak_type=True)
     """
     return UserContext(default_value)
 

@@ -46,6 +46,8 @@ class Guard(State[str | None]):
     move as well, the others all else.
     """
 
+    # Each state describes itself; the lines above describe the class.
+    __doc__ = State.__doc__
     __slots__ = ("_fields", "_levels")
 
     def __init__(self, name: str, fields: tuple[str, ...], levels: Any, doc: str) -> None:
@@ -110,7 +112,7 @@ transfer_guard_host_to_device = Guard(
         >>> with jax.transfer_guard_host_to_device("disallow"):
         ...     jnp.sin(x)
         Traceback (most recent call last):
-        JaxRuntimeError: ...
+        jaxlib...JaxRuntimeError: ...
     """,
 )
 transfer_guard_device_to_device = Guard(
@@ -126,7 +128,7 @@ transfer_guard_device_to_device = Guard(
         >>> with jax.transfer_guard_device_to_device("disallow_explicit"):
         ...     jax.device_put(x, jax.devices()[3])
         Traceback (most recent call last):
-        JaxRuntimeError: ...
+        jaxlib...JaxRuntimeError: ...
     """,
 )
 transfer_guard_device_to_host = Guard(

@@ -361,7 +361,7 @@ def fwd_and_bwd(
         >>> forward, backward = jax.fwd_and_bwd(jnp.multiply, argnums=(0, 1))
         >>> product, residuals = forward(2.0, 5.0)
         >>> backward(residuals, 1.0)
-        (Array(5., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+        (Array(5., dtype=float32), Array(2., dtype=float32))
     """
     eager.check_callable("fwd_and_bwd", fun)
     positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)

@@ -142,8 +142,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         ValueError: series_order is not between 0 and 30.
 
     Example:
-        >>> minijax.scipy.special.log_ndtr(-1000.0)
-        Array(-500007.84, dtype=float32)
+        >>> minijax.scipy.special.log_ndtr(-1000.0).round()
+        Array(-500008., dtype=float32)
     """
     if not isinstance(series_order, int):
         raise TypeError(_series_order_text(series_order, "must be a Python integer"))
@@ -261,7 +261,7 @@ def owens_t(h: Any, a: Any) -> Any:
         TypeError: an argument is complex.
 
     Example:
-        >>> minijax.scipy.special.owens_t(0.0, 1.0)
+        >>> minijax.scipy.special.owens_t(0.0, 1.0).round(4)
         Array(0.125, dtype=float32)
     """
     h, a = real_operands("owens_t", h=h, a=a)
