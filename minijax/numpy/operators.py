@@ -333,7 +333,7 @@ def _item_size(self: Any) -> int:
         >>> jnp.ones(3, jnp.bfloat16).itemsize
         2
     """
-    return self.dtype.itemsize  # type: ignore[no-any-return]
+    return self.dtype.itemsize
 
 
 def _byte_count(self: Any) -> int:
@@ -343,7 +343,7 @@ def _byte_count(self: Any) -> int:
         >>> jnp.ones((2, 3)).nbytes
         24
     """
-    return self.size * self.dtype.itemsize  # type: ignore[no-any-return]
+    return self.size * self.dtype.itemsize
 
 
 def _flat(self: Any) -> NoReturn:
