@@ -18,6 +18,7 @@ from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.lax import convert, references
 from minijax.numpy import (
+    accumulations,
     arithmetic,
     contraction,
     creation,
@@ -411,8 +412,8 @@ _METHODS = {
     "conj": elementary.conjugate,
     "conjugate": elementary.conjugate,
     "copy": _copy,
-    "cumprod": reductions.cumprod,
-    "cumsum": reductions.cumsum,
+    "cumprod": accumulations.cumprod,
+    "cumsum": accumulations.cumsum,
     "diagonal": matrices.diagonal,
     "dot": contraction.dot,
     "flatten": _flatten,

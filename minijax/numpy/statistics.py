@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import binary, power, reduction, shape, unary
 from minijax.lax.convert import convert_element_type, convert_to_type
-from minijax.numpy import ordering, reductions, selection, shaping
+from minijax.numpy import accumulations, ordering, reductions, selection, shaping
 from minijax.numpy.arithmetic import check_not_complex, is_kind
 from minijax.numpy.creation import on_device
 from minijax.numpy.logic import isnan
@@ -417,7 +417,7 @@ def _inverted_cdf(rows: Any, fractions: Any, weights: Any) -> tuple[Any, Any]:
     weights = pick(isnan(rows), 0.0, weights)
     order = ordering.argsort(rows, -1)
     ordered = selection.take_along_axis(rows, order, -1)
-    reached = reductions.cumsum(selection.take_along_axis(weights, order, -1), -1)
+    reached = accumulations.cumsum(selection.take_along_axis(weights, order, -1), -1)
     rank = aval_of(rows).ndim
     total = reductions.max(reached, -1, keepdims=True)
     wanted = shape.expand_dims(binary.mul(fractions, total), (rank,))
@@ -641,7 +641,7 @@ def nancumsum(
         >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
         Array([1., 1., 3.], dtype=float32)
     """
-    return reductions.cumsum(_without_nan(check_array("nancumsum", a, "a"), 0), axis, dtype, out)
+    return accumulations.cumsum(_without_nan(check_array("nancumsum", a, "a"), 0), axis, dtype, out)
 
 
 @one_program(static=("axis", "dtype", "out"))
@@ -657,7 +657,9 @@ def nancumprod(
         >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))
         Array([3., 3., 6.], dtype=float32)
     """
-    return reductions.cumprod(_without_nan(check_array("nancumprod", a, "a"), 1), axis, dtype, out)
+    return accumulations.cumprod(
+        _without_nan(check_array("nancumprod", a, "a"), 1), axis, dtype, out
+    )
 
 
 def _nan_arg_extreme(
