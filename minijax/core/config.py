@@ -97,7 +97,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
     @property
     def value(self) -> T:
         """The value in force in this thread."""
-        return self._native.value  # type: ignore[no-any-return]
+        return self._native.value
 
     @property
     def native(self) -> Any:
@@ -243,11 +243,11 @@ class UserContext(Generic[T]):
     @property
     def value(self) -> T:
         """The value in force in this thread."""
-        return self._native.value  # type: ignore[no-any-return]
+        return self._native.value
 
     def get_global(self) -> T:
         """The value of threads that have none of their own."""
-        return self._native.get_global()  # type: ignore[no-any-return]
+        return self._native.get_global()
 
     def set_global(self, value: T) -> None:
         """Sets the value of threads that have none of their own."""

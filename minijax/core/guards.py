@@ -68,7 +68,7 @@ class Guard(State[str | None]):
     def _level(self, name: str, value: Any) -> str | None:
         choices = [level.name.lower() for level in self._levels]
         if value is None or value in choices:
-            return value  # type: ignore[no-any-return]
+            return value
         raise ValueError(
             message(
                 name,

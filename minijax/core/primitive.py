@@ -159,7 +159,7 @@ class Primitive:
 
     def bind_all(self, *args: Any, **params: Any) -> Sequence[Any]:
         """Applies the operation in the current trace; always a sequence of results."""
-        return current.value.process(self, args, params)  # type: ignore[no-any-return]
+        return current.value.process(self, args, params)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters that jaxprs print, as they print them."""

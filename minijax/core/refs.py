@@ -51,7 +51,7 @@ class AbstractRef(AbstractValue):
     @property
     def shape(self) -> Shape:
         """The dimensions of the value."""
-        return self.inner_aval.shape  # type: ignore[no-any-return]
+        return self.inner_aval.shape
 
     @property
     def dtype(self) -> Any:
@@ -61,17 +61,17 @@ class AbstractRef(AbstractValue):
     @property
     def ndim(self) -> int:
         """The rank of the value."""
-        return self.inner_aval.ndim  # type: ignore[no-any-return]
+        return self.inner_aval.ndim
 
     @property
     def size(self) -> int:
         """The number of elements of the value."""
-        return self.inner_aval.size  # type: ignore[no-any-return]
+        return self.inner_aval.size
 
     @property
     def weak_type(self) -> bool:
         """Whether the value's dtype gives way to that of other operands."""
-        return self.inner_aval.weak_type  # type: ignore[no-any-return]
+        return self.inner_aval.weak_type
 
     @property
     def manual_axis_type(self) -> Any:  # type: ignore[override]
@@ -183,7 +183,7 @@ Effects = frozenset[Any]
 def effects_of_body(jaxpr: Any, offset: int = 0) -> Effects:
     """The effects of an operation that calls `jaxpr` on its operands from number `offset` on."""
     if not jaxpr.effects:
-        return jaxpr.effects  # type: ignore[no-any-return]
+        return jaxpr.effects
     positions = {var: i for i, var in enumerate(jaxpr.invars, offset)}
     return frozenset(
         type(e)(positions[e.reference])

@@ -54,7 +54,7 @@ class Tracer(operators.ArrayOperators):
     __slots__ = ("__weakref__", "aval", "traced_by")
     # NumPy defers to the tracer's own operators.
     __array_priority__ = 1000
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     aval: Any
     traced_by: Trace
@@ -65,19 +65,19 @@ class Tracer(operators.ArrayOperators):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.aval.shape  # type: ignore[no-any-return]
+        return self.aval.shape
 
     @property
     def ndim(self) -> int:
-        return self.aval.ndim  # type: ignore[no-any-return]
+        return self.aval.ndim
 
     @property
     def size(self) -> int:
-        return self.aval.size  # type: ignore[no-any-return]
+        return self.aval.size
 
     @property
     def weak_type(self) -> bool:
-        return self.aval.weak_type  # type: ignore[no-any-return]
+        return self.aval.weak_type
 
     def concrete(self) -> Any:
         """The value underneath where it is known, else None."""

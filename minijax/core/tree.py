@@ -133,7 +133,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
         PyTreeDef({'a': (*, None), 'b': [*, *]})
     """
     try:
-        return _flatten(tree, is_leaf)  # type: ignore[no-any-return]
+        return _flatten(tree, is_leaf)
     except (ValueError, SystemError) as error:
         raise tree_errors.flatten_error(tree, is_leaf, error) from None
 
@@ -240,7 +240,7 @@ def flatten_with_path(
         ((DictKey(key='w'), SequenceKey(idx=1)), 2)
     """
     try:
-        return _flatten_with_path(tree, _path_predicate(is_leaf, is_leaf_takes_path))  # type: ignore[no-any-return]
+        return _flatten_with_path(tree, _path_predicate(is_leaf, is_leaf_takes_path))
     except (ValueError, SystemError) as error:
         raise tree_errors.flatten_error(tree, None, error) from None
 
@@ -602,7 +602,7 @@ def _checked_node(user: str, tree: Any, one_level: Any) -> tuple[Iterable[Any], 
                 fix="register the class with register_pytree_node or register_dataclass",
             )
         )
-    return one_level  # type: ignore[no-any-return]
+    return one_level
 
 
 def is_tree_node(typ: type) -> bool:
@@ -626,7 +626,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
         >>> jax.tree_util.treedef_children(jax.tree.structure([1, (2, 3)]))
         [PyTreeDef(*), PyTreeDef((*, *))]
     """
-    return treedef.children()  # type: ignore[no-any-return]
+    return treedef.children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:

@@ -30,7 +30,7 @@ class RuleTable(MutableMapping[Primitive, Callable[..., Any]]):
     def __getitem__(self, primitive: Primitive) -> Callable[..., Any]:
         if primitive not in self:
             raise KeyError(message(primitive.name, f"the primitive has no rule {self._rule!r}."))
-        return getattr(primitive, self._rule)  # type: ignore[no-any-return]
+        return getattr(primitive, self._rule)
 
     def __delitem__(self, primitive: Primitive) -> None:
         delattr(primitive, self._rule)

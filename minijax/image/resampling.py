@@ -94,7 +94,7 @@ def _weights(
 def _with_repeated_ends(kernel: Callable[[Any], Any], place: Any, old: Any) -> Any:
     """Weights of the four samples around, where the first and last ones go on for ever outside."""
     before = floor(place)
-    found = 0
+    found: Any = 0
     for step in (-1, 0, 1, 2):
         neighbour = before + step
         inside = clip(neighbour, 0, old.shape[0] - 1)

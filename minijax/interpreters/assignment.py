@@ -235,8 +235,8 @@ def _devices_of(given: Any) -> tuple[Any, ...] | None:
     if given is None or is_abstract(given):
         return None
     if is_auto(given):
-        return given.mesh.flat_devices  # type: ignore[no-any-return]
-    return given.device_assignment  # type: ignore[no-any-return]
+        return given.mesh.flat_devices
+    return given.device_assignment
 
 
 def _bound(given: Any, devices: tuple[Any, ...], function: str) -> Sharding | None:
@@ -248,7 +248,7 @@ def _bound(given: Any, devices: tuple[Any, ...], function: str) -> Sharding | No
     if is_auto(given):
         return None
     if not is_abstract(given):
-        return given  # type: ignore[no-any-return]
+        return given
     mesh = given.mesh
     if mesh.size != len(devices):
         raise ValueError(
@@ -262,13 +262,13 @@ def _bound(given: Any, devices: tuple[Any, ...], function: str) -> Sharding | No
         )
     box = np.array(devices, object).reshape(mesh.axis_sizes)
     there = Mesh(box, mesh.axis_names, mesh.axis_types)
-    return given.update(mesh=there)  # type: ignore[no-any-return]
+    return given.update(mesh=there)
 
 
 def _first_mesh(shardings: Sequence[Any]) -> Mesh | None:
     for sharding in shardings:
         if is_auto(sharding) or (isinstance(sharding, NamedSharding) and not is_abstract(sharding)):
-            return sharding.mesh  # type: ignore[no-any-return]
+            return sharding.mesh
     return None
 
 
@@ -345,7 +345,7 @@ def _own(x: Any, aval: Any) -> Sharding | None:
         return None
     if x.is_deleted():
         to_numpy(x.buffer)  # raises, and says why
-    return x.buffer._sharding.canonical  # type: ignore[no-any-return]
+    return x.buffer._sharding.canonical
 
 
 def _placement_of_type(aval: Any, mesh: Mesh) -> Sharding | None:

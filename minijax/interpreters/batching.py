@@ -127,7 +127,7 @@ class BatchTrace(Trace):
                     return parent.process(primitive, args, params)
             if primitive.with_references is not None and any(map(refs.is_reference, args)):
                 current.set_local(self)
-                return primitive.with_references(args, params)  # type: ignore[no-any-return]
+                return primitive.with_references(args, params)
             pairs = list(map(self.split, args))
             values, dims = [value for value, _ in pairs], [dim for _, dim in pairs]
             if self.placement is _placement.value and self.axis_name is _axis_name.value:
@@ -155,14 +155,10 @@ class BatchTrace(Trace):
         names_axis: bool,
     ) -> tuple[Any, Any]:
         if primitive.batch_spmd is not None and spmd_axes():
-            return primitive.batch_spmd(  # type: ignore[no-any-return]
-                self.size, spmd_axes(), values, dims, **params
-            )
+            return primitive.batch_spmd(self.size, spmd_axes(), values, dims, **params)
         if names_axis and primitive.batch_axis is not None:
-            return primitive.batch_axis(  # type: ignore[no-any-return]
-                self.size, self.axis_name, values, dims, **params
-            )
-        return primitive.batch(self.size, values, dims, **params)  # type: ignore[no-any-return]
+            return primitive.batch_axis(self.size, self.axis_name, values, dims, **params)
+        return primitive.batch(self.size, values, dims, **params)
 
     def _process_functions(
         self, primitive: Any, args: Sequence[Any], params: dict[str, Any]

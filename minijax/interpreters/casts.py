@@ -347,7 +347,7 @@ def agreeing(
     local say themselves what fits.
     """
     if primitive.agree is not None:
-        return primitive.agree(trace, args, params)  # type: ignore[no-any-return]
+        return primitive.agree(trace, args, params)
     if primitive.vary is not None:
         return args, params
     avals = [variance.of_literal(x) if isinstance(x, _SCALARS) else aval_of(x) for x in args]

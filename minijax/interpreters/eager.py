@@ -126,12 +126,12 @@ def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
     def python(*args: Any) -> Any:
         return miss(*args)[0]
 
-    return native_function(primitive.name, python, miss)  # type: ignore[no-any-return]
+    return native_function(primitive.name, python, miss)
 
 
 def _bind_function(primitive: Any, params: dict[str, Any]) -> Callable[..., Sequence[Any]]:
     def function(*args: Any) -> Sequence[Any]:
-        return primitive.bind_all(*args, **params)  # type: ignore[no-any-return]
+        return primitive.bind_all(*args, **params)
 
     return function
 

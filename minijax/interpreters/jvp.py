@@ -87,7 +87,7 @@ class JVPTrace(Trace):
                     return parent.process(primitive, args, params)
             if primitive.with_references is not None and any(map(refs.is_reference, args)):
                 current.set_local(self)
-                return primitive.with_references(args, params)  # type: ignore[no-any-return]
+                return primitive.with_references(args, params)
             primals, tangents = zip(*map(self.split, args), strict=True)
             if primitive.multiple_results:
                 outs, out_dots = primitive.jvp(primals, tangents, **params)

@@ -62,7 +62,7 @@ class PartialTrace(Trace):
             if not (primitive.makes_references and params["is_tangent"]):
                 return self.process_known(primitive, args, params)
         if primitive.with_references is not None and any(map(refs.is_reference, args)):
-            return primitive.with_references(args, params)  # type: ignore[no-any-return]
+            return primitive.with_references(args, params)
         if primitive.partial_eval is not None:
             outs: Sequence[Any] = primitive.partial_eval(self, args, params)
             return outs

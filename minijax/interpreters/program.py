@@ -156,7 +156,7 @@ def lower(
     found = closed.cache.get(key)
     if found is not None:
         statistics.lowering.hits += 1
-        return found  # type: ignore[no-any-return]
+        return found
     statistics.lowering.misses += 1
     copies = options.replicas
     all_effects = options.outer_effects(module_hooks.with_outfeeds(closed).effects)
@@ -519,7 +519,7 @@ def _executable(
         found = closed.cache.setdefault(key, _shared_executable(closed, args, key))
     else:
         statistics.compilation.hits += 1
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 _MOST_SHARED = 512

@@ -63,7 +63,7 @@ class StagingTracer(Tracer):
     variable: Var
 
     def origin(self) -> str:
-        return self.traced_by.origin_of(self.variable)  # type: ignore[attr-defined,no-any-return]
+        return self.traced_by.origin_of(self.variable)  # type: ignore[attr-defined]
 
 
 class StagingTrace(Trace):

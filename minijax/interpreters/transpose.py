@@ -56,12 +56,12 @@ def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence
             args.append(LinearInput(atom.aval))
     with evaluation.restored(eqn):
         if not eqn.primitive.multiple_results:
-            return eqn.primitive.transpose(cts[0], *args, **eqn.params)  # type: ignore[no-any-return]
+            return eqn.primitive.transpose(cts[0], *args, **eqn.params)
         zeros = [
             Zero(var.aval.cotangent_aval()) if ct is None else ct
             for var, ct in zip(eqn.outvars, cts, strict=True)
         ]
-        return eqn.primitive.transpose(zeros, *args, **eqn.params)  # type: ignore[no-any-return]
+        return eqn.primitive.transpose(zeros, *args, **eqn.params)
 
 
 def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Var, Any]) -> list[Eqn]:

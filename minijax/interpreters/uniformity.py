@@ -84,7 +84,7 @@ class Flow:
             kept = NOWHERE.union(*given) & hidden
             return [names | kept for names in outs]
         if primitive.differ is not None:
-            return primitive.differ(self, given, **params)  # type: ignore[no-any-return]
+            return primitive.differ(self, given, **params)
         jaxprs = list(jaxprs_in_params(params))
         if len(jaxprs) == 1 and len(jaxprs[0].invars) == len(given):
             outs = self.follow(jaxprs[0], given)

@@ -30,7 +30,7 @@ class OptimizationBarrier(Primitive):
         return list(avals)
 
     def lower(self, ctx: Any, *values: Any) -> list[Any]:
-        return ctx.ops("stablehlo.optimization_barrier", values)  # type: ignore[no-any-return]
+        return ctx.ops("stablehlo.optimization_barrier", values)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         outs = self.bind(*primals)

@@ -100,7 +100,7 @@ def with_batch_dim(
 def _with_devices_of(x: Array, sharding: Any) -> Sharding:
     """The placement outside of programs: on the array's own devices, if it names none."""
     if not is_abstract(sharding):
-        return sharding  # type: ignore[no-any-return]
+        return sharding
     own = x.sharding
     context = contexts.current_devices_mesh()
     if context is not None and not x.committed:

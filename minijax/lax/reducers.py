@@ -81,7 +81,7 @@ class Reduce(Primitive):
             ctx.module.partitioning.whole_along(ctx, x, dimensions, aval.ndim)
             for x, aval in zip(values[:count], ctx.avals_in, strict=False)
         ]
-        return ctx.ops(  # type: ignore[no-any-return]
+        return ctx.ops(
             "stablehlo.reduce",
             [*operands, *values[count:]],
             {"dimensions": ctx.i64_array(dimensions)},

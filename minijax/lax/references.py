@@ -91,7 +91,7 @@ class Ref(Cell, metaclass=_RefType):
     @property
     def committed(self) -> bool:
         """Whether the user has placed the value."""
-        return self.read().committed  # type: ignore[no-any-return]
+        return self.read().committed
 
     @property
     def at(self) -> reference_views.Indexer:
@@ -263,7 +263,7 @@ class Get(Primitive):
     without = frozenset({"transpose", "lower"})
 
     def abstract_eval(self, ref: AbstractRef, *operands: Any, index: Index) -> AbstractValue:
-        return ref.inner_aval.with_shape(index.shape)  # type: ignore[no-any-return]
+        return ref.inner_aval.with_shape(index.shape)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index) -> PartitionSpec:
         return _selected_spec(self, avals, index)
@@ -332,7 +332,7 @@ class Swap(Primitive):
         self, ref: AbstractRef, value: Any, *operands: Any, index: Index
     ) -> AbstractValue:
         check_value(self.name, ref, value, index)
-        return ref.inner_aval.with_shape(index.shape)  # type: ignore[no-any-return]
+        return ref.inner_aval.with_shape(index.shape)
 
     def agree(
         self, trace: Any, args: Sequence[Any], params: dict[str, Any]

@@ -607,9 +607,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
         [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]
     """
     axis = canonicalize_axis(axis, aval_of(operand).ndim, "lax.split")
-    return split_p.bind(  # type: ignore[no-any-return]
-        operand, sizes=tuple(int(n) for n in sizes), axis=axis
-    )
+    return split_p.bind(operand, sizes=tuple(int(n) for n in sizes), axis=axis)
 
 
 class Rev(Primitive):

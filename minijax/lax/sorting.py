@@ -95,9 +95,7 @@ class Sort(Primitive):
             return [_lexicographically_less(inner, keys)]
 
         types = [ctx.type_of(scalar) for scalar in scalars for _ in range(2)]
-        return ctx.ops(  # type: ignore[no-any-return]
-            "stablehlo.sort", values, attributes, regions=[(types, comes_before)]
-        )
+        return ctx.ops("stablehlo.sort", values, attributes, regions=[(types, comes_before)])
 
     def jvp(
         self,
@@ -337,7 +335,7 @@ class TopK(Primitive):
             back = np.argsort(order).tolist()
             types = [ctx.type_of(out) for out in ctx.avals_out]
             outs = [transposed(y, back, kind) for y, kind in zip(outs, types, strict=True)]
-        return outs  # type: ignore[no-any-return]
+        return outs
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int
@@ -380,7 +378,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """
     x = as_operand(operand)
     axis = canonicalize_axis(axis, aval_of(x).ndim, "lax.top_k")
-    return top_k_p.bind(x, k=operator.index(k), axis=axis)  # type: ignore[no-any-return]
+    return top_k_p.bind(x, k=operator.index(k), axis=axis)
 
 
 class ApproxTopK(Primitive):
@@ -554,7 +552,7 @@ def _approx_k(
     reduction_input_size_override: int,
     aggregate_to_topk: bool,
 ) -> list[Any]:
-    return approx_top_k_p.bind(  # type: ignore[no-any-return]
+    return approx_top_k_p.bind(
         as_operand(operand),
         k=operator.index(k),
         reduction_dimension=operator.index(reduction_dimension),

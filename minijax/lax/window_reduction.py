@@ -195,7 +195,7 @@ class ReduceWindow(Primitive):
         return [x.strip_weak_type().with_shape(shape) for x in operands]
 
     def lower(self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        return ctx.ops(  # type: ignore[no-any-return]
+        return ctx.ops(
             "stablehlo.reduce_window",
             values,
             Window(**params).attributes(ctx),

@@ -12,6 +12,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from minijax.numpy import operators as operators
+from minijax.numpy.accumulations import (
+    cumprod as cumprod,
+    cumsum as cumsum,
+    cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum,
+)
 from minijax.numpy.arithmetic import (
     abs as abs,
     absolute as absolute,
@@ -292,10 +298,6 @@ from minijax.numpy.reductions import (
     argmax as argmax,
     argmin as argmin,
     count_nonzero as count_nonzero,
-    cumprod as cumprod,
-    cumsum as cumsum,
-    cumulative_prod as cumulative_prod,
-    cumulative_sum as cumulative_sum,
     max as max,
     mean as mean,
     min as min,

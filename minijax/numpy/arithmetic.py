@@ -28,6 +28,8 @@ from minijax.numpy.promotion import (
     strong,
     with_one_rank,
 )
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 def is_kind(x: Any, kind: Any) -> bool:
@@ -53,7 +55,7 @@ def check_not_complex(name: str, x: Any, error: type[Exception] = TypeError) -> 
 
 
 @one_program()
-def add(x: Any, y: Any, /) -> Any:
+def add(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The sums `x + y`; of booleans, whether one of them holds.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -71,7 +73,7 @@ def add(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def subtract(x: Any, y: Any, /) -> Any:
+def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The differences `x - y`.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -89,7 +91,7 @@ def subtract(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def multiply(x: Any, y: Any, /) -> Any:
+def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The products `x * y`; of booleans, whether both hold.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -108,7 +110,7 @@ def multiply(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def divide(x1: Any, x2: Any, /) -> Any:
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotients `x1 / x2`.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -126,7 +128,7 @@ true_divide = divide
 
 
 @one_program()
-def floor_divide(x1: Any, x2: Any, /) -> Any:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotients `x1 / x2` rounded down.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -169,7 +171,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @one_program()
-def remainder(x1: Any, x2: Any, /) -> Any:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """What remains of `x1` after division by `x2`, with the sign of `x2`.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -204,7 +206,7 @@ def _nonzero_divisor(y: Any) -> Any:
 
 
 @one_program()
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """What remains of `x1` after division by `x2`, with the sign of `x1`.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -223,7 +225,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
 
 @one_program()
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """Quotients rounded down, and remainders: `(x1 // x2, x1 % x2)`.
 
     Shapes:     x1: T[s], x2: U[t] -> two of V[broadcast of s and t].
@@ -245,7 +247,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
 
 
 @one_program()
-def negative(x: Any, /) -> Any:
+def negative(x: ArrayLike, /) -> Array:
     """The negatives `-x`.
 
     Shapes:     x: T[s] -> T[s].
@@ -263,7 +265,7 @@ def negative(x: Any, /) -> Any:
 
 
 @one_program()
-def positive(x: Any, /) -> Any:
+def positive(x: ArrayLike, /) -> Array:
     """The elements as they are, `+x`.
 
     Shapes:     x: T[s] -> T[s].
@@ -277,7 +279,7 @@ def positive(x: Any, /) -> Any:
 
 
 @one_program()
-def absolute(x: Any, /) -> Any:
+def absolute(x: ArrayLike, /) -> Array:
     """The absolute values; of complex numbers, real.
 
     Shapes:     x: T[s] -> T[s], or the real dtype of T.
@@ -297,7 +299,7 @@ abs = absolute
 
 
 @one_program()
-def fabs(x: Any, /) -> Any:
+def fabs(x: ArrayLike, /) -> Array:
     """The absolute values, as floats.
 
     Shapes:     x: T[s] -> float[s].
@@ -315,7 +317,7 @@ def fabs(x: Any, /) -> Any:
 
 
 @one_program()
-def sign(x: Any, /) -> Any:
+def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1 by the sign of each element; of complex numbers, `x / |x|`.
 
     Shapes:     x: T[s] -> T[s].
@@ -333,7 +335,7 @@ def sign(x: Any, /) -> Any:
 
 
 @one_program()
-def reciprocal(x: Any, /) -> Any:
+def reciprocal(x: ArrayLike, /) -> Array:
     """The reciprocals `1 / x`.
 
     Shapes:     x: T[s] -> T[s].
@@ -348,7 +350,7 @@ def reciprocal(x: Any, /) -> Any:
 
 
 @one_program()
-def square(x: Any, /) -> Any:
+def square(x: ArrayLike, /) -> Array:
     """The squares `x * x`.
 
     Shapes:     x: T[s] -> T[s].
@@ -363,7 +365,7 @@ def square(x: Any, /) -> Any:
 
 
 @one_program()
-def sqrt(x: Any, /) -> Any:
+def sqrt(x: ArrayLike, /) -> Array:
     """The square roots.
 
     Shapes:     x: T[s] -> T[s].
@@ -380,7 +382,7 @@ def sqrt(x: Any, /) -> Any:
 
 
 @one_program()
-def cbrt(x: Any, /) -> Any:
+def cbrt(x: ArrayLike, /) -> Array:
     """The cube roots.
 
     Shapes:     x: T[s] -> T[s].
@@ -394,7 +396,7 @@ def cbrt(x: Any, /) -> Any:
     return cbrt_p.bind(inexact("cbrt", x))
 
 
-def power(x1: Any, x2: Any, /) -> Any:
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The powers `x1 ** x2`.
 
     A Python or NumPy integer as exponent is multiplied out.
@@ -462,7 +464,7 @@ def _power_of_integers(x: Any, y: Any) -> Any:
 
 
 @one_program()
-def float_power(x: Any, y: Any, /) -> Any:
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The powers `x ** y`, of floats.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -477,7 +479,7 @@ def float_power(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def maximum(x: Any, y: Any, /) -> Any:
+def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The larger of each pair; NaN where one of them is.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -492,7 +494,7 @@ def maximum(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def minimum(x: Any, y: Any, /) -> Any:
+def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The smaller of each pair; NaN where one of them is.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -507,7 +509,7 @@ def minimum(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of each pair; where one of them is NaN, the other.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -523,7 +525,7 @@ def fmax(x1: Any, x2: Any) -> Any:
 
 
 @one_program()
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of each pair; where one of them is NaN, the other.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -539,7 +541,9 @@ def fmin(x1: Any, x2: Any) -> Any:
 
 
 @one_program()
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+def clip(
+    arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+) -> Array:
     """Each element moved into the range from `min` to `max`; None leaves a side open.
 
     Shapes:     arr: T[s], min: U[t], max: V[u] -> W[broadcast of s, t and u].
@@ -568,7 +572,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 
 
 @one_program()
-def hypot(x1: Any, x2: Any, /) -> Any:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The lengths `sqrt(x1² + x2²)`, without overflow in between.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -593,7 +597,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
 
 @one_program()
-def heaviside(x1: Any, x2: Any, /) -> Any:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 where `x1` is negative, 1 where it is positive, `x2` where it is 0.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].

@@ -14,6 +14,8 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import moveaxis, ravel, reshape
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 def _places(name: str, bitorder: str) -> Any:
@@ -32,7 +34,7 @@ def _places(name: str, bitorder: str) -> Any:
 
 
 @one_program(static=("axis", "bitorder"))
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Bytes whose bits say which of eight elements along `axis` differ from zero.
 
     Shapes:     a: T[.., n, ..] -> uint8[.., ceil(n / 8), ..]; without an axis, of the flat array.
@@ -63,8 +65,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 @one_program(static=("axis", "count", "bitorder"))
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
     """The bits of bytes along `axis`, as elements of their own.
 
     Args:

@@ -11,6 +11,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import message
 from minijax.lax.convolution import conv_general_dilated
+from minijax.lax.precision import PrecisionLike
 from minijax.numpy import elementary, ordering, shaping
 from minijax.numpy.arithmetic import check_not_complex
 from minijax.numpy.creation import asarray
@@ -20,14 +21,22 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, inexact, promote_dtypes, promote_inexact, strong
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import broadcast_to, flip, moveaxis
+from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
+from minijax.runtime.array import Array
 
 
-def _array(name: str, x: Any) -> Any:
+def _array(name: str, x: Any) -> Array:
     return asarray(check_array(name, x))
 
 
 @one_program(static=("n", "axis"))
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
     """The differences of neighbours along `axis`, taken n times.
 
     Args:
@@ -78,7 +87,9 @@ def _end(end: Any, a: Any, axis: int) -> Any:
 
 
 @one_program()
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """The differences of neighbours of the flat array, between given ends.
 
     Shapes:     ary: T[s] -> T[size - 1 + sizes of the ends].
@@ -97,7 +108,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(parts)
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int | None = None
+) -> Array | list[Array]:
     """The derivatives of sampled values: central differences within, one-sided ones at the ends.
 
     Args:
@@ -147,7 +160,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 
 
 @one_program(static=("axis",))
-def _slope(f: Any, h: Any, axis: int) -> Any:
+def _slope(f: Any, h: Any, axis: int) -> Array:
     f = inexact("gradient", f)
     f, h = (strong(asarray(x)) for x in promote_dtypes("gradient", f, h))
     f = moveaxis(f, axis, -1)
@@ -166,7 +179,9 @@ def _slope(f: Any, h: Any, axis: int) -> Any:
 
 
 @one_program(static=("axis",))
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """The integral of sampled values along `axis`, by the trapezoidal rule.
 
     Args:
@@ -194,7 +209,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 @one_program(static=("axis",))
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
+) -> Array:
     """Numbers that jump by a period, such as angles, with the jumps taken out.
 
     Args:
@@ -219,7 +236,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     joined, _ = dtypes.lattice_result_type(p, period)
     is_whole = dtypes.issubdtype(joined, np.integer)
     p = moveaxis(p.astype(joined), axis, -1)
-    half = period // 2 if is_whole else period / 2
+    length: Any = period
+    half = length // 2 if is_whole else length / 2
     step = p[..., 1:] - p[..., :-1]
     # Differences in [-half, half); exactly +half stays where the step was upwards.
     folded = (step + half) % period - half
@@ -236,13 +254,13 @@ _EXTRAPOLATE = "extrapolate"
 
 
 def interp(
-    x: Any,
-    xp: Any,
-    fp: Any,
-    left: Any = None,
-    right: Any = None,
-    period: Any = None,
-) -> Any:
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
     """The values at `x` of the piecewise linear function through the points (xp, fp).
 
     Args:
@@ -334,7 +352,7 @@ def _convolved(
     )[0, 0]
 
 
-def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
+def _vectors(name: str, a: Any, v: Any) -> tuple[Array, Array]:
     a, v = (_array(name, x) for x in promote_dtypes(name, a, v))
     if a.ndim != 1 or v.ndim != 1 or a.size == 0 or v.size == 0:
         raise ValueError(
@@ -350,13 +368,13 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
 
 @one_program(static=("mode", "precision", "preferred_element_type"))
 def convolve(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "full",
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The convolution of two vectors: sums of `a[n - k] v[k]` over k.
 
     Shapes:     a: T[n], v: T[m] -> T[n + m - 1] for "full", T[max(n, m)] for "same",
@@ -382,13 +400,13 @@ def convolve(
 
 @one_program(static=("mode", "precision", "preferred_element_type"))
 def correlate(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "valid",
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The correlation of two vectors: sums of `a[n + k] conj(v[k])` over k.
 
     Shapes:     a: T[n], v: T[m] -> T[n + m - 1] for "full", T[max(n, m)] for "same",
@@ -413,13 +431,13 @@ def correlate(
 
 @one_program(static=("axisa", "axisb", "axisc", "axis"))
 def cross(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     axisa: int = -1,
     axisb: int = -1,
     axisc: int = -1,
     axis: int | None = None,
-) -> Any:
+) -> Array:
     """The cross products of vectors of 2 or 3 components; of two in the plane, the third component.
 
     Args:

@@ -16,10 +16,13 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
+from minijax.lax.precision import PrecisionLike
 from minijax.numpy import einsum_paths, promotion, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, check_out
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 from minijax.transforms import explicit
 
@@ -49,13 +52,13 @@ def _product(
 
 @one_program(static=_SHARDED_DOT_OPTIONS)
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """The product over the last dimension of `a` and the second to last of `b`.
 
     Shapes:     a: T[s, k], b: T[t, k, n] -> T[s, t, n]; vectors and scalars as NumPy.
@@ -82,13 +85,13 @@ def dot(
 
 @one_program(static=_SHARDED_DOT_OPTIONS)
 def matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Matrix products, over broadcast leading dimensions.
 
     Shapes:     a: T[..., m, k], b: T[..., k, n] -> T[..., m, n]; a vector is a row, or a column.
@@ -171,7 +174,13 @@ def _with_lead(x: Any, rank: int, kept: Sequence[int]) -> Any:
 
 
 @one_program(static=_DOT_OPTIONS)
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The product of two arrays as vectors, the first conjugated.
 
     Shapes:     a, b: T[s] -> T[].
@@ -197,7 +206,13 @@ def _conjugated(x: Any) -> Any:
 
 
 @one_program(static=_DOT_OPTIONS)
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The product over the last dimensions.
 
     Shapes:     a: T[s, k], b: T[t, k] -> T[s, t].
@@ -216,7 +231,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 @one_program(static=("out",))
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of elements of two vectors.
 
     Shapes:     a: T[s], b: T[t] -> T[prod(s), prod(t)].
@@ -238,7 +253,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 @one_program()
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: `b` times each element of `a`, in its place.
 
     Shapes:     a: T[s], b: T[t] -> T[s * t], where the shorter is filled up with ones in front.
@@ -264,14 +279,14 @@ def _interleaved(x: Any, rank: int, offset: int) -> Any:
 
 @one_program(static=("axes", *_SHARDED_DOT_OPTIONS))
 def tensordot(
-    a: Any,
-    b: Any,
-    axes: Any = 2,
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """The product over several dimensions.
 
     Args:
@@ -339,7 +354,7 @@ def _check_core(name: str, x: Any, y: Any, ranks: tuple[int, int], places: tuple
 
 
 @one_program()
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of matrices and vectors.
 
     Shapes:     x1: T[..., m, n], x2: T[..., n] -> T[..., m].
@@ -360,7 +375,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 @one_program()
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of conjugated vectors and matrices.
 
     Shapes:     x1: T[..., n], x2: T[..., n, m] -> T[..., m].
@@ -381,14 +396,14 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 @one_program(static=("axis", *_DOT_OPTIONS))
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Products of vectors along `axis`, the first conjugated.
 
     Shapes:     x1: T[.., n, ..], x2: T[.., n, ..] -> T[.., ..]; other dimensions are broadcast.
@@ -417,12 +432,12 @@ def einsum(
     /,
     *operands: Any,
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    optimize: str | bool | Sequence[Any] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable[..., Any] = dots.dot_general,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Sums of products in Einstein's notation.
 
     Args:
@@ -634,8 +649,8 @@ def _diagonal(x: Any, i: int, j: int) -> Any:
 
 
 def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
-) -> tuple[list[tuple[int, ...]], Any]:
+    subscripts: Any, /, *operands: Any, optimize: str | bool | Sequence[Any] = "auto"
+) -> tuple[list[tuple[int, ...]], Array]:
     """The order in which `einsum` would contract, and a description of it.
 
     Source:     mirrors jax.numpy.einsum_path (0.10).

@@ -19,9 +19,11 @@ from minijax.lax import convert, creation, shape
 from minijax.numpy import arithmetic
 from minijax.numpy.one_program import one_program
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike
+from minijax.runtime.array import Array
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Vectors of positions as index arrays, whose selection is the product of all.
 
     Shapes:     int[n_i] for each of k vectors -> int[1, .., n_i, .., 1], with k dimensions.
@@ -53,7 +55,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 
 @one_program(static=("shape",))
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     """The coordinates of places given by their numbers in row-major order.
 
     Args:
@@ -85,8 +87,8 @@ def ravel_multi_index(
     mode: str = "raise",
     order: str = "C",
     *,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The numbers, in row-major order, of places given by their coordinates.
 
     Args:

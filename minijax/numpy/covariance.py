@@ -18,19 +18,21 @@ from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, inexact
 from minijax.numpy.statistics import average
+from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.runtime.array import Array
 
 
 @one_program(static=("rowvar", "bias", "ddof", "dtype"))
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The covariances of variables, from observations of them.
 
     Args:
@@ -64,8 +66,8 @@ def cov(
     weights = _observation_weights(rows, fweights, aweights)
     off = (0 if bias else 1) if ddof is None else ddof
     mean, total = average(rows, 1, weights, returned=True)
-    total = reductions.max(real(total)) if aval_of(total).size else float(count)
-    norm = binary.sub(total, float(off))
+    whole: Any = reductions.max(real(total)) if aval_of(total).size else float(count)
+    norm = binary.sub(whole, float(off))
     if aweights is not None and off:
         squares = reductions.sum(binary.mul(weights, _aweights_as(weights, aweights)))
         norm = binary.sub(total, binary.div(binary.mul(squares, float(off)), total))
@@ -125,7 +127,9 @@ def _aweights_as(like: Any, aweights: Any) -> Any:
 
 
 @one_program(static=("rowvar", "dtype"))
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
     """The correlation coefficients of variables, from observations of them; see `cov`.
 
     Shapes:     x: T[n, k] -> T[n, n], or T[] for one variable.

@@ -28,6 +28,7 @@ from minijax.numpy.promotion import (
     check_array,
 )
 from minijax.runtime import dlpack
+from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
@@ -57,7 +58,7 @@ def dtype_argument(name: str, dtype: Any, default: Any) -> Any:
     return default if dtype is None else dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
 
 
-def on_device(x: Any, device: Any, sharding: Any = None, *, name: str = "array") -> Any:
+def on_device(x: Any, device: Any, sharding: Any = None, *, name: str = "array") -> Array:
     """`x` where the argument `device=` or `out_sharding=` wants it."""
     return explicit.placed(x, sharding if device is None else device, f"numpy.{name}")
 
@@ -69,7 +70,13 @@ def _constant(name: str, dims: Any, value: Any, dtype: Any, device: Any, out_sha
     return _repeated(name, np.asarray(value, dtype)[()], dims, device, out_sharding)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """An array of zeros.
 
     Shapes:     -> dtype[shape].
@@ -88,7 +95,13 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _constant("zeros", shape, 0, dtype, device, out_sharding)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """An array of ones.
 
     Shapes:     -> dtype[shape].
@@ -106,7 +119,13 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return _constant("ones", shape, 1, dtype, device, out_sharding)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """An array whose elements nobody relies on; they are zeros.
 
     Shapes:     -> dtype[shape].
@@ -124,13 +143,13 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 
 def full(
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """An array of one value, or of the values of an array repeated to a shape.
 
     Shapes:     fill_value: T[t] -> T[shape], where t broadcasts to the shape.
@@ -217,8 +236,13 @@ def _sharding_in_type(x: Any) -> Any:
 
 
 def zeros_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Zeros of the shape and dtype of `a`, where none are given.
 
     Shapes:     a: T[s] -> T[s].
@@ -235,8 +259,13 @@ def zeros_like(
 
 
 def ones_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Ones of the shape and dtype of `a`, where none are given.
 
     Shapes:     a: T[s] -> T[s].
@@ -252,7 +281,13 @@ def ones_like(
     return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def empty_like(
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+) -> Array:
     """An array of the shape and dtype of `prototype` whose elements nobody relies on.
 
     Shapes:     prototype: T[s] -> T[s].
@@ -269,14 +304,14 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 
 
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """An array of one value, with the shape and dtype of `a` where none are given.
 
     Shapes:     a: T[s] -> T[s].
@@ -296,14 +331,14 @@ def full_like(
 
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """An array of the elements of numbers, arrays, nested lists, or what NumPy can read.
 
     Python scalars make weakly typed arrays; lists of them do not.
@@ -351,7 +386,7 @@ def _array_of(x: Any, dtype: Any, copy: bool) -> Any:
         aval = x.aval
         if dtype is None or (aval.dtype == dtype and not aval.weak_type):
             return _copy_program(x) if copy else x
-        return astype(x, dtype)
+        return astype(x, dtype)  # type: ignore[arg-type]
     if hasattr(x, "__jax_array__"):
         return _array_of(x.__jax_array__(), dtype, copy)
     if isinstance(x, (list, tuple)):
@@ -479,13 +514,13 @@ def _stack_program(*parts: Any) -> Any:
 
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """As `array`, but arrays of ours pass uncopied unless `copy` says otherwise.
 
     Shapes:     those of the nesting, with those of the arrays within.
@@ -504,7 +539,7 @@ def asarray(
     return array(a, dtype, bool(copy), order or "K", device=device, out_sharding=out_sharding)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of an array.
 
     Shapes:     a: T[s] -> T[s].
@@ -518,7 +553,9 @@ def copy(a: Any, order: str | None = None) -> Any:
     return array(check_array("copy", a), copy=True, order=order)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(
+    x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Placement = None
+) -> Array:
     """`x` with elements of another dtype.
 
     Floats become integers by dropping the fraction, complex numbers become real by dropping the
@@ -549,7 +586,7 @@ def _as_dtype(x: Any, dtype: Any) -> Any:
 _convert_program = one_program(static=("dtype",))(_as_dtype)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None) -> Array:
     """An array from an object of another library that speaks DLPack.
 
     Shapes:     x: T[s] -> T[s].
@@ -565,7 +602,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return dlpack.from_dlpack(x, device=device, copy=copy)
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """An array of the bytes of a buffer.
 
     Shapes:     -> dtype[count].
@@ -591,7 +628,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return array(host)
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """An array of the numbers in a text.
 
     Shapes:     -> dtype[count].

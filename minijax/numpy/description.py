@@ -23,10 +23,11 @@ from minijax.core.errors import message
 from minijax.lax import arguments
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array
+from minijax.runtime.annotations import ArrayLike, Axis
 from minijax.runtime.array import Array as ndarray  # noqa: N813  NumPy's name
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """The number of dimensions.
 
     Source:     mirrors jax.numpy.ndim.
@@ -41,7 +42,7 @@ def ndim(a: Any) -> int:
     return len(shape(a))
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike) -> tuple[int, ...]:
     """The dimensions.
 
     Source:     mirrors jax.numpy.shape.
@@ -54,11 +55,11 @@ def shape(a: Any) -> tuple[int, ...]:
         ((), (2, 3))
     """
     if hasattr(a, "shape"):
-        return a.shape  # type: ignore[no-any-return]
-    return aval_of(check_array("shape", a, "a")).shape  # type: ignore[no-any-return]
+        return a.shape
+    return aval_of(check_array("shape", a, "a")).shape
 
 
-def size(a: Any, axis: Any = None) -> int:
+def size(a: ArrayLike, axis: Axis = None) -> int:
     """The number of elements, or the extent along one axis or several.
 
     Source:     mirrors jax.numpy.size.
@@ -79,7 +80,7 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def array_repr(
-    arr: Any,
+    arr: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -96,7 +97,7 @@ def array_repr(
 
 
 def array_str(
-    a: Any,
+    a: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,

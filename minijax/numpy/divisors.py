@@ -12,10 +12,12 @@ from minijax.lax import binary, control_flow, reduction
 from minijax.numpy.arithmetic import absolute, is_kind
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import broadcast_shapes, broadcast_to, pick, promote_dtypes, strong
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 @one_program()
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisors.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -34,7 +36,7 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 @one_program()
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiples; 0 where an operand is 0.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].

@@ -27,10 +27,12 @@ from minijax.numpy.promotion import (
     promote_inexact,
     strong,
 )
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 @one_program()
-def sin(x: Any, /) -> Any:
+def sin(x: ArrayLike, /) -> Array:
     """The sines of angles in radians.
 
     Shapes:     x: T[s] -> T[s].
@@ -45,7 +47,7 @@ def sin(x: Any, /) -> Any:
 
 
 @one_program()
-def cos(x: Any, /) -> Any:
+def cos(x: ArrayLike, /) -> Array:
     """The cosines of angles in radians.
 
     Shapes:     x: T[s] -> T[s].
@@ -60,7 +62,7 @@ def cos(x: Any, /) -> Any:
 
 
 @one_program()
-def tan(x: Any, /) -> Any:
+def tan(x: ArrayLike, /) -> Array:
     """The tangents of angles in radians.
 
     Shapes:     x: T[s] -> T[s].
@@ -75,7 +77,7 @@ def tan(x: Any, /) -> Any:
 
 
 @one_program()
-def arcsin(x: Any, /) -> Any:
+def arcsin(x: ArrayLike, /) -> Array:
     """The angles in [-π/2, π/2] with the given sines; NaN beyond [-1, 1].
 
     Shapes:     x: T[s] -> T[s].
@@ -93,7 +95,7 @@ asin = arcsin
 
 
 @one_program()
-def arccos(x: Any, /) -> Any:
+def arccos(x: ArrayLike, /) -> Array:
     """The angles in [0, π] with the given cosines; NaN beyond [-1, 1].
 
     Shapes:     x: T[s] -> T[s].
@@ -111,7 +113,7 @@ acos = arccos
 
 
 @one_program()
-def arctan(x: Any, /) -> Any:
+def arctan(x: ArrayLike, /) -> Array:
     """The angles in [-π/2, π/2] with the given tangents.
 
     Shapes:     x: T[s] -> T[s].
@@ -129,7 +131,7 @@ atan = arctan
 
 
 @one_program()
-def sinh(x: Any, /) -> Any:
+def sinh(x: ArrayLike, /) -> Array:
     """The hyperbolic sines.
 
     Shapes:     x: T[s] -> T[s].
@@ -144,7 +146,7 @@ def sinh(x: Any, /) -> Any:
 
 
 @one_program()
-def cosh(x: Any, /) -> Any:
+def cosh(x: ArrayLike, /) -> Array:
     """The hyperbolic cosines.
 
     Shapes:     x: T[s] -> T[s].
@@ -159,7 +161,7 @@ def cosh(x: Any, /) -> Any:
 
 
 @one_program()
-def tanh(x: Any, /) -> Any:
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangents.
 
     Shapes:     x: T[s] -> T[s].
@@ -174,7 +176,7 @@ def tanh(x: Any, /) -> Any:
 
 
 @one_program()
-def arcsinh(x: Any, /) -> Any:
+def arcsinh(x: ArrayLike, /) -> Array:
     """The inverse of the hyperbolic sine.
 
     Shapes:     x: T[s] -> T[s].
@@ -192,7 +194,7 @@ asinh = arcsinh
 
 
 @one_program()
-def arccosh(x: Any, /) -> Any:
+def arccosh(x: ArrayLike, /) -> Array:
     """The inverse of the hyperbolic cosine; NaN below 1.
 
     Shapes:     x: T[s] -> T[s].
@@ -210,7 +212,7 @@ acosh = arccosh
 
 
 @one_program()
-def arctanh(x: Any, /) -> Any:
+def arctanh(x: ArrayLike, /) -> Array:
     """The inverse of the hyperbolic tangent; NaN beyond [-1, 1].
 
     Shapes:     x: T[s] -> T[s].
@@ -228,7 +230,7 @@ atanh = arctanh
 
 
 @one_program()
-def exp(x: Any, /) -> Any:
+def exp(x: ArrayLike, /) -> Array:
     """The powers of e.
 
     Shapes:     x: T[s] -> T[s].
@@ -243,7 +245,7 @@ def exp(x: Any, /) -> Any:
 
 
 @one_program()
-def exp2(x: Any, /) -> Any:
+def exp2(x: ArrayLike, /) -> Array:
     """The powers of 2.
 
     Shapes:     x: T[s] -> T[s].
@@ -258,7 +260,7 @@ def exp2(x: Any, /) -> Any:
 
 
 @one_program()
-def expm1(x: Any, /) -> Any:
+def expm1(x: ArrayLike, /) -> Array:
     """`exp(x) - 1`, accurate near 0.
 
     Shapes:     x: T[s] -> T[s].
@@ -273,7 +275,7 @@ def expm1(x: Any, /) -> Any:
 
 
 @one_program()
-def log(x: Any, /) -> Any:
+def log(x: ArrayLike, /) -> Array:
     """The natural logarithms.
 
     Shapes:     x: T[s] -> T[s].
@@ -288,7 +290,7 @@ def log(x: Any, /) -> Any:
 
 
 @one_program()
-def log1p(x: Any, /) -> Any:
+def log1p(x: ArrayLike, /) -> Array:
     """`log(1 + x)`, accurate near 0.
 
     Shapes:     x: T[s] -> T[s].
@@ -303,7 +305,7 @@ def log1p(x: Any, /) -> Any:
 
 
 @one_program()
-def arctan2(x1: Any, x2: Any, /) -> Any:
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angles in (-π, π] of the points (x2, x1) in the plane.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -321,7 +323,7 @@ atan2 = arctan2
 
 
 @one_program()
-def degrees(x: Any, /) -> Any:
+def degrees(x: ArrayLike, /) -> Array:
     """Angles in radians, in degrees.
 
     Shapes:     x: T[s] -> T[s].
@@ -336,7 +338,7 @@ def degrees(x: Any, /) -> Any:
 
 
 @one_program()
-def radians(x: Any, /) -> Any:
+def radians(x: ArrayLike, /) -> Array:
     """Angles in degrees, in radians.
 
     Shapes:     x: T[s] -> T[s].
@@ -355,7 +357,7 @@ deg2rad = radians
 
 
 @one_program()
-def log2(x: Any, /) -> Any:
+def log2(x: ArrayLike, /) -> Array:
     """The logarithms to base 2.
 
     Shapes:     x: T[s] -> T[s].
@@ -372,7 +374,7 @@ def log2(x: Any, /) -> Any:
 
 
 @one_program()
-def log10(x: Any, /) -> Any:
+def log10(x: ArrayLike, /) -> Array:
     """The logarithms to base 10.
 
     Shapes:     x: T[s] -> T[s].
@@ -395,7 +397,7 @@ def _each_part(function: Any, x: Any) -> Any:
 
 
 @one_program()
-def logaddexp(x: Any, y: Any, /) -> Any:
+def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array:
     """`log(exp(x) + exp(y))`, without overflow in between.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -419,7 +421,7 @@ def logaddexp(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def logaddexp2(x: Any, y: Any, /) -> Any:
+def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
     """`log2(2 ** x + 2 ** y)`, without overflow in between.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -452,7 +454,7 @@ def _high_and_gap(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @one_program()
-def sinc(x: Any, /) -> Any:
+def sinc(x: ArrayLike, /) -> Array:
     """`sin(πx) / πx`, and 1 at 0.
 
     Shapes:     x: T[s] -> T[s].
@@ -478,7 +480,7 @@ def sinc(x: Any, /) -> Any:
 
 
 @one_program()
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0.
 
     Shapes:     x: T[s] -> T[s].
@@ -500,7 +502,7 @@ def i0(x: Any) -> Any:
 
 
 @one_program()
-def floor(x: Any, /) -> Any:
+def floor(x: ArrayLike, /) -> Array:
     """The largest integers not above `x`, in its dtype.
 
     Shapes:     x: T[s] -> T[s].
@@ -519,7 +521,7 @@ def floor(x: Any, /) -> Any:
 
 
 @one_program()
-def ceil(x: Any, /) -> Any:
+def ceil(x: ArrayLike, /) -> Array:
     """The smallest integers not below `x`, in its dtype.
 
     Shapes:     x: T[s] -> T[s].
@@ -538,7 +540,7 @@ def ceil(x: Any, /) -> Any:
 
 
 @one_program()
-def trunc(x: Any) -> Any:
+def trunc(x: ArrayLike) -> Array:
     """The numbers without their fractions, in their dtype.
 
     Shapes:     x: T[s] -> T[s].
@@ -563,7 +565,7 @@ def _is_whole(x: Any) -> bool:
 
 
 @one_program()
-def rint(x: Any, /) -> Any:
+def rint(x: ArrayLike, /) -> Array:
     """The nearest integers, ties to even, as floats.
 
     Shapes:     x: T[s] -> T[s].
@@ -590,7 +592,7 @@ def _round_to_even(x: Any) -> Any:
 
 
 @one_program(static=("decimals", "out"))
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """The numbers rounded to a number of decimals, ties to even.
 
     Shapes:     a: T[s] -> T[s].
@@ -642,7 +644,7 @@ around = round
 
 
 @one_program()
-def real(val: Any, /) -> Any:
+def real(val: ArrayLike, /) -> Array:
     """The real parts.
 
     Shapes:     val: T[s] -> the real dtype of T [s].
@@ -657,7 +659,7 @@ def real(val: Any, /) -> Any:
 
 
 @one_program()
-def imag(val: Any, /) -> Any:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary parts; zeros for real numbers.
 
     Shapes:     val: T[s] -> the real dtype of T [s].
@@ -672,7 +674,7 @@ def imag(val: Any, /) -> Any:
 
 
 @one_program()
-def conjugate(x: Any, /) -> Any:
+def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugates.
 
     Shapes:     x: T[s] -> T[s].
@@ -690,7 +692,7 @@ conj = conjugate
 
 
 @one_program(static=("deg",))
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angles of complex numbers, in (-π, π]; 0 or π for real ones.
 
     Shapes:     z: T[s] -> the real dtype of T [s].

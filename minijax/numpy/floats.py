@@ -26,12 +26,14 @@ from minijax.numpy.promotion import (
     promote_inexact,
     strong,
 )
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 _SIGNED = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
 
 
 @one_program()
-def signbit(x: Any, /) -> Any:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether elements are negative, or -0, or a NaN with the sign bit set.
 
     Shapes:     x: T[s] -> bool[s].
@@ -56,7 +58,7 @@ def signbit(x: Any, /) -> Any:
 
 
 @one_program()
-def copysign(x1: Any, x2: Any, /) -> Any:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The absolute values of `x1` with the signs of `x2`.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -77,7 +79,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 
 @one_program()
-def nextafter(x: Any, y: Any, /) -> Any:
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The next number that can be held after `x` in the direction of `y`.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -92,7 +94,7 @@ def nextafter(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def spacing(x: Any, /) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance to the next number away from zero that can be held, with the sign of `x`.
 
     Shapes:     x: T[s] -> T[s].
@@ -113,7 +115,7 @@ def spacing(x: Any, /) -> Any:
 
 
 @one_program(static=("out",))
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fractions and the whole parts, both with the sign of `x`.
 
     Shapes:     x: T[s] -> two of T[s].
@@ -137,7 +139,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 
 @one_program()
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """Numbers m in [0.5, 1) or (-1, -0.5], and exponents e, such that `x = m 2 ** e`.
 
     Shapes:     x: T[s] -> T[s], int32[s].
@@ -203,7 +205,7 @@ def _power_of_2(like: Any, exponent: Any) -> Any:
 
 
 @one_program()
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1 * 2 ** x2`, without overflow in between.
 
     Shapes:     x1: T[s], x2: integer[t] -> T[broadcast of s and t].
@@ -242,8 +244,12 @@ def _with_one_shape(x: Any, y: Any) -> tuple[Any, Any]:
 
 @one_program(static=("copy",))
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
     """The numbers, with others in place of NaN and the infinities.
 
     Args:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import broadcast_shapes, check_array
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import canonical_axes, expand_dims
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.transforms.vmap import vmap
 
 _CoreDims = tuple[tuple[str, ...], ...]
@@ -183,8 +185,8 @@ def _checked(
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+) -> Array:
     """A function of vectors, applied to all vectors along `axis`; results stand in its place.
 
     Shapes:     arr: T[.., n, ..] -> U[.., *t, ..], where func1d maps T[n] to U[t].
@@ -215,7 +217,9 @@ def _call_first(
     return function(x, *args, **kwargs)
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(
+    func: Callable[[Any, int], Any], a: ArrayLike, axes: int | Sequence[int]
+) -> Array:
     """A reducing function, applied over one axis after another; reduced ones stay, with size 1.
 
     Source:     mirrors jax.numpy.apply_over_axes.
@@ -229,24 +233,30 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
                 [8.],
                 [8.]]], dtype=float32)
     """
-    a = asarray(check_array("apply_over_axes", a))
-    for axis in canonical_axes("apply_over_axes", axes, a.ndim):
-        found = func(a, axis)
-        if found.ndim == a.ndim - 1:
+    found = asarray(check_array("apply_over_axes", a))
+    rank = found.ndim
+    for axis in canonical_axes("apply_over_axes", axes, rank):
+        found = func(found, axis)
+        if found.ndim == rank - 1:
             found = expand_dims(found, axis)
-        if found.ndim != a.ndim:
+        if found.ndim != rank:
             raise ValueError(
                 message(
                     "numpy.apply_over_axes",
                     "the function must keep all dimensions, or drop the one it reduces.",
-                    got=f"{a.ndim} dimensions before, {found.ndim} after",
+                    got=f"{rank} dimensions before, {found.ndim} after",
                 )
             )
-        a = found
-    return a
+    return found
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(
+    x: ArrayLike,
+    condlist: ArrayLike | Sequence[ArrayLike],
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Array:
     """Values by case: of the last function whose condition holds, or of one more function, or 0.
 
     Args:
@@ -268,7 +278,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         Array([  2.,   1., 100.], dtype=float32)
     """
     x = asarray(check_array("piecewise", x))
-    conditions = [asarray(c).astype(bool) for c in condlist]
+    conditions = [asarray(c).astype(bool) for c in cast(Iterable[Any], condlist)]
     functions = list(funclist)
     if len(functions) == len(conditions):
         functions.append(0)

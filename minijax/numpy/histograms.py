@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,13 +21,20 @@ from minijax.numpy.ordering import searchsorted
 from minijax.numpy.promotion import check_array, promote_dtypes, promote_inexact
 from minijax.numpy.ranges import linspace
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike, ArrayOrLists, ShardingLike
+from minijax.runtime.array import Array
 
 
 def _is_count(bins: Any) -> bool:
     return isinstance(bins, (int, np.integer))
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(
+    a: ArrayLike,
+    bins: ArrayOrLists = 10,
+    range: ArrayOrLists | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
     """The edges of the bins of a histogram.
 
     Args:
@@ -57,9 +64,12 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
             raise ValueError(
                 message("numpy.histogram_bin_edges", "a range has two ends.", got=repr(range))
             )
-        range = tuple(range)
+        range = tuple(cast(Sequence[Any], range))
     return _edges(
-        a, int(bins) if _is_count(bins) else None, None if _is_count(bins) else bins, range
+        a,
+        int(cast(int, bins)) if _is_count(bins) else None,
+        None if _is_count(bins) else bins,
+        range,
     )
 
 
@@ -79,12 +89,12 @@ def _edges(a: Any, count: int | None, edges: Any, limits: Any) -> Any:
 
 
 def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    a: ArrayLike,
+    bins: ArrayOrLists = 10,
+    range: ArrayOrLists | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """How many elements fall into each bin, and the edges of the bins.
 
     Args:
@@ -139,13 +149,13 @@ def _sums_by_bin(columns: Sequence[Any], edges: Sequence[Any], weights: Any) -> 
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayOrLists = 10,
+    range: ArrayOrLists | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """How many points of the plane fall into each bin, and the edges along both axes.
 
     Shapes:     x: T[n], y: T[n] -> T[a, b], T[a + 1], T[b + 1].
@@ -161,7 +171,7 @@ def histogram2d(
         Array([[1, 0],
                [1, 1]], dtype=int32)
     """
-    if not _is_count(bins) and np.ndim(bins) == 1 and len(bins) not in {1, 2}:
+    if not _is_count(bins) and np.ndim(bins) == 1 and len(cast(Sequence[Any], bins)) not in {1, 2}:
         bins = [bins, bins]
     x, y = promote_inexact("histogram2d", x, y)
     sample = shaping.moveaxis(asarray([x, y]), 0, 1)
@@ -170,12 +180,12 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    sample: ArrayOrLists,
+    bins: ArrayOrLists = 10,
+    range: ArrayOrLists | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, list[Any]]:
+) -> tuple[Array, list[Array]]:
     """How many points of a space fall into each bin, and the edges along all axes.
 
     Args:
@@ -204,8 +214,8 @@ def histogramdd(
             message("numpy.histogramdd", "points are rows of a matrix.", got=str(sample.aval))
         )
     count, rank = sample.shape
-    per_axis = [bins] * rank if _is_count(bins) else list(bins)
-    limits = [None] * rank if range is None else list(range)
+    per_axis = [bins] * rank if _is_count(bins) else list(cast(Sequence[Any], bins))
+    limits = [None] * rank if range is None else list(cast(Sequence[Any], range))
     fits = len(per_axis) == rank and len(limits) == rank
     if not fits or (weights is not None and np.shape(weights) != (count,)):
         raise ValueError(
@@ -234,19 +244,19 @@ def _counted_points(sample: Any, edges: Any, weights: Any, density: bool) -> Any
     for d, e in enumerate(edges):
         widths = e[1:] - e[:-1]
         counts = counts / shaping.expand_dims(
-            widths, tuple(axis for axis in np.arange(rank) if axis != d)
+            widths, tuple(int(axis) for axis in np.arange(rank) if axis != d)
         )
     return counts
 
 
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """How often each number from 0 on occurs, or the weight of its occurrences.
 
     Args:

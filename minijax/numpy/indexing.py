@@ -127,7 +127,7 @@ def is_eager() -> bool:
     return True
 
 
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Any, index: Any) -> Array:
     """The elements of `x` at `index`, by NumPy's rules.
 
     Out-of-range positions are clamped to the nearest one in range.
@@ -165,7 +165,7 @@ def assert_in_bounds(
             bounds.assert_in_bounds(name, operand, size, axis, wrap=wrap)
 
 
-def read(x: Any, *operands: Any, template: Template) -> Any:
+def read(x: Any, *operands: Any, template: Template) -> Array:
     """The elements that a parsed index selects."""
     if any(aval_of(v).ndim for v in operands):
         return gather(x, template, operands)
@@ -492,7 +492,7 @@ def positions_dtype(positions: Any) -> np.dtype[Any]:
     return np.dtype(np.int64) if aval_of(positions).dtype.itemsize == 8 else _INT32
 
 
-def as_positions(positions: Any) -> Any:
+def as_positions(positions: Any) -> Array:
     """Positions as they are, in a dtype wide enough for any dimension."""
     return convert.convert_element_type(positions, positions_dtype(positions))
 
@@ -651,7 +651,7 @@ def gather(
     wrap: bool = True,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-) -> Any:
+) -> Array:
     """The elements that a parsed index selects, by one gather."""
     windows = windows_of(aval_of(x).shape, template, operands, wrap=wrap)
     if 0 in windows.shape:

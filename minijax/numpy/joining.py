@@ -20,6 +20,8 @@ from minijax.numpy import shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, check_out, promote_dtypes
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike, ArrayOrLists, Axis, DTypeLike
+from minijax.runtime.array import Array
 
 
 def _sequence(name: str, arrays: Any) -> list[Any]:
@@ -51,7 +53,9 @@ def _of_one_dtype(name: str, items: Sequence[Any], dtype: Any) -> Sequence[Any]:
 
 
 @one_program(static=("axis", "dtype"))
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(
+    arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Arrays joined along an existing dimension; as vectors where `axis` is None.
 
     Shapes:     T[s], T[t], … alike but along `axis` -> T[s with the sizes along axis added].
@@ -86,7 +90,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     )
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """As `concatenate`.
 
     Shapes:     as of `concatenate`.
@@ -101,7 +105,12 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 
 
 @one_program(static=("axis", "out", "dtype"))
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(
+    arrays: ArrayLike | Sequence[ArrayLike],
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Arrays of one shape joined along a new dimension.
 
     Shapes:     T[s], T[s], … -> T[s with their number at axis].
@@ -136,7 +145,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
 
 @one_program(static=("axis",))
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along a dimension, without it.
 
     Shapes:     x: T[.., n, ..] -> n times T[.., ..].
@@ -156,7 +165,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 @one_program(static=("dtype",))
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined as rows.
 
     Shapes:     T[n] or T[k, n] each -> T[total, n].
@@ -173,7 +182,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @one_program(static=("dtype",))
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along dimension 1, vectors along 0.
 
     Shapes:     T[n] each -> T[total]; or T[m, n, ...] each -> T[m, total, ...].
@@ -188,7 +197,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @one_program(static=("dtype",))
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along dimension 2.
 
     Shapes:     T[n], T[m, n] or T[m, n, k] each -> T[m, n, total], where vectors have m = 1.
@@ -203,7 +212,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @one_program()
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Vectors as columns, and matrices, side by side.
 
     Shapes:     T[m] or T[m, n] each -> T[m, total].
@@ -222,7 +231,7 @@ def column_stack(tup: Any) -> Any:
 
 
 @one_program()
-def block(arrays: Any) -> Any:
+def block(arrays: ArrayOrLists) -> Array:
     """An array from nested lists of blocks: the innermost lists join along the last dimension.
 
     Source:     mirrors jax.numpy.block (0.10).
@@ -271,7 +280,9 @@ def _joined_blocks(arrays: Any, rank: int, depth: int) -> Any:
     return concatenate([_joined_blocks(x, rank, depth - 1) for x in arrays], rank - depth)
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(
+    ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int], axis: int = 0
+) -> list[Array]:
     """An array cut into equal parts, or before given positions.
 
     Shapes:     ary: T[.., n, ..] -> T[.., n / sections, ..], or parts that add up to n.
@@ -289,7 +300,9 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("split", ary, indices_or_sections, axis, uneven=False)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(
+    ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int], axis: int = 0
+) -> list[Array]:
     """As `split`; parts may differ by one.
 
     Shapes:     ary: T[s] -> a list of T[s but for axis].
@@ -344,7 +357,7 @@ def _split_at(name: str, ary: Any, where: Any, axis: int, least_rank: int) -> li
     return split(ary, where, axis)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> list[Array]:
     """`split` along dimension 1, of vectors along 0.
 
     Shapes:     ary: T[m, n, ...] -> a list of T[m, parts of n, ...]; of vectors, T[parts of m].
@@ -360,7 +373,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split_at("hsplit", ary, indices_or_sections, axis, 1)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> list[Array]:
     """`split` along dimension 0.
 
     Shapes:     ary: T[m, n, ...] -> a list of T[parts of m, n, ...].
@@ -373,7 +386,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split_at("vsplit", ary, indices_or_sections, 0, 1)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> list[Array]:
     """`split` along dimension 2.
 
     Shapes:     ary: T[m, n, k, ...] -> a list of T[m, n, parts of k, ...].
@@ -386,7 +399,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split_at("dsplit", ary, indices_or_sections, 2, 3)
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr` with `values` behind it.
 
     Shapes:     arr: T[s], values: U[t] -> V[size of both], or joined along `axis`.
@@ -431,8 +444,12 @@ def _known_integers(name: str, obj: Any, size: int) -> np.ndarray[Any, Any]:
 
 
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
+    arr: ArrayLike,
+    obj: ArrayLike | slice | Sequence[int],
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
+) -> Array:
     """`arr` without some positions along `axis`, or as one dimension.
 
     Args:
@@ -477,7 +494,12 @@ def _without_traced(arr: Any, obj: Any, axis: int) -> Any:
     return shaping.slicing_take(arr, order[: size - aval_of(obj).size], axis)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(
+    arr: ArrayLike,
+    obj: ArrayLike | slice | Sequence[int],
+    values: ArrayLike,
+    axis: int | None = None,
+) -> Array:
     """`arr` with values put in before some positions along `axis`, or as one dimension.
 
     Args:
@@ -500,17 +522,17 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         arr, axis = shaping.ravel(arr), 0
     axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.insert")
     size = arr.aval.shape[axis]
-    values = convert.convert_element_type(values, arr.aval.dtype)
-    values = shape.expand_dims(values, range(max(arr.aval.ndim - values.aval.ndim, 0)))
+    rows = convert.convert_element_type(values, arr.aval.dtype)
+    rows = shape.expand_dims(rows, range(max(arr.aval.ndim - rows.aval.ndim, 0)))
     if not (isinstance(obj, Tracer) and obj.concrete() is None):
         obj = _known_integers("insert", obj, size)
     if aval_of(obj).ndim == 0:
         # One position takes as many values as there are, as if they were one block.
         obj = array_argument("insert", obj)
-        rows = shaping.moveaxis(values, 0, axis)
+        rows = shaping.moveaxis(rows, 0, axis)
         positions = shaping.broadcast_array(shaping.ravel(obj), (rows.aval.shape[axis],))
     else:
-        rows, positions = values, shaping.ravel(obj)
+        positions = shaping.ravel(obj)
     count = aval_of(positions).shape[0]
     dims = list(arr.aval.shape)
     dims[axis] = count
@@ -538,7 +560,7 @@ def _inserted(arr: Any, positions: Any, rows: Any, axis: int) -> Any:
     return out.at[(*lead, old[:size])].set(arr).at[(*lead, new)].set(rows)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     """`filt` without the zeros at its ends; along all dimensions, or some.
 
     Args:

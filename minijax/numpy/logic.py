@@ -22,10 +22,12 @@ from minijax.numpy.promotion import (
     promote_inexact,
     promote_numeric,
 )
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 @one_program()
-def equal(x: Any, y: Any, /) -> Any:
+def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether `x == y`.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
@@ -40,7 +42,7 @@ def equal(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def not_equal(x: Any, y: Any, /) -> Any:
+def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether `x != y`.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
@@ -55,7 +57,7 @@ def not_equal(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def less(x: Any, y: Any, /) -> Any:
+def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether `x < y`; complex numbers compare real parts, then imaginary ones.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
@@ -70,7 +72,7 @@ def less(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def less_equal(x: Any, y: Any, /) -> Any:
+def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether `x <= y`; complex numbers compare real parts, then imaginary ones.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
@@ -85,7 +87,7 @@ def less_equal(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def greater(x: Any, y: Any, /) -> Any:
+def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether `x > y`; complex numbers compare real parts, then imaginary ones.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
@@ -100,7 +102,7 @@ def greater(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def greater_equal(x: Any, y: Any, /) -> Any:
+def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether `x >= y`; complex numbers compare real parts, then imaginary ones.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
@@ -130,7 +132,7 @@ def _truth(name: str, x: Any) -> Any:
 
 
 @one_program()
-def logical_and(x: Any, y: Any, /) -> Any:
+def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether both elements differ from zero.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
@@ -145,7 +147,7 @@ def logical_and(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def logical_or(x: Any, y: Any, /) -> Any:
+def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether one of the elements differs from zero.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
@@ -160,7 +162,7 @@ def logical_or(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def logical_xor(x: Any, y: Any, /) -> Any:
+def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether exactly one of the elements differs from zero.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
@@ -175,7 +177,7 @@ def logical_xor(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether elements are zero.
 
     Shapes:     x: T[s] -> bool[s].
@@ -189,7 +191,7 @@ def logical_not(x: Any, /) -> Any:
 
 
 @one_program()
-def bitwise_and(x: Any, y: Any, /) -> Any:
+def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that both operands have.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -204,7 +206,7 @@ def bitwise_and(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def bitwise_or(x: Any, y: Any, /) -> Any:
+def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that one of the operands has.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -219,7 +221,7 @@ def bitwise_or(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def bitwise_xor(x: Any, y: Any, /) -> Any:
+def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits in which the operands differ.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -234,7 +236,7 @@ def bitwise_xor(x: Any, y: Any, /) -> Any:
 
 
 @one_program()
-def bitwise_not(x: Any, /) -> Any:
+def bitwise_not(x: ArrayLike, /) -> Array:
     """The bits that elements do not have.
 
     Shapes:     x: T[s] -> T[s].
@@ -255,7 +257,7 @@ bitwise_invert = bitwise_not
 
 
 @one_program()
-def left_shift(x: Any, y: Any, /) -> Any:
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits of `x` moved up by `y` places.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
@@ -273,7 +275,7 @@ bitwise_left_shift = left_shift
 
 
 @one_program()
-def right_shift(x1: Any, x2: Any, /) -> Any:
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits of `x1` moved down by `x2` places; signed numbers keep their sign.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
@@ -294,7 +296,7 @@ bitwise_right_shift = right_shift
 
 
 @one_program()
-def bitwise_count(x: Any, /) -> Any:
+def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits the absolute value of each element has set.
 
     Shapes:     x: T[s] -> uint8[s].
@@ -310,7 +312,7 @@ def bitwise_count(x: Any, /) -> Any:
 
 
 @one_program()
-def isnan(x: Any, /) -> Any:
+def isnan(x: ArrayLike, /) -> Array:
     """Whether elements are no number.
 
     Shapes:     x: T[s] -> bool[s].
@@ -325,7 +327,7 @@ def isnan(x: Any, /) -> Any:
 
 
 @one_program()
-def isfinite(x: Any, /) -> Any:
+def isfinite(x: ArrayLike, /) -> Array:
     """Whether elements are neither infinite nor NaN.
 
     Shapes:     x: T[s] -> bool[s].
@@ -343,7 +345,7 @@ def isfinite(x: Any, /) -> Any:
 
 
 @one_program()
-def isinf(x: Any, /) -> Any:
+def isinf(x: ArrayLike, /) -> Array:
     """Whether elements are infinite.
 
     Shapes:     x: T[s] -> bool[s].
@@ -362,7 +364,7 @@ def isinf(x: Any, /) -> Any:
 
 
 @one_program(static=("out",))
-def isposinf(x: Any, /, out: None = None) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether elements are positive infinity.
 
     Shapes:     x: T[s] -> bool[s].
@@ -381,7 +383,7 @@ def isposinf(x: Any, /, out: None = None) -> Any:
 
 
 @one_program(static=("out",))
-def isneginf(x: Any, /, out: None = None) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether elements are negative infinity.
 
     Shapes:     x: T[s] -> bool[s].
@@ -409,7 +411,7 @@ def _is_infinity(name: str, x: Any, infinity: float, out: Any) -> Any:
 
 
 @one_program()
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Whether elements have an imaginary part that differs from zero.
 
     Shapes:     x: T[s] -> bool[s].
@@ -423,7 +425,7 @@ def iscomplex(x: Any) -> Any:
 
 
 @one_program()
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Whether elements have no imaginary part, or one of zero.
 
     Shapes:     x: T[s] -> bool[s].
@@ -477,7 +479,13 @@ def isscalar(element: Any) -> bool:
 
 
 @one_program(static=("equal_nan",))
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether `|a - b| <= atol + rtol |b|`.
 
     Infinities are close to themselves only; NaN is close to nothing, or with `equal_nan` to NaN.
@@ -511,7 +519,13 @@ def _scaled(factor: Any, x: Any) -> Any:
 
 
 @one_program(static=("equal_nan",))
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether all elements are close, as `isclose` has it.
 
     Shapes:     a: T[s], b: U[t] -> bool[].
@@ -529,7 +543,7 @@ def _all(x: Any) -> Any:
 
 
 @one_program(static=("equal_nan",))
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements.
 
     Shapes:     a1: T[s], a2: U[t] -> bool[].
@@ -549,7 +563,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 @one_program()
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays have equal elements once they are broadcast together.
 
     Shapes:     a1: T[s], a2: U[t] -> bool[].

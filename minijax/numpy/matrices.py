@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import broadcast_to, check_array, pick, strong
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import nonzero
-from minijax.runtime.array import array_from_host
+from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement
+from minijax.runtime.array import Array, array_from_host
 
 _INDEX = dtypes.int32
 
@@ -31,11 +32,11 @@ _INDEX = dtypes.int32
 def eye(
     N: int,  # noqa: N803  NumPy's name
     M: int | None = None,  # noqa: N803  NumPy's name
-    k: Any = 0,
-    dtype: Any = None,
+    k: ArrayLike = 0,
+    dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-) -> Any:
+    device: Placement = None,
+) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
@@ -84,7 +85,7 @@ def _compared(comparison: Callable[..., Any], dims: tuple[int, ...], k: Any) -> 
     return comparison(binary.add(row, convert_element_type(k, _INDEX)), column)
 
 
-def identity(n: int, dtype: Any = None) -> Any:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix of n rows.
 
     Shapes:     -> dtype[n, n].
@@ -102,8 +103,8 @@ def tri(
     N: int,  # noqa: N803  NumPy's name
     M: int | None = None,  # noqa: N803  NumPy's name
     k: int = 0,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """A matrix with ones on and below a diagonal, and zeros above.
 
     Shapes:     -> dtype[N, M].
@@ -131,7 +132,7 @@ def _tri(rows: int, columns: int, k: int, dtype: Any) -> Any:
 
 
 @one_program(static=("k",))
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """The lower triangles of matrices: zeros above diagonal k.
 
     Shapes:     m: T[.., n, m] -> T[.., n, m].
@@ -149,7 +150,7 @@ def tril(m: Any, k: int = 0) -> Any:
 
 
 @one_program(static=("k",))
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """The upper triangles of matrices: zeros below diagonal k.
 
     Shapes:     m: T[.., n, m] -> T[.., n, m].
@@ -184,7 +185,7 @@ def _check_is_matrix(name: str, x: Any) -> None:
         )
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Rows and columns of the places on and below diagonal k of an n by m matrix.
 
     Source:     mirrors jax.numpy.tril_indices.
@@ -196,7 +197,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     return _indices_on_host(np.tril_indices(n, k, m))
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Rows and columns of the places on and above diagonal k of an n by m matrix.
 
     Source:     mirrors jax.numpy.triu_indices.
@@ -213,7 +214,7 @@ def _indices_on_host(places: Any) -> tuple[Any, Any]:
     return rows, columns
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Rows and columns of the places on and below diagonal k of a matrix.
 
     Source:     mirrors jax.numpy.tril_indices_from.
@@ -230,7 +231,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Rows and columns of the places on and above diagonal k of a matrix.
 
     Source:     mirrors jax.numpy.triu_indices_from.
@@ -259,7 +260,7 @@ def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
 
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Rows and columns of the places of an n by n matrix that `mask_func(matrix, k)` keeps.
 
     Source:     mirrors jax.numpy.mask_indices.
@@ -269,10 +270,11 @@ def mask_indices(
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     ones = full((n, n), 1, _INDEX)
-    return nonzero(mask_func(ones, k), size=size)
+    rows, columns = nonzero(mask_func(ones, k), size=size)
+    return rows, columns
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array of `ndim` dimensions of size n.
 
     Source:     mirrors jax.numpy.diag_indices.
@@ -289,7 +291,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return (arange(n, dtype=int),) * ndim
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array whose dimensions are equal.
 
     Source:     mirrors jax.numpy.diag_indices_from.
@@ -314,7 +316,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 
 @one_program(static=("offset", "axis1", "axis2"))
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonals of the matrices that lie in two dimensions; they become the last dimension.
 
     Shapes:     a: T[n, m, ..] -> T[.., k], where k is the length of the diagonal.
@@ -347,7 +349,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @one_program(static=("k",))
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The diagonal of a matrix; or the matrix that has a vector as its diagonal.
 
     Shapes:     v: T[n, m] -> T[length of diagonal k]; v: T[n] -> T[n + |k|, n + |k|].
@@ -378,7 +380,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @one_program(static=("k",))
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix that has the elements of an array on diagonal k.
 
     Shapes:     v: T[s] -> T[n + |k|, n + |k|] for n elements.
@@ -394,8 +396,13 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 @one_program(static=("offset", "axis1", "axis2", "dtype", "out"))
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
     """The sums of the diagonals of the matrices that lie in two dimensions.
 
     Shapes:     a: T[n, m, ..] -> T[..].
@@ -413,7 +420,9 @@ def trace(
     return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Array]:
     """The coordinates of all points of a grid, one array for each of its dimensions.
 
     Args:
@@ -471,7 +480,23 @@ def _meshgrid(*arrays: Any, sparse: bool, swapped: bool) -> tuple[Any, ...]:
     return tuple(grids)
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = ..., sparse: Literal[False] = ...
+) -> Array: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = ..., *, sparse: Literal[True]
+) -> tuple[Array, ...]: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = ..., sparse: bool = ...
+) -> Array | tuple[Array, ...]: ...
+
+
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]:
     """For each dimension of a shape, the array of all indices into it.
 
     Shapes:     -> dtype[rank, *dimensions]; a tuple of arrays if `sparse`.
@@ -493,7 +518,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
 
 @one_program(static=("N", "increasing"))
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
     """The matrix whose columns are the powers of a vector, the highest first by default.
 
     Shapes:     x: T[n] -> T[n, N].

@@ -18,6 +18,7 @@ from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.lax import convert, references
 from minijax.numpy import (
+    accumulations,
     arithmetic,
     contraction,
     creation,
@@ -333,7 +334,7 @@ def _item_size(self: Any) -> int:
         >>> jnp.ones(3, jnp.bfloat16).itemsize
         2
     """
-    return self.dtype.itemsize  # type: ignore[no-any-return]
+    return self.dtype.itemsize
 
 
 def _byte_count(self: Any) -> int:
@@ -343,7 +344,7 @@ def _byte_count(self: Any) -> int:
         >>> jnp.ones((2, 3)).nbytes
         24
     """
-    return self.size * self.dtype.itemsize  # type: ignore[no-any-return]
+    return self.size * self.dtype.itemsize
 
 
 def _flat(self: Any) -> NoReturn:
@@ -411,8 +412,8 @@ _METHODS = {
     "conj": elementary.conjugate,
     "conjugate": elementary.conjugate,
     "copy": _copy,
-    "cumprod": reductions.cumprod,
-    "cumsum": reductions.cumsum,
+    "cumprod": accumulations.cumprod,
+    "cumsum": accumulations.cumsum,
     "diagonal": matrices.diagonal,
     "dot": contraction.dot,
     "flatten": _flatten,

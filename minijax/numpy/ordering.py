@@ -6,7 +6,8 @@ places of others among them.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from minijax.numpy import logic, promotion, selection, shaping
 from minijax.numpy.arithmetic import is_kind
 from minijax.numpy.one_program import one_program
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike, ArrayOrLists, DTypeLike
+from minijax.runtime.array import Array
 
 _SORT_OPTIONS = ("axis", "kind", "order", "stable", "descending")
 # Up to so many elements, comparing with all of them is faster than searching by halves.
@@ -36,14 +39,14 @@ def _check_sort_options(name: str, kind: Any, order: Any) -> None:
 
 @one_program(static=_SORT_OPTIONS)
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """`a` sorted along `axis`, or as one dimension; NaN comes last, in descending order first.
 
     Shapes:     a: T[s] -> T[s].
@@ -69,7 +72,7 @@ def sort(
     return shape.rev(out, (axis,)) if descending else out
 
 
-def _with_axis(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
+def _with_axis(name: str, a: Any, axis: int | None) -> tuple[Array, int]:
     a = array_argument(name, a)
     if axis is None:
         return shaping.ravel(a), 0
@@ -78,15 +81,15 @@ def _with_axis(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
 
 @one_program(static=(*_SORT_OPTIONS, "dtype"))
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The positions that sort `a` along `axis`, or as one dimension.
 
     Shapes:     a: T[s] -> int[s].
@@ -118,7 +121,7 @@ def argsort(
 
 
 @one_program(static=("axis",))
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The positions that sort by several keys, of which the last counts most.
 
     Shapes:     keys: T[s] each -> int[s].
@@ -134,7 +137,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         >>> jnp.lexsort([names, surnames])  # by surname, then name
         Array([1, 2, 0], dtype=int32)
     """
-    arrays = [array_argument("lexsort", key) for key in keys]
+    arrays = [array_argument("lexsort", key) for key in cast(Iterable[Any], keys)]
     if not arrays:
         raise TypeError(message("numpy.lexsort", "needs at least one key."))
     dims = arrays[0].aval.shape
@@ -154,7 +157,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return sorting.sort((*arrays[::-1], places), dimension=axis, num_keys=len(arrays))[-1]
 
 
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """`a` with the element that sorting would put at `kth` there, smaller ones before it.
 
     Source:     mirrors jax.numpy.partition (0.10).
@@ -170,7 +173,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return sort(a, axis)
 
 
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The positions that partition `a`.
 
     Source:     mirrors jax.numpy.argpartition (0.10).
@@ -200,7 +203,7 @@ def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
         )
 
 
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """`a` as complex numbers, sorted by real parts, then imaginary ones.
 
     Source:     mirrors jax.numpy.sort_complex (0.10).
@@ -215,8 +218,13 @@ def sort_complex(a: Any) -> Any:
 
 @one_program(static=("side", "method"))
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
     """Where elements of `v` would be inserted into the sorted vector `a`.
 
     Args:
@@ -301,7 +309,9 @@ def _halving_search(a: Any, v: Any, side: str) -> Any:
     return control_flow.scan(step, creation.full(v.aval.shape, 0, dtype), bits)[0]
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(
+    x: ArrayLike, bins: ArrayOrLists, right: bool = False, *, method: str | None = None
+) -> Array:
     """The number of the bin that each element falls into.
 
     Args:

@@ -6,7 +6,7 @@ or elements of the array by their position, or something computed from the array
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from minijax.numpy import elementary, functional, reductions, shaping, statistic
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import linspace
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike, ArrayOrLists
+from minijax.runtime.array import Array
 
 Widths = tuple[tuple[int, int], ...]
 
@@ -44,7 +46,12 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 }
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(
+    array: ArrayLike,
+    pad_width: ArrayOrLists | Mapping[int, int | tuple[int, int]],
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
+) -> Array:
     """`array` with a border.
 
     Args:
@@ -212,8 +219,8 @@ def _pad_ramp(array: Any, ends: Any, widths: Widths) -> Any:
         borders = []
         for side, width in enumerate(pair):
             place = side * (aval.shape[dim] - 1)
-            edge = slicing.index_in_dim(array, place, dim, keepdims=False) if width else None
             if width:
+                edge = slicing.index_in_dim(array, place, dim, keepdims=False)
                 ramp = linspace(
                     ends[dim, side], edge, width, endpoint=False, dtype=aval.dtype, axis=dim
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from minijax.numpy.ranges import arange
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import nonzero, where
 from minijax.numpy.shaping import atleast_1d, roll
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 @one_program()
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with the given zeros, and 1 first.
 
     Shapes:     seq_of_zeros: T[n], the zeros, or T[n, n], a matrix whose eigenvalues they are
@@ -57,7 +59,7 @@ def poly(seq_of_zeros: Any) -> Any:
     return p
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The zeros of a polynomial: the eigenvalues of its companion matrix.
 
     Shapes:     p: T[n] -> complex T[n - 1], or fewer where leading coefficients are stripped.
@@ -115,16 +117,38 @@ def _roots_without_leading(p: Any) -> Any:
     return where(arange(found.size) < found.size - count, found, np.nan + 1j * np.nan)
 
 
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = ...,
+    full: Literal[False] = ...,
+    w: ArrayLike | None = ...,
+    cov: Literal[False] = ...,
+) -> Array: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = ...,
+    full: bool = ...,
+    w: ArrayLike | None = ...,
+    cov: bool | str = ...,
+) -> Array | tuple[Array, ...]: ...
+
+
 @one_program(static=("deg", "full", "cov"))
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """The coefficients of the polynomial that comes closest to points, by least squares.
 
     Shapes:     x: T[m], y: T[m] or T[m, k] -> T[deg + 1] or T[deg + 1, k].

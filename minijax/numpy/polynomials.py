@@ -17,9 +17,11 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import broadcast_shapes, check_array, promote_dtypes
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import atleast_1d, broadcast_to
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
-def _coefficients(name: str, p: Any) -> Any:
+def _coefficients(name: str, p: Any) -> Array:
     p = atleast_1d(asarray(check_array(name, p, "p")))
     if p.ndim != 1:
         raise ValueError(message(f"numpy.{name}", "coefficients are a vector.", got={"p": p.aval}))
@@ -27,7 +29,7 @@ def _coefficients(name: str, p: Any) -> Any:
 
 
 @one_program(static=("unroll",))
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values of a polynomial, by Horner's rule.
 
     Shapes:     p: T[n, ..], x: U[s] -> V[s].
@@ -54,7 +56,7 @@ def _of_one_length(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
 
 
 @one_program()
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
@@ -69,7 +71,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 @one_program()
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
     Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
@@ -90,7 +92,7 @@ def _trimmed(p: Any) -> Any:
     return p[places[0] :] if places.size else p[-1:]
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
     Shapes:     a1: T[n], a2: U[m] -> V[n + m - 1].
@@ -109,7 +111,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return convolve(p, q)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Quotient and remainder of the division of two polynomials.
 
     Shapes:     u: T[n], v: U[m] -> V[n - m + 1], V[n].
@@ -144,7 +146,7 @@ def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 
 
 @one_program(static=("m",))
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The derivative of a polynomial, of order m.
 
     Shapes:     p: T[n] -> T[n - m].
@@ -174,7 +176,7 @@ def _order(name: str, m: Any) -> int:
 
 
 @one_program(static=("m",))
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The integral of a polynomial, of order m, with constants k.
 
     Shapes:     p: T[n], k: T[m] or T[] -> T[n + m].

@@ -24,6 +24,7 @@ from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax import families
 from minijax.lax.choice import select_n_p
 from minijax.lax.convert import convert_element_type_p, convert_to_type
+from minijax.runtime.array import Array
 
 _rank_promotion = config.numpy_rank_promotion.native
 _PYTHON_SCALARS = frozenset(dtypes.python_scalar_dtypes)
@@ -39,7 +40,7 @@ _ADAPTING: dict[tuple[np.dtype[Any], type], Callable[[Any], Any]] = (
 )
 
 
-def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def promote(name: str, x: Any, y: Any) -> tuple[Array, Array]:
     """Two operands of the public function `name` with one dtype, and one rank unless it is 0.
 
     Raises:
@@ -60,17 +61,19 @@ def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def promote_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def promote_inexact(name: str, x: Any, y: Any) -> tuple[Array, Array]:
     """As `promote`; integers and booleans become floats."""
     return _promote_further(name, x, y, dtypes.to_inexact_dtype)
 
 
-def promote_numeric(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def promote_numeric(name: str, x: Any, y: Any) -> tuple[Array, Array]:
     """As `promote`; booleans become integers."""
     return _promote_further(name, x, y, dtypes.to_numeric_dtype)
 
 
-def _promote_further(name: str, x: Any, y: Any, widened: Callable[[Any], Any]) -> tuple[Any, Any]:
+def _promote_further(
+    name: str, x: Any, y: Any, widened: Callable[[Any], Any]
+) -> tuple[Array, Array]:
     if getattr(x, "aval", None) is getattr(y, "aval", x) and x.aval.dtype in _INEXACT:
         return x, y
     x, y = check_array(name, x, "x"), check_array(name, y, "y")
@@ -83,14 +86,14 @@ def _promote_further(name: str, x: Any, y: Any, widened: Callable[[Any], Any]) -
     return x, y
 
 
-def promote_all(name: str, *args: Any) -> list[Any]:
+def promote_all(name: str, *args: Any) -> list[Array]:
     """Any number of operands with one dtype, and one rank unless it is 0."""
     arrays = [check_array(name, x) for x in args]
     dtype, weak = dtypes.lattice_result_type(*arrays)
     return with_one_rank(name, *[convert(x, dtype, weak) for x in arrays])
 
 
-def promote_all_inexact(name: str, *args: Any) -> list[Any]:
+def promote_all_inexact(name: str, *args: Any) -> list[Array]:
     """As `promote_all`; integers and booleans become floats."""
     arrays = [check_array(name, x) for x in args]
     dtype, weak = dtypes.lattice_result_type(*arrays)
@@ -98,14 +101,14 @@ def promote_all_inexact(name: str, *args: Any) -> list[Any]:
     return with_one_rank(name, *[convert(x, dtype, weak) for x in arrays])
 
 
-def promote_dtypes(name: str, *args: Any) -> list[Any]:
+def promote_dtypes(name: str, *args: Any) -> list[Array]:
     """Any number of operands with one dtype; shapes stay."""
     arrays = [check_array(name, x) for x in args]
     dtype, weak = dtypes.lattice_result_type(*arrays)
     return [convert(x, dtype, weak) for x in arrays]
 
 
-def inexact(name: str, x: Any) -> Any:
+def inexact(name: str, x: Any) -> Array:
     """One operand of a function of floats and complex numbers."""
     try:
         aval = x.aval
@@ -117,13 +120,13 @@ def inexact(name: str, x: Any) -> Any:
     return convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
 
 
-def numeric(name: str, x: Any) -> Any:
+def numeric(name: str, x: Any) -> Array:
     """One operand of a function of numbers: booleans become integers."""
     x = check_array(name, x)
     return convert(x, dtypes.int32, False) if aval_of(x).dtype == dtypes.bool_ else x
 
 
-def real_inexact(name: str, x: Any) -> Any:
+def real_inexact(name: str, x: Any) -> Array:
     """One operand of a function of floats.
 
     Raises:
@@ -148,7 +151,7 @@ def title(name: str) -> str:
     return name if "." in name else f"numpy.{name}"
 
 
-def check_array(name: str, x: Any, argument: str = "x") -> Any:
+def check_array(name: str, x: Any, argument: str = "x") -> Array:
     """`x` itself, or the array that it stands for by `__jax_array__`.
 
     Raises:
@@ -193,7 +196,7 @@ def check_out(name: str, out: Any) -> None:
         )
 
 
-def convert(x: Any, dtype: Any, weak: bool) -> Any:
+def convert(x: Any, dtype: Any, weak: bool) -> Array:
     """An operand with the dtype of a result; it keeps its own weak type if only that differs."""
     kind = type(x)
     if kind in _PYTHON_SCALARS:
@@ -217,7 +220,7 @@ def _convert_python_scalar(x: Any, kind: type, dtype: Any, weak: bool) -> Any:
     return convert_to_type(_numpy_scalar(x, dtype), dtype, weak)
 
 
-def strong(x: Any) -> Any:
+def strong(x: Any) -> Array:
     """`x` no longer weakly typed."""
     aval = aval_of(x)
     return convert_to_type(x, aval.dtype, weak_type=False) if aval.weak_type else x
@@ -262,7 +265,7 @@ def _adapt(value: Any, aval: Any) -> Any:
         return _numpy_scalar(value, aval.dtype)
 
 
-def with_one_rank(name: str, *arrays: Any) -> list[Any]:
+def with_one_rank(name: str, *arrays: Any) -> list[Array]:
     """Operands with new leading dimensions where their ranks differ and are not 0."""
     rank = max(aval_of(x).ndim for x in arrays)
     raised = [_raised(x, rank) for x in arrays]
@@ -280,7 +283,7 @@ def _raised(x: Any, rank: int) -> Any:
     return repeated(x, (1,) * missing + aval.shape, tuple(range(missing, rank)))
 
 
-def repeated(x: Any, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+def repeated(x: Any, shape: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """`lax.broadcast_in_dim` of arguments that are known to fit."""
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
 
@@ -320,7 +323,7 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         ) from None
 
 
-def pick(mask: Any, x: Any, y: Any) -> Any:
+def pick(mask: Any, x: Any, y: Any) -> Array:
     """`x` where the mask holds, else `y`; all are broadcast, x and y have one dtype.
 
     Python scalars take the dtype of the other choice.
@@ -333,7 +336,7 @@ def pick(mask: Any, x: Any, y: Any) -> Any:
     return select_n_p.bind(mask, broadcast_to(y, shape), broadcast_to(x, shape))
 
 
-def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Array:
     """`x` repeated to a shape that it is known to fit, by NumPy's rules."""
     aval = aval_of(x)
     if aval.shape == shape:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -29,7 +29,8 @@ from minijax.numpy.promotion import (
     promote,
     promote_all,
 )
-from minijax.runtime.array import array_from_host
+from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
+from minijax.runtime.array import Array, array_from_host
 from minijax.transforms.vmap import vmap
 
 
@@ -55,14 +56,14 @@ def _known_number(name: str, argument: str, x: Any) -> Any:
 
 
 def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Placement = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Numbers from `start`, 0 if only one bound is given, in steps of `step` up to below `stop`.
 
     Shapes:     -> T[ceil((stop - start) / step)].
@@ -82,18 +83,18 @@ def arange(
         start, stop = 0, start
     step = 1 if step is None else step
     bounds = {"start": start, "stop": stop, "step": step}
-    start, stop, step = (_known_number("arange", key, x) for key, x in bounds.items())
-    if any(np.iscomplexobj(x) for x in (start, stop, step)):
+    first, last, stride = (_known_number("arange", key, x) for key, x in bounds.items())
+    if any(np.iscomplexobj(x) for x in (first, last, stride)):
         raise ValueError(message("numpy.arange", "bounds must be real.", got=bounds))
-    if step == 0:
+    if stride == 0:
         raise ZeroDivisionError(message("numpy.arange", "the step is zero.", got=bounds))
     joined, _ = dtypes.lattice_result_type(*bounds.values())
     dtype = dtype_argument("arange", dtype, joined)
-    size = int(max(math.ceil((stop - start) / step), 0))
+    size = int(max(math.ceil((last - first) / stride), 0))
     if dtypes.issubdtype(dtype, np.integer) and made_on_host(size, dtype):
-        found = array_from_host(_counted_on_host(start, step, size, dtype))
+        found = array_from_host(_counted_on_host(first, stride, size, dtype))
     else:
-        found = _counted(start, step, size, dtype)
+        found = _counted(first, stride, size, dtype)
     return on_device(found, device, out_sharding)
 
 
@@ -126,17 +127,55 @@ def _sample_count(name: str, num: Any) -> int:
     return count
 
 
+@overload
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = ...,
+    endpoint: bool = ...,
+    retstep: Literal[False] = ...,
+    dtype: DTypeLike | None = ...,
+    axis: int = ...,
+    *,
+    device: Placement = ...,
+) -> Array: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = ...,
+    endpoint: bool = ...,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = ...,
+    axis: int = ...,
+    device: Placement = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = ...,
+    endpoint: bool = ...,
+    retstep: bool = ...,
+    dtype: DTypeLike | None = ...,
+    axis: int = ...,
+    *,
+    device: Placement = ...,
+) -> Array | tuple[Array, Array]: ...
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
-) -> Any:
+    device: Placement = None,
+) -> Array | tuple[Array, Array]:
     """`num` evenly spaced numbers from `start` to `stop`.
 
     Args:
@@ -199,14 +238,14 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """`num` numbers from `base ** start` to `base ** stop` whose logarithms are evenly spaced.
 
     Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
@@ -231,13 +270,13 @@ def _power_program(base: Any, exponents: Any) -> Any:
 
 
 def geomspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """`num` numbers from `start` to `stop` with one ratio between neighbours.
 
     Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
@@ -282,8 +321,8 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
-) -> Any:
+    function: Callable[..., Any], shape: Sequence[int], *, dtype: DTypeLike = float, **kwargs: Any
+) -> Array:
     """The values of a function of indices, called once with arrays of all of them.
 
     Shapes:     -> T[shape], where the function maps indices to T[].

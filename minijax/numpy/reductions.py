@@ -1,4 +1,4 @@
-"""Reductions: sums, products, extremes, truth, moments, and cumulative sums and products.
+"""Reductions: sums, products, extremes, truth, moments.
 
 All take `axis` (an int, several, or None for all) and `keepdims`.  Sums of 8- and 16-bit integers
 are of the default integer; those of 16-bit floats are computed in float32.  Results are never
@@ -16,9 +16,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, cumulative, power, reduction, unary
+from minijax.lax import arguments, binary, power, reduction, unary
 from minijax.lax.convert import convert_to_type
-from minijax.lax.shape import concatenate, reshape
+from minijax.lax.shape import reshape
 from minijax.numpy.arithmetic import check_not_complex, is_kind
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
@@ -30,6 +30,8 @@ from minijax.numpy.promotion import (
     promote,
     repeated,
 )
+from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
+from minijax.runtime.array import Array
 
 _HALF = (dtypes.float16, dtypes.bfloat16)
 
@@ -50,7 +52,7 @@ def axes_of(name: str, x: Any, axis: Any) -> tuple[int, ...]:
     return tuple(sorted(arguments.canonicalize_axes(given, ndim, f"numpy.{name}")))
 
 
-def with_kept_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def with_kept_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     """A reduced array, with dimensions of size 1 in place of the reduced ones if wanted."""
     if not keepdims or not axes:
         return x
@@ -145,15 +147,15 @@ _ACCUMULATION = ("axis", "dtype", "out", "keepdims", "promote_integers")
 
 @one_program(static=_ACCUMULATION)
 def sum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """The sum over `axis`.
 
     Args:
@@ -188,15 +190,15 @@ def sum(
 
 @one_program(static=_ACCUMULATION)
 def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """The product over `axis`; arguments are those of `sum`.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -262,13 +264,13 @@ def _extreme(
 
 @one_program(static=("axis", "out", "keepdims"))
 def max(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element over `axis`; NaN where there is one.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -294,13 +296,13 @@ def max(
 
 @one_program(static=("axis", "out", "keepdims"))
 def min(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element over `axis`; NaN where there is one.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -347,8 +349,13 @@ def _truth(
 
 @one_program(static=("axis", "out", "keepdims"))
 def all(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether all elements over `axis` differ from zero.
 
     Shapes:     a: T[s] -> bool[s without axis].
@@ -367,8 +374,13 @@ def all(
 
 @one_program(static=("axis", "out", "keepdims"))
 def any(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether some element over `axis` differs from zero.
 
     Shapes:     a: T[s] -> bool[s without axis].
@@ -386,7 +398,7 @@ def any(
 
 
 @one_program(static=("axis", "out", "keepdims"))
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element less the smallest, over `axis`.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -406,7 +418,7 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 
 
 @one_program(static=("axis", "keepdims"))
-def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements over `axis` differ from zero.
 
     Shapes:     a: T[s] -> int[s without axis].
@@ -434,14 +446,14 @@ def _count(name: str, x: Any, axes: tuple[int, ...], where: Any, keepdims: bool)
 
 @one_program(static=("axis", "dtype", "out", "keepdims"))
 def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """The arithmetic mean over `axis`; NaN of no elements.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -487,17 +499,17 @@ def _divided(total: Any, count: Any) -> Any:
 
 @one_program(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"))
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: float | None = None,
-) -> Any:
+) -> Array:
     """The variance over `axis`: the mean of the squared distances to the mean.
 
     Args:
@@ -591,17 +603,17 @@ def _variance_dtypes(name: str, a: Any, dtype: Any) -> tuple[Any, Any]:
 
 @one_program(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"))
 def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: float | None = None,
-) -> Any:
+) -> Array:
     """The standard deviation over `axis`: the root of the variance; arguments as those of `var`.
 
     Shapes:     a: T[s] -> float[s without axis].
@@ -642,7 +654,9 @@ def _arg_extreme(
 
 
 @one_program(static=("axis", "out", "keepdims"))
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The index of the first maximum, or of the first NaN, along `axis`.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
@@ -662,7 +676,9 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 @one_program(static=("axis", "out", "keepdims"))
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The index of the first minimum, or of the first NaN, along `axis`.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
@@ -679,128 +695,3 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
         Array(5, dtype=int32)
     """
     return _arg_extreme("argmin", a, axis, out, keepdims, reduction.argmin)
-
-
-def _cumulated(
-    name: str, a: Any, axis: Any, dtype: Any, out: Any, operation: Callable[..., Any]
-) -> Any:
-    check_out(name, out)
-    a = check_array(name, a, "a")
-    if axis is None:
-        a, axis = reshape(a, (aval_of(a).size,)), 0
-    axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, f"numpy.{name}")
-    if dtype is not None:
-        result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
-    else:
-        result = aval_of(a).dtype
-        result = dtypes.default_int_dtype() if result == dtypes.bool_ else result
-    if result == dtypes.bool_:
-        summed = operation(convert_to_type(a, dtypes.int32, weak_type=False), axis)
-        return binary.ne(summed, 0)
-    return operation(convert_to_type(a, result, weak_type=False), axis)
-
-
-@one_program(static=("axis", "dtype", "out"))
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """The sums of the elements up to each one, along `axis`.
-
-    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
-    Dtypes:     all; booleans are counted.
-    Source:     mirrors jax.numpy.cumsum.
-
-    Raises:
-        ValueError: the axis is out of range.
-        NotImplementedError: `out` is given.
-
-    Example:
-        >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]]), axis=0)
-        Array([[1, 2],
-               [4, 6]], dtype=int32)
-    """
-    return _cumulated("cumsum", a, axis, dtype, out, cumulative.cumsum)
-
-
-@one_program(static=("axis", "dtype", "out"))
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """The products of the elements up to each one, along `axis`.
-
-    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
-    Dtypes:     all; booleans become integers.
-    Source:     mirrors jax.numpy.cumprod.
-
-    Raises:
-        ValueError: the axis is out of range.
-        NotImplementedError: `out` is given.
-
-    Example:
-        >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
-        Array([ 1,  2,  6, 24], dtype=int32)
-    """
-    return _cumulated("cumprod", a, axis, dtype, out, cumulative.cumprod)
-
-
-def _array_api_cumulated(
-    name: str, x: Any, axis: Any, dtype: Any, first: int | None, operation: Callable[..., Any]
-) -> Any:
-    x = check_array(name, x)
-    aval = aval_of(x)
-    if aval.ndim == 0 or (axis is None and aval.ndim > 1):
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "the array has no dimension, or several and none is named.",
-                got={"x": aval},
-                fix="axis=... (it may be left away for arrays of one dimension)",
-            )
-        )
-    axis = arguments.canonicalize_axis(0 if axis is None else axis, aval.ndim, f"numpy.{name}")
-    result = _cumulated(name, x, axis, dtype, None, operation)
-    if first is None:
-        return result
-    shape = tuple(1 if d == axis else n for d, n in enumerate(aval.shape))
-    start = broadcast_to(np.asarray(first, aval_of(result).dtype)[()], shape)
-    return concatenate([start, result], axis)
-
-
-@one_program(static=("axis", "dtype", "include_initial"))
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """The sums of the elements up to each one, along `axis`; with a leading 0 if wanted.
-
-    Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
-    Dtypes:     all; narrow integers are widened, booleans counted.
-    Source:     mirrors jax.numpy.cumulative_sum.
-
-    Raises:
-        ValueError: there are several dimensions and no axis, or none at all.
-
-    Example:
-        >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
-        Array([0, 1, 3, 6], dtype=int32)
-    """
-    first = 0 if include_initial else None
-    if dtype is None:
-        dtype = widened_integer(aval_of(check_array("cumulative_sum", x)).dtype)
-    return _array_api_cumulated("cumulative_sum", x, axis, dtype, first, cumulative.cumsum)
-
-
-@one_program(static=("axis", "dtype", "include_initial"))
-def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """The products of the elements up to each one, along `axis`; with a leading 1 if wanted.
-
-    Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
-    Dtypes:     all; booleans become integers.
-    Source:     mirrors jax.numpy.cumulative_prod.
-
-    Raises:
-        ValueError: there are several dimensions and no axis, or none at all.
-
-    Example:
-        >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
-        Array([1, 1, 2, 6], dtype=int32)
-    """
-    first = 1 if include_initial else None
-    return _array_api_cumulated("cumulative_prod", x, axis, dtype, first, cumulative.cumprod)

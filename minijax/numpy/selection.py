@@ -6,7 +6,8 @@ Input: arrays.  Output: chosen elements, their order, or their places.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -26,25 +27,60 @@ from minijax.lax import (
     gather_scatter,
     shape,
 )
+from minijax.lax.gather_numbers import GatherScatterMode
 from minijax.numpy import arithmetic, logic, promotion, shaping, updates
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, check_out, strong
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 _INT32 = np.dtype(np.int32)
 
 
+@overload
 def where(
-    condition: Any,
-    x: Any = None,
-    y: Any = None,
+    condition: ArrayLike,
+    x: None = ...,
+    y: None = ...,
+    /,
+    *,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    *,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+) -> Array: ...
+@overload
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None,
+    y: ArrayLike | None,
+    /,
+    *,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+) -> Array | tuple[Array, ...]: ...
+
+
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
     /,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, ...]:
     """Elements of `x` where `condition` holds, and of `y` elsewhere.
 
     With a condition alone: the indices where it holds, as `nonzero`.
@@ -89,7 +125,9 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return choice.select_n(condition, y, x)
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]:
     """The indices of elements that are not zero, one array for each dimension.
 
     Args:
@@ -161,7 +199,9 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     return tuple(outs)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """`nonzero` of an array as one dimension.
 
     Shapes:     a: T[s] -> int[count], or int[size].
@@ -182,7 +222,9 @@ def _flat(name: str, x: Any, size: int | None) -> Any:
     return shaping.ravel(x)
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """`nonzero` as rows of indices.
 
     Shapes:     a: T[s] -> int[size, len(s)].
@@ -200,7 +242,9 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 @one_program()
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+def select(
+    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
+) -> Array:
     """For each element the choice of the first condition that holds.
 
     Shapes:     bool[s] and T[s], as many of each, T[] -> T[s]; shapes are broadcast.
@@ -228,7 +272,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return out
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(
+    a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
+) -> Array:
     """For each element the one of `choices` that its number names.
 
     Args:
@@ -252,7 +298,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     a = array_argument("choose", a)
     if not dtypes.issubdtype(a.dtype, np.integer):
         raise ValueError(message("numpy.choose", "the numbers must be integers.", got=str(a.aval)))
-    count = len(choices)
+    options = list(cast(Iterable[Any], choices))
+    count = len(options)
     if mode == "raise":
         host = _known("choose", a, "mode='clip' or mode='wrap'")
         if host.size and (host.min() < 0 or host.max() >= count):
@@ -265,7 +312,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         a = arithmetic.remainder(a, count)
     else:
         raise ValueError(message("numpy.choose", f"unknown mode {mode!r}."))
-    return _chosen(a, list(choices))
+    return _chosen(a, options)
 
 
 @one_program()
@@ -281,15 +328,15 @@ def _chosen(a: Any, choices: Any) -> Any:
 
 
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Elements of `a` at `indices` along `axis`, or of `a` as one dimension.
 
     Args:
@@ -368,14 +415,14 @@ def _whole_numbers(indices: Any) -> Any:
 
 
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
-    mode: Any = None,
-    fill_value: Any = None,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
+) -> Array:
     """For each place, the element of `arr` whose position along `axis` `indices` gives.
 
     Args:
@@ -487,14 +534,14 @@ def _refuse_inplace(name: str, inplace: bool, error: type[Exception] = ValueErro
 
 
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """`arr` with elements replaced at positions along `axis`; a new array.
 
     Shapes:     arr: T[s], indices: int[t], values: T[t] -> T[s].
@@ -530,7 +577,9 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, mode:
     return shape.reshape(arr.at[tuple(index)].set(values, mode=mode), dims)
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
     """`a` with elements replaced at positions in it as one dimension; a new array.
 
     Args:
@@ -584,7 +633,7 @@ def _cycled(values: Any, size: int) -> Any:
     return shaping.resize(values, (size,))
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """`arr` with the elements where `mask` holds replaced, one after another; a new array.
 
     Args:
@@ -627,7 +676,9 @@ def _placed(arr: Any, mask: Any, vals: Any) -> Any:
     return shape.reshape(where(mask, new, shaping.ravel(arr)), arr.aval.shape)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """`a` with its main diagonal replaced; a new array.
 
     Args:
@@ -673,14 +724,14 @@ def _with_diagonal(a: Any, val: Any) -> Any:
 
 
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
-) -> Any:
+) -> Array:
     """The elements along `axis` where a condition holds.
 
     Args:
@@ -723,7 +774,9 @@ def compress(
     return take(a, places, axis, mode="fill", fill_value=fill_value)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """The elements where a condition holds.
 
     Shapes:     condition: bool[s], arr: T[s] -> T[count], or T[size].

@@ -6,7 +6,7 @@ where these are traced, `size` gives the length, and `fill_value` what fills it 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, creation, shape, sorting
-from minijax.numpy import logic, ordering, promotion, reductions, selection, shaping
+from minijax.numpy import accumulations, logic, ordering, promotion, selection, shaping
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 _METHODS = ("auto", "compare_all", "binary_search", "sort")
 
@@ -47,8 +49,75 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Any
 
 
+@overload
 def unique(
-    ar: Any,
+    ar: ArrayLike,
+    return_index: Literal[False] = ...,
+    return_inverse: Literal[False] = ...,
+    return_counts: Literal[False] = ...,
+    axis: int | None = ...,
+    *,
+    equal_nan: bool = ...,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+    sorted: bool = ...,
+) -> Array: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[True],
+    return_inverse: bool = ...,
+    return_counts: bool = ...,
+    axis: int | None = ...,
+    *,
+    equal_nan: bool = ...,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+    sorted: bool = ...,
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = ...,
+    *,
+    return_inverse: Literal[True],
+    return_counts: bool = ...,
+    axis: int | None = ...,
+    equal_nan: bool = ...,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+    sorted: bool = ...,
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = ...,
+    return_inverse: bool = ...,
+    *,
+    return_counts: Literal[True],
+    axis: int | None = ...,
+    equal_nan: bool = ...,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+    sorted: bool = ...,
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = ...,
+    return_inverse: bool = ...,
+    return_counts: bool = ...,
+    axis: int | None = ...,
+    *,
+    equal_nan: bool = ...,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+    sorted: bool = ...,
+) -> Array | tuple[Array, ...]: ...
+
+
+def unique(
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -56,9 +125,9 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """The elements of an array, or its slices along `axis`, sorted and each of them once.
 
     Args:
@@ -131,7 +200,7 @@ def _ranked(rows: Any, axis: int, equal_nan: bool) -> tuple[Any, Any]:
             change &= ~(logic.isnan(a) & logic.isnan(b))
         differs = differs | change
     is_first = concatenate([np.zeros(min(count, 1), bool), differs])
-    return order, reductions.cumsum(is_first, dtype=dtype)
+    return order, accumulations.cumsum(is_first, dtype=dtype)
 
 
 @one_program(static=("axis", "size"))
@@ -158,7 +227,9 @@ def _collected(
     return shaping.moveaxis(values, 0, axis), first, inverse, counts
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAllResult:
     """`unique` with all its results.
 
     Shapes:     x: T[s] -> T[k], int[k], int[s], int[k].
@@ -173,7 +244,7 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 
 def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
     """Unique elements, and how often each occurs.
 
@@ -189,7 +260,7 @@ def unique_counts(
 
 
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
     """Unique elements, and the number of each element.
 
@@ -205,7 +276,9 @@ def unique_inverse(
     return UniqueInverseResult(*found)
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Unique elements.
 
     Shapes:     x: T[s] -> T[k].
@@ -220,13 +293,13 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 @one_program(static=("assume_unique", "invert", "method"))
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
-) -> Any:
+) -> Array:
     """Which elements occur among others.
 
     Args:
@@ -278,7 +351,9 @@ def _without_others(kept: Any, values: Any, size: int | None, fill_value: Any) -
     return selection.extract(kept, values, size=size, fill_value=fill_value)
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The elements of two arrays, sorted and each of them once.
 
     Source:     mirrors jax.numpy.union1d (0.10).
@@ -295,13 +370,13 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements of `ar1` that `ar2` does not have, sorted and each of them once.
 
     Source:     mirrors jax.numpy.setdiff1d (0.10).
@@ -331,13 +406,13 @@ def _firsts(a: Any) -> tuple[Any, Any]:
 
 
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements that only one of two arrays has, sorted and each of them once.
 
     Source:     mirrors jax.numpy.setxor1d (0.10).
@@ -356,15 +431,47 @@ def setxor1d(
     return _without_others(kept & (isin(both, a) ^ isin(both, b)), both, size, fill_value)
 
 
+@overload
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = ...,
+    return_indices: Literal[False] = ...,
+    *,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+) -> Array: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = ...,
+    *,
+    return_indices: Literal[True],
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = ...,
+    return_indices: bool = ...,
+    *,
+    size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+) -> Array | tuple[Array, Array, Array]: ...
+
+
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:
     """The elements that two arrays have, sorted and each of them once.
 
     Args:

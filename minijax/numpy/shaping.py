@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from minijax.lax.creation import full
 from minijax.numpy.creation import asarray
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
+from minijax.runtime.annotations import ArrayLike, Axis, ShapeLike, ShardingLike
+from minijax.runtime.array import Array
 from minijax.transforms import explicit
 
 _INT32 = np.dtype(np.int32)
 
 
-def array_argument(name: str, x: Any) -> Any:
+def array_argument(name: str, x: Any) -> Array:
     """An argument of the public function `name` as an array of ours.
 
     Raises:
@@ -73,8 +75,13 @@ def shape_argument(x: Any, dims: Any, name: str) -> Shape:
 
 
 def reshape(
-    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    shape: ShapeLike,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """`a` in another shape of as many elements; one dimension may be -1.
 
     Shapes:     a: T[s] -> T[shape].
@@ -100,7 +107,7 @@ def reshape(
     return reshape_array(a, dims, order, out_sharding=out_sharding)
 
 
-def reshape_array(a: Any, dims: Shape, order: str = "C", *, out_sharding: Any = None) -> Any:
+def reshape_array(a: Any, dims: Shape, order: str = "C", *, out_sharding: Any = None) -> Array:
     """`reshape` for a shape of known non-negative sizes."""
     if order == "C":
         return shape.reshape(a, dims, out_sharding=out_sharding)
@@ -116,7 +123,7 @@ def reshape_array(a: Any, dims: Shape, order: str = "C", *, out_sharding: Any = 
     raise ValueError(message("numpy.reshape", f"unknown order {order!r}.", expected="'C' or 'F'"))
 
 
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
     """`a` as one dimension.
 
     Shapes:     a: T[s] -> T[prod(s)].
@@ -130,7 +137,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return reshape_array(a, (a.aval.size,), order, out_sharding=out_sharding)
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """`a` with its dimensions permuted; reversed without `axes`.
 
     Shapes:     a: T[s] -> T[s[axes]].
@@ -159,7 +166,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     )
 
 
-def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
+def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """`a` with its dimensions permuted.
 
     Shapes:     a: T[s] -> T[s permuted].
@@ -172,7 +179,7 @@ def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two dimensions exchanged.
 
     Shapes:     x: T[..., m, n] -> T[..., n, m].
@@ -193,7 +200,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """`a` with two dimensions exchanged.
 
     Shapes:     a: T[s] -> T[s with two sizes exchanged].
@@ -212,7 +219,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 @one_program(static=("source", "destination"))
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with dimensions moved to other places; the others keep their order.
 
     Source:     mirrors jax.numpy.moveaxis (0.10).
@@ -242,7 +249,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return shape.transpose(a, order)
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """`a` with one dimension moved before `start`.
 
     Shapes:     a: T[s] -> T[s permuted].
@@ -264,7 +271,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, axis, start - 1 if start > axis else start)
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """`a` with new dimensions of size 1 at `axis`.
 
     Shapes:     a: T[s] -> T[s with ones at axis].
@@ -282,7 +289,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return shape.expand_dims(a, axis if isinstance(axis, (tuple, list)) else (axis,))
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """`a` without dimensions of size 1: all of them, or those at `axis`.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -302,7 +309,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return shape.squeeze(a, canonical_axes("numpy.squeeze", axis, len(dims)))
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLike = None) -> Array:
     """`array` repeated to a shape.
 
     Shapes:     array: T[s] -> T[shape], where s, aligned at the end, is equal to it or 1.
@@ -321,7 +328,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return broadcast_array(array_argument("broadcast_to", array), dims, out_sharding)
 
 
-def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Any:
+def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Array:
     """`broadcast_to` for a shape given as a tuple of ints."""
     own = aval_of(array).shape
     if own == dims and out_sharding is None:
@@ -339,7 +346,7 @@ def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Any:
     return shape.broadcast_in_dim(array, dims, kept, out_sharding=out_sharding)
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Arrays repeated to their common shape.
 
     Shapes:     T[s] each -> T[broadcast of all s] each.
@@ -357,7 +364,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
     return [broadcast_array(x, dims) for x in arrays]
 
 
-def broadcast_shapes(*shapes: Any) -> Shape:
+def broadcast_shapes(*shapes: ShapeLike) -> Shape:
     """The common shape of arrays of some shapes.
 
     Source:     mirrors jax.numpy.broadcast_shapes.
@@ -369,7 +376,7 @@ def broadcast_shapes(*shapes: Any) -> Shape:
         >>> jnp.broadcast_shapes((2, 1), (3,), ())
         (2, 3)
     """
-    return shape.broadcast_shapes(*shapes)
+    return shape.broadcast_shapes(*cast(Sequence[Shape], shapes))
 
 
 def _at_least(name: str, rank: int, arrays: Sequence[Any]) -> Any:
@@ -386,7 +393,7 @@ def _at_least(name: str, rank: int, arrays: Sequence[Any]) -> Any:
     return made[0] if len(made) == 1 else made
 
 
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: ArrayLike) -> Array:
     """Arrays with one dimension at least.
 
     Shapes:     T[] -> T[1]; others pass.
@@ -399,7 +406,7 @@ def atleast_1d(*arys: Any) -> Any:
     return _at_least("atleast_1d", 1, arys)
 
 
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Array:
     """Arrays with two dimensions at least.
 
     Shapes:     T[n] -> T[1, n]; T[] -> T[1, 1]; others pass.
@@ -412,7 +419,7 @@ def atleast_2d(*arys: Any) -> Any:
     return _at_least("atleast_2d", 2, arys)
 
 
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: ArrayLike) -> Array:
     """Arrays with three dimensions at least.
 
     Shapes:     T[m, n] -> T[m, n, 1]; T[n] -> T[1, n, 1]; T[] -> T[1, 1, 1]; others pass.
@@ -426,7 +433,7 @@ def atleast_3d(*arys: Any) -> Any:
 
 
 @one_program(static=("axis",))
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: ArrayLike, axis: Axis = None) -> Array:
     """`m` in reverse order along `axis`, or along all dimensions.
 
     Shapes:     m: T[s] -> T[s].
@@ -450,7 +457,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     return shape.rev(m, axes)
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """`m` in reverse order along dimension 1.
 
     Shapes:     m: T[m, n, ...] -> T[m, n, ...].
@@ -464,7 +471,7 @@ def fliplr(m: Any) -> Any:
     return flip(m, 1)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """`m` in reverse order along dimension 0.
 
     Shapes:     m: T[m, ...] -> T[m, ...].
@@ -479,7 +486,7 @@ def flipud(m: Any) -> Any:
 
 
 @one_program(static=("k", "axes"))
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """`m` turned by `k` quarter turns in the plane of `axes`.
 
     Source:     mirrors jax.numpy.rot90 (0.10).
@@ -505,7 +512,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 @one_program(static=("axis",))
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> Array:
     """`a` shifted round along `axis`, or as if it were one dimension.
 
     Args:
@@ -535,7 +542,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if isinstance(shift, (tuple, list)):
         shifts = list(shift)
     elif aval_of(shift).ndim:
-        shifts = [shift[i] for i in range(shift.shape[0])]
+        shifts = list(asarray(shift))
     else:
         shifts = [shift]
     count = max(len(shifts), len(axes))
@@ -553,7 +560,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return a
 
 
-def _rolled(a: Any, shift: Any, axis: int) -> Any:
+def _rolled(a: Any, shift: Any, axis: int) -> Array:
     size = aval_of(a).shape[axis]
     if not dtypes.issubdtype(aval_of(shift).dtype, np.integer):
         raise TypeError(message("numpy.roll", "shifts must be integers.", got=str(shift)))
@@ -580,7 +587,7 @@ def _rolled(a: Any, shift: Any, axis: int) -> Any:
 
 
 @one_program(static=("reps",))
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803  NumPy's name
+def tile(A: ArrayLike, reps: ShapeLike) -> Array:  # noqa: N803  NumPy's name
     """`A` repeated whole `reps` times along each dimension.
 
     Shapes:     A: T[s] -> T[s * reps], where the shorter of both is filled up with ones in front.
@@ -608,13 +615,13 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  NumPy's name
 
 
 def repeat(
-    a: Any,
-    repeats: Any,
+    a: ArrayLike,
+    repeats: ArrayLike,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Each element of `a` repeated along `axis`, or of `a` as one dimension.
 
     Args:
@@ -706,13 +713,13 @@ def _repeated_to(a: Any, repeats: Any, axis: int, total: int) -> Any:
     return slicing_take(a, binary.min(positions, np.int32(size - 1)), axis)
 
 
-def slicing_take(a: Any, positions: Any, axis: int) -> Any:
+def slicing_take(a: Any, positions: Any, axis: int) -> Array:
     """Elements of `a` at positions along one dimension."""
     return array_argument("take", a)[(*(slice(None),) * axis, positions)]
 
 
 @one_program(static=("new_shape",))
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """`a` cut or repeated to fill a shape.
 
     Source:     mirrors jax.numpy.resize (0.10).

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import binary, power, reduction, shape, unary
 from minijax.lax.convert import convert_element_type, convert_to_type
-from minijax.numpy import ordering, reductions, selection, shaping
+from minijax.numpy import accumulations, ordering, reductions, selection, shaping
 from minijax.numpy.arithmetic import check_not_complex, is_kind
 from minijax.numpy.creation import on_device
 from minijax.numpy.logic import isnan
@@ -32,19 +32,48 @@ from minijax.numpy.promotion import (
     strong,
 )
 from minijax.numpy.reductions import axes_of
+from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike, ShardingLike
+from minijax.runtime.array import Array
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 _QUANTILE = ("axis", "out", "overwrite_input", "method", "keepdims")
 
 
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = ...,
+    weights: ArrayLike | None = ...,
+    returned: Literal[False] = ...,
+    keepdims: bool = ...,
+) -> Array: ...
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = ...,
+    weights: ArrayLike | None = ...,
+    *,
+    returned: Literal[True],
+    keepdims: bool = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = ...,
+    weights: ArrayLike | None = ...,
+    returned: bool = ...,
+    keepdims: bool = ...,
+) -> Array | tuple[Array, Array]: ...
+
+
 @one_program(static=("axis", "returned", "keepdims"))
 def average(
-    a: Any,
-    axis: Any = None,
-    weights: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
     returned: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The mean over `axis`, weighted if wanted.
 
     Args:
@@ -98,16 +127,16 @@ def _weights_like(a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> Any
 
 @one_program(static=_QUANTILE)
 def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """The numbers below which the fractions `q` of the elements over `axis` lie.
 
     Args:
@@ -141,16 +170,16 @@ def quantile(
 
 @one_program(static=_QUANTILE)
 def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """As `quantile`, leaving out NaN.
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
@@ -171,17 +200,17 @@ def nanquantile(
 
 @one_program(static=(*_QUANTILE, "out_sharding"))
 def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """As `quantile`, with `q` from 0 to 100.
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
@@ -204,16 +233,16 @@ def percentile(
 
 @one_program(static=_QUANTILE)
 def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """As `percentile`, leaving out NaN.
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
@@ -235,12 +264,12 @@ def nanpercentile(
 
 @one_program(static=("axis", "out", "overwrite_input", "keepdims"))
 def median(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The middle element over `axis`, or the mean of the two in the middle.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -261,12 +290,12 @@ def median(
 
 @one_program(static=("axis", "out", "overwrite_input", "keepdims"))
 def nanmedian(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """As `median`, leaving out NaN.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -388,7 +417,7 @@ def _inverted_cdf(rows: Any, fractions: Any, weights: Any) -> tuple[Any, Any]:
     weights = pick(isnan(rows), 0.0, weights)
     order = ordering.argsort(rows, -1)
     ordered = selection.take_along_axis(rows, order, -1)
-    reached = reductions.cumsum(selection.take_along_axis(weights, order, -1), -1)
+    reached = accumulations.cumsum(selection.take_along_axis(weights, order, -1), -1)
     rank = aval_of(rows).ndim
     total = reductions.max(reached, -1, keepdims=True)
     wanted = shape.expand_dims(binary.mul(fractions, total), (rank,))
@@ -404,14 +433,14 @@ def _without_nan(a: Any, value: Any) -> Any:
 
 @one_program(static=("axis", "dtype", "out", "keepdims"))
 def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """As `sum`, leaving out NaN.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -427,14 +456,14 @@ def nansum(
 
 @one_program(static=("axis", "dtype", "out", "keepdims"))
 def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """As `prod`, leaving out NaN.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -473,13 +502,13 @@ def _nan_extreme(
 
 @one_program(static=("axis", "out", "keepdims"))
 def nanmax(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """As `max`, leaving out NaN; NaN if nothing else is left.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -496,13 +525,13 @@ def nanmax(
 
 @one_program(static=("axis", "out", "keepdims"))
 def nanmin(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """As `min`, leaving out NaN; NaN if nothing else is left.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -528,13 +557,13 @@ def _present(a: Any, where: Any) -> Any:
 
 @one_program(static=("axis", "dtype", "out", "keepdims"))
 def nanmean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """As `mean`, leaving out NaN; NaN if nothing is left.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -552,15 +581,15 @@ def nanmean(
 
 @one_program(static=("axis", "dtype", "out", "ddof", "keepdims"))
 def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """As `var`, leaving out NaN; NaN if too little is left.
 
     Shapes:     a: T[s] -> float[s without axis].
@@ -578,15 +607,15 @@ def nanvar(
 
 @one_program(static=("axis", "dtype", "out", "ddof", "keepdims"))
 def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """As `std`, leaving out NaN; NaN if too little is left.
 
     Shapes:     a: T[s] -> float[s without axis].
@@ -600,7 +629,9 @@ def nanstd(
 
 
 @one_program(static=("axis", "dtype", "out"))
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """As `cumsum`, with 0 in place of NaN.
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
@@ -610,11 +641,13 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
         >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
         Array([1., 1., 3.], dtype=float32)
     """
-    return reductions.cumsum(_without_nan(check_array("nancumsum", a, "a"), 0), axis, dtype, out)
+    return accumulations.cumsum(_without_nan(check_array("nancumsum", a, "a"), 0), axis, dtype, out)
 
 
 @one_program(static=("axis", "dtype", "out"))
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """As `cumprod`, with 1 in place of NaN.
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
@@ -624,7 +657,9 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
         >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))
         Array([3., 3., 6.], dtype=float32)
     """
-    return reductions.cumprod(_without_nan(check_array("nancumprod", a, "a"), 1), axis, dtype, out)
+    return accumulations.cumprod(
+        _without_nan(check_array("nancumprod", a, "a"), 1), axis, dtype, out
+    )
 
 
 def _nan_arg_extreme(
@@ -640,8 +675,8 @@ def _nan_arg_extreme(
 
 @one_program(static=("axis", "out", "keepdims"))
 def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """As `argmax`, leaving out NaN; -1 if nothing else is left.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
@@ -656,8 +691,8 @@ def nanargmax(
 
 @one_program(static=("axis", "out", "keepdims"))
 def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """As `argmin`, leaving out NaN; -1 if nothing else is left.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.

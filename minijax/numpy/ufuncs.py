@@ -9,7 +9,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import folding
 from minijax.lax.control_flow.scanning import scan
-from minijax.numpy import arithmetic, elementary, logic, reductions
+from minijax.numpy import accumulations, arithmetic, elementary, logic, reductions
 from minijax.numpy.creation import asarray
 from minijax.numpy.functional import vectorize
 from minijax.numpy.joining import append, concatenate, stack
@@ -26,6 +26,8 @@ from minijax.numpy.promotion import check_array, check_out
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import take, where
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel
+from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
+from minijax.runtime.array import Array
 
 
 class ufunc:  # noqa: N801  NumPy's name
@@ -84,14 +86,14 @@ class ufunc:  # noqa: N801  NumPy's name
 
     def reduce(
         self,
-        a: Any,
-        axis: Any = 0,
-        dtype: Any = None,
+        a: ArrayLike,
+        axis: Axis = 0,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         """The elements along `axis` combined into one.
 
         Shapes:     a: T[s] -> T[s without axis].
@@ -136,7 +138,9 @@ class ufunc:  # noqa: N801  NumPy's name
                 rows = concatenate([pairs, odd], 0)
         return functools.reduce(self._function, [*parts, *rows])
 
-    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(
+        self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         """The elements along `axis` combined up to each one.
 
         Shapes:     a: T[s] -> T[s].
@@ -162,7 +166,9 @@ class ufunc:  # noqa: N801  NumPy's name
             totals.append(self._function(totals[-1], row) if totals else row)
         return moveaxis(stack(totals), 0, axis)
 
-    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+    def at(
+        self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
+    ) -> Array:
         """A copy of `a` to whose elements at `indices` the function was applied.
 
         Args:
@@ -188,7 +194,7 @@ class ufunc:  # noqa: N801  NumPy's name
             return getattr(place, self._update)(b)
         return place.set(self._function(place.get(), b))
 
-    def outer(self, A: Any, B: Any, /) -> Any:  # noqa: N803  NumPy's names
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803  NumPy's names
         """The function of each element of A with each element of B.
 
         Shapes:     A: T[s], B: U[t] -> V[s + t].
@@ -206,8 +212,13 @@ class ufunc:  # noqa: N801  NumPy's name
         return self._function(expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
 
     def reduceat(
-        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
-    ) -> Any:
+        self,
+        a: ArrayLike,
+        indices: ArrayLike,
+        axis: int = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+    ) -> Array:
         """The elements of slices along `axis` combined into one for each slice.
 
         Slice `i` goes from `indices[i]` to `indices[i + 1]`, the last one to the end; a slice
@@ -303,33 +314,50 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     return ufunc(vectorize(func), nin, nout, identity=identity)
 
 
-def _associative(function: Callable[..., Any], identity: Any, **options: Any) -> ufunc:
+def _associative(function: Callable[..., Any], identity: Any, **options: Any) -> Any:
     return ufunc(function, 2, 1, identity=identity, associative=True, **options)
 
 
-add = _associative(
+def _elementwise(function: Callable[..., Any], count: int, **options: Any) -> Any:
+    return ufunc(function, count, 1, **options)
+
+
+if TYPE_CHECKING:
+
+    class _Unary(ufunc):
+        def __call__(  # type: ignore[override]
+            self, x: ArrayLike, /, *, out: None = None, where: None = None
+        ) -> Array: ...
+
+    class _Binary(ufunc):
+        def __call__(  # type: ignore[override]
+            self, x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None
+        ) -> Array: ...
+
+
+add: _Binary = _associative(
     arithmetic.add,
     0,
     reduce=reductions.sum,
-    accumulate=reductions.cumsum,
+    accumulate=accumulations.cumsum,
     update="add",
 )
-multiply = _associative(
+multiply: _Binary = _associative(
     arithmetic.multiply,
     1,
     reduce=reductions.prod,
-    accumulate=reductions.cumprod,
+    accumulate=accumulations.cumprod,
     update="multiply",
 )
-subtract = ufunc(arithmetic.subtract, 2, 1, update="subtract")
-negative = ufunc(arithmetic.negative, 1, 1)
-maximum = _associative(arithmetic.maximum, None, reduce=reductions.max, update="max")
-minimum = _associative(arithmetic.minimum, None, reduce=reductions.min, update="min")
-logaddexp = _associative(elementary.logaddexp, -math.inf)
-logaddexp2 = _associative(elementary.logaddexp2, -math.inf)
-logical_and = _associative(logic.logical_and, True, reduce=reductions.all)
-logical_or = _associative(logic.logical_or, False, reduce=reductions.any)
-logical_xor = _associative(logic.logical_xor, False)
-bitwise_and = _associative(logic.bitwise_and, -1)
-bitwise_or = _associative(logic.bitwise_or, 0)
-bitwise_xor = _associative(logic.bitwise_xor, 0)
+subtract: _Binary = _elementwise(arithmetic.subtract, 2, update="subtract")
+negative: _Unary = _elementwise(arithmetic.negative, 1)
+maximum: _Binary = _associative(arithmetic.maximum, None, reduce=reductions.max, update="max")
+minimum: _Binary = _associative(arithmetic.minimum, None, reduce=reductions.min, update="min")
+logaddexp: _Binary = _associative(elementary.logaddexp, -math.inf)
+logaddexp2: _Binary = _associative(elementary.logaddexp2, -math.inf)
+logical_and: _Binary = _associative(logic.logical_and, True, reduce=reductions.all)
+logical_or: _Binary = _associative(logic.logical_or, False, reduce=reductions.any)
+logical_xor: _Binary = _associative(logic.logical_xor, False)
+bitwise_and: _Binary = _associative(logic.bitwise_and, -1)
+bitwise_or: _Binary = _associative(logic.bitwise_or, 0)
+bitwise_xor: _Binary = _associative(logic.bitwise_xor, 0)

@@ -13,6 +13,8 @@ from minijax.numpy.arithmetic import absolute, sqrt
 from minijax.numpy.creation import asarray, ones
 from minijax.numpy.elementary import cos, i0
 from minijax.numpy.ranges import arange
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 def _window(name: str, count: Any, weight: Callable[[Any, int], Any]) -> Any:
@@ -26,7 +28,7 @@ def _window(name: str, count: Any, weight: Callable[[Any, int], Any]) -> Any:
     return ones(size, dtype) if size <= 1 else weight(arange(size, dtype=dtype), size - 1)
 
 
-def bartlett(M: int) -> Any:  # noqa: N803  NumPy's name
+def bartlett(M: int) -> Array:  # noqa: N803  NumPy's name
     """M weights in the shape of a triangle, 0 at both ends.
 
     Shapes:     -> float[M].
@@ -39,7 +41,7 @@ def bartlett(M: int) -> Any:  # noqa: N803  NumPy's name
     return _window("bartlett", M, lambda n, last: 1 - absolute(2 * n / last - 1))
 
 
-def blackman(M: int) -> Any:  # noqa: N803  NumPy's name
+def blackman(M: int) -> Array:  # noqa: N803  NumPy's name
     """M weights of Blackman's three cosine terms.
 
     Shapes:     -> float[M].
@@ -57,7 +59,7 @@ def blackman(M: int) -> Any:  # noqa: N803  NumPy's name
     return _window("blackman", M, weight)
 
 
-def hamming(M: int) -> Any:  # noqa: N803  NumPy's name
+def hamming(M: int) -> Array:  # noqa: N803  NumPy's name
     """M weights of a raised cosine, 0.08 at both ends.
 
     Shapes:     -> float[M].
@@ -70,7 +72,7 @@ def hamming(M: int) -> Any:  # noqa: N803  NumPy's name
     return _window("hamming", M, lambda n, last: 0.54 - 0.46 * cos(2 * math.pi * n / last))
 
 
-def hanning(M: int) -> Any:  # noqa: N803  NumPy's name
+def hanning(M: int) -> Array:  # noqa: N803  NumPy's name
     """M weights of a raised cosine, 0 at both ends.
 
     Shapes:     -> float[M].
@@ -83,7 +85,7 @@ def hanning(M: int) -> Any:  # noqa: N803  NumPy's name
     return _window("hanning", M, lambda n, last: 0.5 - 0.5 * cos(2 * math.pi * n / last))
 
 
-def kaiser(M: int, beta: Any) -> Any:  # noqa: N803  NumPy's name
+def kaiser(M: int, beta: ArrayLike) -> Array:  # noqa: N803  NumPy's name
     """M weights of Kaiser's window, the steeper the larger `beta`.
 
     Shapes:     beta: T[] -> float[M].

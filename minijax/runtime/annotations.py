@@ -1,12 +1,16 @@
-"""Types for annotations of users' functions.  Mirrors jax.typing (0.10)."""
+"""Types for annotations, of users' functions and of our public ones.  Mirrors jax.typing (0.10)."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from minijax.core.specs import PartitionSpec
 from minijax.runtime.array import Array
+from minijax.runtime.client import Device
+from minijax.sharding.base import Sharding
 
 
 class SupportsDType(Protocol):
@@ -24,3 +28,18 @@ ArrayLike: TypeAlias = (
 
 DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | SupportsDType
 """What functions take where they want a dtype."""
+
+Axis: TypeAlias = int | Sequence[int] | None
+"""Which dimensions a function works on: one, several, or all."""
+
+ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+"""What functions take where they want a shape; a number is that of the only dimension."""
+
+Placement: TypeAlias = Device | Sharding | None
+"""Where a new array goes."""
+
+ShardingLike: TypeAlias = Sharding | PartitionSpec | None
+"""How a new array is split over a mesh."""
+
+ArrayOrLists: TypeAlias = ArrayLike | Sequence[Any]
+"""What functions take that make arrays of nested lists too."""

@@ -159,7 +159,7 @@ class Array(_Convertible, metaclass=_ArrayType):
     @property
     def shape(self) -> tuple[int, ...]:
         """The dimensions."""
-        return self.buffer.aval.shape  # type: ignore[no-any-return]
+        return self.buffer.aval.shape
 
     @property
     def dtype(self) -> Any:
@@ -169,12 +169,12 @@ class Array(_Convertible, metaclass=_ArrayType):
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self.buffer.aval.ndim  # type: ignore[no-any-return]
+        return self.buffer.aval.ndim
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self.buffer.aval.size  # type: ignore[no-any-return]
+        return self.buffer.aval.size
 
     @property
     def weak_type(self) -> bool:
@@ -184,7 +184,7 @@ class Array(_Convertible, metaclass=_ArrayType):
             >>> jnp.asarray(2.0).weak_type, jnp.array([2.0]).weak_type
             (True, False)
         """
-        return self.buffer.aval.weak_type  # type: ignore[no-any-return]
+        return self.buffer.aval.weak_type
 
     @property
     def sharding(self) -> Any:
@@ -214,12 +214,12 @@ class Array(_Convertible, metaclass=_ArrayType):
             >>> x.committed, jax.device_put(x, jax.devices()[0]).committed
             (False, True)
         """
-        return self.buffer._committed  # type: ignore[no-any-return]
+        return self.buffer._committed
 
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process can reach every piece."""
-        return self.buffer._sharding.public.is_fully_addressable  # type: ignore[no-any-return]
+        return self.buffer._sharding.public.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -244,7 +244,7 @@ class Array(_Convertible, metaclass=_ArrayType):
     def __len__(self) -> int:
         return len(self.aval)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Array]:
         if self.ndim == 0:
             raise TypeError(message("iter", "a scalar array has no elements.", got=str(self.aval)))
         return (self[i] for i in range(self.shape[0]))
@@ -311,7 +311,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def is_ready(self) -> bool:
         """Whether the computation of the array is done."""
-        return self.buffer.is_ready()  # type: ignore[no-any-return]
+        return self.buffer.is_ready()
 
     def delete(self) -> None:
         """Frees the memory; using the array afterwards is an error.
@@ -338,7 +338,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donation."""
-        return self.buffer.is_deleted()  # type: ignore[no-any-return]
+        return self.buffer.is_deleted()
 
     def copy_to_host_async(self) -> None:
         """Starts copying to the host, so that a later conversion to NumPy waits less."""
@@ -354,7 +354,7 @@ class Array(_Convertible, metaclass=_ArrayType):
     def on_device_size_in_bytes(self) -> int:
         """Bytes of device memory."""
         with without_jax:
-            return self.buffer.on_device_size_in_bytes()  # type: ignore[no-any-return]
+            return self.buffer.on_device_size_in_bytes()
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the memory.
@@ -365,7 +365,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         if self.buffer._sharding.device is None:
             raise RuntimeError(_one_device_only("unsafe_buffer_pointer", self))
         with without_jax:
-            return self.buffer.unsafe_buffer_pointer()  # type: ignore[no-any-return]
+            return self.buffer.unsafe_buffer_pointer()
 
     @property
     def addressable_shards(self) -> list[Shard]:
@@ -404,10 +404,10 @@ class Array(_Convertible, metaclass=_ArrayType):
         return _unpickle, (self._value, self.weak_type)
 
     def __copy__(self) -> Array:
-        return self.copy()  # type: ignore[no-any-return]
+        return self.copy()
 
     def __deepcopy__(self, _memo: Any) -> Array:
-        return self.copy()  # type: ignore[no-any-return]
+        return self.copy()
 
 
 class ExtendedArray(Array):
@@ -431,7 +431,7 @@ class ExtendedArray(Array):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.aval.shape  # type: ignore[no-any-return]
+        return self.aval.shape
 
     @property
     def dtype(self) -> Any:
@@ -439,11 +439,11 @@ class ExtendedArray(Array):
 
     @property
     def ndim(self) -> int:
-        return self.aval.ndim  # type: ignore[no-any-return]
+        return self.aval.ndim
 
     @property
     def size(self) -> int:
-        return self.aval.size  # type: ignore[no-any-return]
+        return self.aval.size
 
     @property
     def weak_type(self) -> bool:
@@ -687,7 +687,7 @@ def _check_readable(buffer: Any) -> None:
 def _gathered(buffer: Any, keep: bool) -> np.ndarray[Any, Any]:
     """The elements of an array that lives on several devices."""
     if buffer._npy_value is not None:
-        return buffer._npy_value  # type: ignore[no-any-return]
+        return buffer._npy_value
     _check_readable(buffer)
     public = buffer._sharding.public
     failures.surfacing(buffer.block_until_ready)

@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from jaxlib import _jax, xla_client
 
@@ -22,7 +22,7 @@ from minijax.core import config
 from minijax.core.errors import message
 from minijax.runtime import window
 
-Device = _jax.Device
+Device: TypeAlias = _jax.Device
 _lock = threading.Lock()
 
 

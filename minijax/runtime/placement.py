@@ -56,7 +56,7 @@ class MeshPlacement(_jax.GSPMDSharding):  # type: ignore[misc]
     @property
     def memory_kind(self) -> str | None:
         """The kind of memory, or None for the devices' default."""
-        return self.public.special_memory_kind  # type: ignore[no-any-return]
+        return self.public.special_memory_kind
 
 
 class PiecePlacement(_jax.GSPMDSharding):  # type: ignore[misc]
@@ -310,7 +310,7 @@ def copy_buffer(buffer: Any, placement: Any) -> Any:
 def copy_buffers(buffers: Sequence[Any], placements: Sequence[Any]) -> list[Any]:
     """Buffers copied to other devices of the same client, each cut as it was."""
     statistics.transfers["copied between devices"] += len(buffers)
-    return _jax.batched_copy_array_to_devices_with_sharding(  # type: ignore[no-any-return]
+    return _jax.batched_copy_array_to_devices_with_sharding(
         list(buffers),
         [native_devices(placement.devices) for placement in placements],
         list(placements),

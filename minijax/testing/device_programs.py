@@ -27,7 +27,7 @@ def _run_body(
     trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """An operation whose own rule evaluates what it holds in the current trace."""
-    return primitive.impl(*args, **params)  # type: ignore[no-any-return]
+    return primitive.impl(*args, **params)
 
 
 def _run_jit(

@@ -284,7 +284,7 @@ def _abstract(mesh: Any) -> AbstractMesh:
     if isinstance(mesh, Mapping):
         return AbstractMesh(tuple(mesh.values()), tuple(mesh))
     if isinstance(mesh, meshes.MeshAxes):
-        return mesh.abstract_mesh  # type: ignore[attr-defined,no-any-return]
+        return mesh.abstract_mesh  # type: ignore[attr-defined]
     raise TypeError(
         message(
             blocks.USER,

@@ -73,7 +73,7 @@ class _Follower:
     def _step(self, eqn: Eqn, args: list[Any]) -> Sequence[Any]:
         rule = _RULES.get(eqn.primitive.name)
         if rule is not None:
-            return rule(self, eqn, args)  # type: ignore[no-any-return]
+            return rule(self, eqn, args)
         if eqn.primitive.makes_references:
             return [self.watch.make(v.aval) for v in eqn.outvars]
         inner = eqn.params.get("jaxpr")

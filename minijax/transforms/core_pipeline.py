@@ -99,7 +99,7 @@ class _Operand(NamedTuple):
         index = tuple(
             b if size is None else ds(b if size == 1 else b * size, size) for b, size in places
         )
-        return self.ref.at[index]  # type: ignore[no-any-return]
+        return self.ref.at[index]
 
     def fetch(self, block: Sequence[Any], slot: Any) -> async_copies.AsyncCopyDescriptor:
         """The copy of a block into a buffer."""

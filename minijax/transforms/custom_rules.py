@@ -44,7 +44,7 @@ class SymbolicZero:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.aval.shape  # type: ignore[no-any-return]
+        return self.aval.shape
 
     @property
     def dtype(self) -> Any:
@@ -52,11 +52,11 @@ class SymbolicZero:
 
     @property
     def ndim(self) -> int:
-        return self.aval.ndim  # type: ignore[no-any-return]
+        return self.aval.ndim
 
     @property
     def size(self) -> int:
-        return self.aval.size  # type: ignore[no-any-return]
+        return self.aval.size
 
     @staticmethod
     def from_primal_value(value: Any) -> SymbolicZero:

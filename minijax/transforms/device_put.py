@@ -129,7 +129,7 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
             sharding is None or (x.sharding == sharding and x.committed)
         ):
             x.buffer.is_deleted() and x.block_until_ready()
-            return x  # type: ignore[no-any-return]
+            return x
         if sharding is None:
             return rewrapped(transfer.copied(x.buffer), x)
         return relocation.placed(x, sharding, may_alias=may_alias is not False)
@@ -249,7 +249,7 @@ def _put_leaf(leaf: Any, target: Sharding | None, donate: bool, may_alias: bool 
 def committed_placement(x: Any) -> Sharding | None:
     """Where an array is that the user has placed; None for other values."""
     if type.__instancecheck__(Array, x) and x.committed and not x.is_deleted():
-        return x.sharding  # type: ignore[no-any-return]
+        return x.sharding
     return None
 
 

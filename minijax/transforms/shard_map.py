@@ -412,7 +412,7 @@ def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: Any) -> 
                 fix="call it inside `with minijax.set_mesh(mesh):`, or give it a Mesh",
             )
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _check_types_tell(region: Region) -> None:

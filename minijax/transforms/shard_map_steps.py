@@ -166,7 +166,7 @@ class StepTrace(Trace):
                 values.append(
                     s.primitive.bind(*own, **s.params) if isinstance(s, Started) else own[0]
                 )
-            return primitive.bind_all(*values, **params)  # type: ignore[no-any-return]
+            return primitive.bind_all(*values, **params)
 
         given = [x for group in groups for x in group]
         operands = list(map(self._operand, given))
@@ -178,10 +178,10 @@ class StepTrace(Trace):
         while isinstance(around, StepTrace):
             around = around.parent
         if around is eager.EAGER:
-            return primitive.impl(*args, **params)  # type: ignore[no-any-return]
+            return primitive.impl(*args, **params)
 
         def function(*values: Any) -> Sequence[Any]:
-            return primitive.bind_all(*values, **params)  # type: ignore[no-any-return]
+            return primitive.bind_all(*values, **params)
 
         jaxpr, consts = staging.stage(function, list(map(aval_of, args)))
         closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
@@ -203,7 +203,7 @@ class StepTrace(Trace):
         self, closed: ClosedJaxpr, values: Sequence[Any], in_specs: Specs, out_specs: Specs
     ) -> Sequence[Any]:
         with self.outside():
-            return self.primitive.bind_all(  # type: ignore[no-any-return]
+            return self.primitive.bind_all(
                 *values,
                 jaxpr=closed,
                 mesh=self.region.mesh,
@@ -376,7 +376,7 @@ def _step(
     """The program of one operation; `context` is what else tracing depends on."""
 
     def function(*blocks: Any) -> Sequence[Any]:
-        return primitive.bind_all(*blocks, **dict(params))  # type: ignore[no-any-return]
+        return primitive.bind_all(*blocks, **dict(params))
 
     return _program(region, function, operands, primitive.name)
 

@@ -66,18 +66,16 @@ class Start(Primitive):
         STARTS[base] = self
 
     def shown_params(self, params: Any) -> dict[str, Any]:
-        return self.base.shown_params(params)  # type: ignore[no-any-return]
+        return self.base.shown_params(params)
 
     def abstract_eval(self, x: Any, **params: Any) -> AbstractTodo:
         return AbstractTodo(self.base.abstract_eval(x, **params))
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
-        return self.base.effects(*avals, **params)  # type: ignore[no-any-return]
+        return self.base.effects(*avals, **params)
 
     def vary(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> ManualAxisType:
-        return self.base.vary(  # type: ignore[no-any-return]
-            avals, [out.inner_aval for out in outs], **params
-        )
+        return self.base.vary(avals, [out.inner_aval for out in outs], **params)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> Any:
         return self.base.shard(avals, [out.inner_aval for out in outs], **params)

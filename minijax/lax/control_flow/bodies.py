@@ -145,7 +145,7 @@ def wrapped_once(
         return wrap(lambda: function)
     if wrap not in known:
         known[wrap] = wrap(weakref.ref(function))
-    return known[wrap]  # type: ignore[no-any-return]
+    return known[wrap]
 
 
 def rearranged(

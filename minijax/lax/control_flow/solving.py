@@ -54,10 +54,10 @@ class CustomRoot(Primitive):
     vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: RootParts, **_: Any) -> list[Any]:
-        return jaxprs.solve.out_avals  # type: ignore[no-any-return]
+        return jaxprs.solve.out_avals
 
     def effects(self, *avals: Any, jaxprs: RootParts, **_: Any) -> frozenset[Any]:
-        return jaxprs.solve.effects  # type: ignore[no-any-return]
+        return jaxprs.solve.effects
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         return bodies.run_program(self, params["jaxprs"].solve, args, params)
@@ -154,10 +154,10 @@ class CustomLinearSolve(Primitive):
     vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: SolveParts, **_: Any) -> list[Any]:
-        return jaxprs.solve.out_avals  # type: ignore[no-any-return]
+        return jaxprs.solve.out_avals
 
     def effects(self, *avals: Any, jaxprs: SolveParts, **_: Any) -> frozenset[Any]:
-        return jaxprs.solve.effects  # type: ignore[no-any-return]
+        return jaxprs.solve.effects
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         return bodies.run_program(self, params["jaxprs"].solve, args, params)

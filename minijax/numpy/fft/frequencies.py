@@ -15,9 +15,13 @@ from minijax.numpy.creation import asarray, dtype_argument, on_device
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, roll
+from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike, Placement
+from minijax.runtime.array import Array
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
+) -> Array:
     """The frequencies of the results of `fft`, in cycles per unit: `k / (n d)`.
 
     Those that are not negative come first, in ascending order, then the negative ones.
@@ -44,7 +48,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies("fftfreq", where(k < (size + 1) // 2, k, k - size), size, d, dtype, device)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
+) -> Array:
     """The frequencies of the results of `rfft`, in cycles per unit: `k / (n d)` up to half of 1/d.
 
     Args:
@@ -97,7 +103,7 @@ def _shifted(name: str, x: Any, axes: Any, shift: Callable[[int], int]) -> Any:
     return roll(x, tuple(shift(x.shape[d]) for d in dims), dims) if dims else x
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """Puts frequency 0 into the middle: from the order of `fft` to an ascending one.
 
     Args:
@@ -118,7 +124,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """Undoes `fftshift`: puts frequency 0 first.
 
     Args:

@@ -19,6 +19,8 @@ from minijax.lax.padding import pad
 from minijax.numpy.elementary import conjugate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.shaping import array_argument, moveaxis
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 # How many dimensions one operation transforms.
 _AT_ONCE = 3
@@ -148,7 +150,7 @@ def _two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
 
 
 @one_program(static=("n", "axis", "norm"))
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform along one axis: `y[k] = Σ a[j] exp(-2πi jk/n)`.
 
     Args:
@@ -175,7 +177,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
 
 @one_program(static=("n", "axis", "norm"))
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`: `a[j] = 1/n Σ y[k] exp(2πi jk/n)`.
 
     Args:
@@ -202,7 +204,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @one_program(static=("n", "axis", "norm"))
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform of real values along one axis: the frequencies from 0 to n//2.
 
     The others are conjugates of these.
@@ -232,7 +234,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @one_program(static=("n", "axis", "norm"))
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft`: real values from the frequencies up to n//2.
 
     Args:
@@ -259,7 +261,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 @one_program(static=("n", "axis", "norm"))
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform of values whose second half mirrors the first, conjugated: it is real.
 
     Args:
@@ -287,7 +289,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @one_program(static=("n", "axis", "norm"))
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: of real values, the first half of what they are the transform of.
 
     Args:
@@ -317,11 +319,11 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 @one_program(static=("s", "axes", "norm"))
 def fft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The Fourier transform along two axes.
 
     Args:
@@ -351,11 +353,11 @@ def fft2(
 
 @one_program(static=("s", "axes", "norm"))
 def ifft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `fft2`.
 
     Args:
@@ -385,11 +387,11 @@ def ifft2(
 
 @one_program(static=("s", "axes", "norm"))
 def rfft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The Fourier transform of real values along two axes, the last of them halved.
 
     Args:
@@ -419,11 +421,11 @@ def rfft2(
 
 @one_program(static=("s", "axes", "norm"))
 def irfft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `rfft2`: real values from the first half of the frequencies.
 
     Args:
@@ -453,11 +455,11 @@ def irfft2(
 
 @one_program(static=("s", "axes", "norm"))
 def fftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The Fourier transform along several axes.
 
     Args:
@@ -487,11 +489,11 @@ def fftn(
 
 @one_program(static=("s", "axes", "norm"))
 def ifftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `fftn`.
 
     Args:
@@ -521,11 +523,11 @@ def ifftn(
 
 @one_program(static=("s", "axes", "norm"))
 def rfftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The Fourier transform of real values along several axes, the last of them halved.
 
     Args:
@@ -555,11 +557,11 @@ def rfftn(
 
 @one_program(static=("s", "axes", "norm"))
 def irfftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `rfftn`: real values from the first half of the frequencies.
 
     Args:

@@ -22,6 +22,8 @@ from minijax.numpy.reductions import any as any_of
 from minijax.numpy.reductions import prod
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.transforms.custom_jvp import custom_jvp
 
 
@@ -38,7 +40,7 @@ class SlogdetResult(NamedTuple):
 
 
 @one_program()
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices.
 
     Shapes:     a: T[..., n, n] -> T[...].
@@ -141,7 +143,7 @@ def _cofactors(factors: Any, pivots: Any, permutation: Any) -> Any:
 
 
 @one_program(static=("method",))
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The signs and the logarithms of the determinants of square matrices.
 
     Shapes:     a: T[..., n, n] -> T[...], real T[...].

@@ -28,11 +28,13 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, broadcast_shapes, broadcast_to, moveaxis
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.transforms.custom_jvp import custom_jvp
 
 
 @one_program()
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The solutions x of a x = b, for regular matrices a.
 
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].  Leading
@@ -89,7 +91,7 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 @one_program()
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices.
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
@@ -109,7 +111,7 @@ def inv(a: Any) -> Any:
 
 
 @one_program(static=("ind",))
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of an array as a linear map of its last dimensions onto its first ones.
 
     Shapes:     a: T[s, t] -> T[t, s], with `ind` dimensions in s, and equal products of s and t.
@@ -138,7 +140,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 @one_program(static=("axes",))
-def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
     """The solution x of tensordot(a, x, x.ndim) = b.
 
     Shapes:     a: T[s, t], b: T[s] -> T[t], with as many elements in s as in t.
@@ -174,8 +176,8 @@ def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Any:
 
 
 def lstsq(
-    a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False
-) -> tuple[Any, Any, Any, Any]:
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
     """The x that make |a x - b| least, and of these the shortest.
 
     Shapes:     a: T[m, n], b: T[m] or T[m, k] -> x: T[n] or T[n, k], the squared residuals, T[1] or
@@ -248,7 +250,13 @@ def _check_least_squares(a: Any, b: Any) -> None:
         )
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
     """The pseudoinverses of matrices, by Moore and Penrose.
 
     Shapes:     a: T[..., m, n] -> T[..., n, m].

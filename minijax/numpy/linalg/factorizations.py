@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from minijax.core.errors import message
 from minijax.lax import binary, shape, unary
@@ -13,6 +13,8 @@ from minijax.lax.linalg import householder, matrices
 from minijax.lax.sorting import sort
 from minijax.numpy.linalg import operands
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class EigResult(NamedTuple):
@@ -66,7 +68,7 @@ class SVDResult(NamedTuple):
 
 
 @one_program(static=("upper", "symmetrize_input"))
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The triangular factors of positive definite matrices; NaN where a matrix is none.
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
@@ -96,8 +98,16 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return matrices.adjoint(factor) if upper else factor
 
 
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "full", "complete", "raw"] = ...) -> QRResult: ...
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: str = ...) -> Array | QRResult: ...
+
+
 @one_program(static=("mode",))
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """Q and R with Q R = a: Q has orthonormal columns, R is an upper triangle.
 
     Shapes:     a: T[..., m, n] -> Q: T[..., m, k], R: T[..., k, n], where k = min(m, n), or m.
@@ -137,14 +147,41 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> SVDResult: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    compute_uv: bool = ...,
+    hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> Array | SVDResult: ...
+
+
 @one_program(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:
+) -> Array | SVDResult:
     """The singular value decomposition, a = U diag(S) Vh.
 
     Shapes:     a: T[..., m, n] -> U: T[..., m, k], S: real T[..., k], Vh: T[..., k, n], where
@@ -194,7 +231,7 @@ def _svd_of_hermitian(a: Any, compute_uv: bool) -> tuple[Any, Any, Any]:
 
 
 @one_program()
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, descending.
 
     Shapes:     x: T[..., m, n] -> real T[..., min(m, n)].
@@ -213,7 +250,7 @@ def svdvals(x: Any, /) -> Any:
 
 @one_program(static=("UPLO", "symmetrize_input"))
 def eigh(
-    a: Any,
+    a: ArrayLike,
     UPLO: str | None = None,  # noqa: N803  NumPy's name
     symmetrize_input: bool = True,
 ) -> EighResult:
@@ -258,11 +295,11 @@ def _eigh(name: str, a: Any, triangle: str | None, symmetrize_input: bool) -> tu
 
 @one_program(static=("UPLO", "symmetrize_input"))
 def eigvalsh(
-    a: Any,
+    a: ArrayLike,
     UPLO: str | None = "L",  # noqa: N803  NumPy's name
     *,
     symmetrize_input: bool = True,
-) -> Any:
+) -> Array:
     """The eigenvalues of Hermitian matrices, ascending.
 
     Shapes:     a: T[..., n, n] -> real T[..., n].
@@ -286,7 +323,7 @@ def eigvalsh(
 
 
 @one_program()
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues and right eigenvectors of square matrices; they are complex.
 
     Shapes:     a: T[..., n, n] -> complex T[..., n], in no order, and complex T[..., n, n].
@@ -305,7 +342,7 @@ def eig(a: Any) -> EigResult:
 
 
 @one_program()
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices; they are complex, and in no order.
 
     Shapes:     a: T[..., n, n] -> complex T[..., n].

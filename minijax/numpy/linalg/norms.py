@@ -19,17 +19,19 @@ from minijax.numpy.logic import isnan
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import canonical_axes, expand_dims, moveaxis
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 _MATRIX_ORDERS = (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
 
 
 @one_program(static=("ord", "axis", "keepdims"))
 def norm(
-    x: Any,
+    x: ArrayLike,
     ord: int | str | None = None,
     axis: tuple[int, ...] | int | None = None,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """Norms of vectors or matrices.
 
     Shapes:     x: T[s] -> real T[s without axis].
@@ -74,7 +76,7 @@ def norm(
 
 
 @one_program(static=("keepdims", "ord"))
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: str | int = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
     """Norms of the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> real T[...].
@@ -98,13 +100,13 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: str | int = "fro") ->
 
 @one_program(static=("axis", "keepdims", "ord"))
 def vector_norm(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
     ord: int | str = 2,
-) -> Any:
+) -> Array:
     """Norms of the vectors that lie along one axis or several.
 
     Shapes:     x: T[s] -> real T[s without axis].
@@ -184,7 +186,7 @@ def _refuse_order(name: str, given: Any, of: str, expected: str) -> ValueError:
 
 
 @one_program(static=("p",))
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """The condition numbers of matrices.
 
     Shapes:     x: T[..., m, n] -> real T[...]; m = n but for p None, 2 or -2.
@@ -223,12 +225,12 @@ def cond(x: Any, p: Any = None) -> Any:
 
 
 def matrix_rank(
-    M: Any,  # noqa: N803  NumPy's name
-    rtol: Any = None,
+    M: ArrayLike,  # noqa: N803  NumPy's name
+    rtol: ArrayLike | None = None,
     *,
     hermitian: bool = False,
-    tol: Any = None,
-) -> Any:
+    tol: ArrayLike | None = None,
+) -> Array:
     """The ranks of matrices: how many singular values are not zero.
 
     Shapes:     M: T[..., m, n] -> int32[...]; of a vector, whether it has an element besides zeros.

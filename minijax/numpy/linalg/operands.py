@@ -11,9 +11,10 @@ from minijax.lax import unary
 from minijax.lax.convert import convert_to_type
 from minijax.numpy import promotion
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.array import Array
 
 
-def inexact(name: str, x: Any) -> Any:
+def inexact(name: str, x: Any) -> Array:
     """An argument as an array of floats or complex numbers.
 
     Raises:
@@ -23,7 +24,7 @@ def inexact(name: str, x: Any) -> Any:
     return convert_to_type(x, dtypes.to_inexact_dtype(x.dtype), x.aval.weak_type)
 
 
-def inexact_together(name: str, *arrays: Any) -> list[Any]:
+def inexact_together(name: str, *arrays: Any) -> list[Array]:
     """Arguments as arrays of one dtype, of floats or complex numbers.
 
     Raises:
@@ -32,7 +33,7 @@ def inexact_together(name: str, *arrays: Any) -> list[Any]:
     return [inexact(name, x) for x in promotion.promote_dtypes(f"linalg.{name}", *arrays)]
 
 
-def matrices(name: str, x: Any, argument: str = "a") -> Any:
+def matrices(name: str, x: Any, argument: str = "a") -> Array:
     """An argument as matrices of floats or complex numbers.
 
     Raises:
@@ -52,7 +53,7 @@ def matrices(name: str, x: Any, argument: str = "a") -> Any:
     return x
 
 
-def square_matrices(name: str, x: Any, argument: str = "a") -> Any:
+def square_matrices(name: str, x: Any, argument: str = "a") -> Array:
     """An argument as square matrices of floats or complex numbers.
 
     Raises:
@@ -82,6 +83,6 @@ def check_square(name: str, x: Any, argument: str = "a") -> None:
         )
 
 
-def squared(x: Any) -> Any:
+def squared(x: Any) -> Array:
     """|x|², whose derivative is zero at zero."""
     return x * x if x.dtype.kind != "c" else unary.real(x * unary.conj(x))

@@ -9,16 +9,19 @@ from typing import Any
 
 from minijax.core.aval import aval_of
 from minijax.core.errors import IncompatibleShapesError, message
+from minijax.lax.precision import PrecisionLike
 from minijax.numpy import calculus, contraction, promotion, shaping
 from minijax.numpy import matrices as numpy_matrices
 from minijax.numpy.linalg.equations import inv
 from minijax.numpy.matrices import eye
 from minijax.numpy.one_program import one_program
 from minijax.numpy.shaping import array_argument, broadcast_to
+from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.runtime.array import Array
 from minijax.sharding.named import NamedSharding
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross products of vectors of three components.
 
     Shapes:     x1: T[.., 3, ..], x2: T[.., 3, ..] -> T[.., 3, ..].
@@ -44,7 +47,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return calculus.cross(x1, x2, axis=axis)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[..., k], where k is the length of the diagonal.
@@ -61,7 +64,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return numpy_matrices.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[...].
@@ -92,7 +95,7 @@ def _matrices(name: str, x: Any) -> Any:
     return x
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The matrices in the last two dimensions, transposed.
 
     Shapes:     x: T[..., m, n] -> T[..., n, m].
@@ -110,8 +113,13 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def matmul(
-    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Matrix products, over broadcast leading dimensions; as `numpy.matmul`.
 
     Shapes:     x1: T[..., m, k], x2: T[..., k, n] -> T[..., m, n]; a vector is a row, or a column.
@@ -130,7 +138,7 @@ def matmul(
     )
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of all elements of two vectors.
 
     Shapes:     x1: T[n], x2: T[m] -> T[n, m].
@@ -158,15 +166,15 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 
 def tensordot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axes: int | tuple[Sequence[int], Sequence[int]] = 2,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: NamedSharding | Any | None = None,
-) -> Any:
+) -> Array:
     """The product over several dimensions; as `numpy.tensordot`.
 
     Shapes:     x1: T[s, k], x2: T[k, t] -> T[s, t], where s, t and k are any number of dimensions.
@@ -191,14 +199,14 @@ def tensordot(
 
 
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Products of vectors along `axis`, the first conjugated; as `numpy.vecdot`.
 
     Shapes:     x1: T[.., n, ..], x2: T[.., n, ..] -> T[.., ..]; other dimensions are broadcast.
@@ -217,7 +225,7 @@ def vecdot(
 
 
 @one_program(static=("n",))
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Square matrices, multiplied by themselves n times; of a negative n, the inverse's power.
 
     Shapes:     a: T[..., m, m] -> T[..., m, m].
@@ -246,7 +254,7 @@ def matrix_power(a: Any, n: int) -> Any:
     if exponent == 0:
         return broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
     square = inv(a) if exponent < 0 else a
-    result = None
+    result: Any = None
     for digit in bin(abs(exponent))[:1:-1]:
         if digit == "1":
             result = square if result is None else contraction.matmul(result, square)
@@ -256,7 +264,7 @@ def matrix_power(a: Any, n: int) -> Any:
     return result
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Array:
     """The product of several matrices, in the order that takes the fewest multiplications.
 
     Shapes:     T[m, k], T[k, l], …, T[r, n] -> T[m, n]; the first may be a vector, and the last.

@@ -41,7 +41,8 @@ def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Any:
 def _batches(x: Any, y: Any) -> tuple[Any, Any]:
     """Vectors with leading dimensions of one shape."""
     batch = broadcast_shapes(x.shape[:-1], y.shape[:-1])
-    return tuple(broadcast_to(v, (*batch, v.shape[-1])) for v in (x, y))
+    first, second = (broadcast_to(v, (*batch, v.shape[-1])) for v in (x, y))
+    return first, second
 
 
 def _placed(values: Any, places: Any) -> Any:

@@ -125,7 +125,7 @@ def _values(d: Any, e: Any, first: int, last: int, tol: float | None) -> Any:
     # The circles of Gershgorin hold all eigenvalues: divided by the bound, these are at most 1.
     bound = (abs(d) + ends[:-1] + ends[1:]).max()
     scale = where(bound == 0, 1, bound)
-    allowed = float(dtypes.finfo(d.dtype).eps)
+    allowed: Any = float(dtypes.finfo(d.dtype).eps)
     if tol is not None:
         allowed = where(tol / scale > allowed, tol / scale, allowed)
     wanted = arange(first, last)

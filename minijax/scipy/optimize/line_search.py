@@ -125,4 +125,4 @@ def search(
         )
 
     state = Search(asarray(GROWING), asarray(np.int32(0)), first_step, start, start, gradient)
-    return while_loop(lambda s: (s.stage != FOUND) & (s.count < limit), advance, state)  # type: ignore[no-any-return]
+    return while_loop(lambda s: (s.stage != FOUND) & (s.count < limit), advance, state)

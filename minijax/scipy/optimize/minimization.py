@@ -142,7 +142,7 @@ def _descend(
         x, value, gradient, memory, asarray(_RUNNING), asarray(np.int32(1)), asarray(np.int32(0))
     )
     start = start._replace(status=verdict(start))
-    return while_loop(lambda state: state.status == _RUNNING, advance, start)  # type: ignore[no-any-return]
+    return while_loop(lambda state: state.status == _RUNNING, advance, start)
 
 
 def _bfgs_limits(size: int, options: Mapping[str, Any]) -> tuple[curvature.Method, _Limits]:
@@ -216,7 +216,7 @@ def _chosen(method: Any, options: Any, tol: Any, size: int) -> tuple[curvature.M
         raise ValueError(
             message(_NAME, "the norm of a vector has a number.", got=f"norm: {norm!r}")
         )
-    return prepare(size, given)  # type: ignore[no-any-return]
+    return prepare(size, given)
 
 
 def _start(x0: Any) -> Any:

@@ -46,10 +46,9 @@ def overlapped(frames: Any, step: int) -> Any:
     total = (count - 1) * step + size
     blocks = -(-size // step)
     if blocks > _MAX_BLOCKS:
-        found = zeros((*outer, total), frames.dtype)
-        return found.at[..., _places(count, size, step)].add(frames)
+        return zeros((*outer, total), frames.dtype).at[..., _places(count, size, step)].add(frames)
     rows = _lengthened(frames, blocks * step).reshape(*outer, count, blocks, step)
-    found = 0
+    found: Any = 0
     for j in range(blocks):
         edges = [(0, 0, 0)] * len(outer) + [(j, blocks - 1 - j, 0), (0, 0, 0)]
         found = found + pad(rows[..., j, :], frames.dtype.type(0), edges)

@@ -34,7 +34,7 @@ class System(NamedTuple):
 
 def _operator(name: str, argument: str, given: Any) -> Operator:
     if callable(given):
-        return given  # type: ignore[no-any-return]
+        return given
     if not (hasattr(given, "aval") or isinstance(given, np.ndarray)):
         raise TypeError(
             message(

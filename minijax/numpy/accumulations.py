@@ -1,0 +1,166 @@
+"""Sums and products of the elements up to each one, along an axis.
+
+Without an axis, `cumsum` and `cumprod` take the array as if it were flat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import message
+from minijax.lax import arguments, binary, cumulative
+from minijax.lax.convert import convert_to_type
+from minijax.lax.shape import concatenate, reshape
+from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import (
+    broadcast_to,
+    check_array,
+    check_out,
+)
+from minijax.numpy.reductions import widened_integer
+from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.runtime.array import Array
+
+
+def _cumulated(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, operation: Callable[..., Any]
+) -> Any:
+    check_out(name, out)
+    a = check_array(name, a, "a")
+    if axis is None:
+        a, axis = reshape(a, (aval_of(a).size,)), 0
+    axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, f"numpy.{name}")
+    if dtype is not None:
+        result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+    else:
+        result = aval_of(a).dtype
+        result = dtypes.default_int_dtype() if result == dtypes.bool_ else result
+    if result == dtypes.bool_:
+        summed = operation(convert_to_type(a, dtypes.int32, weak_type=False), axis)
+        return binary.ne(summed, 0)
+    return operation(convert_to_type(a, result, weak_type=False), axis)
+
+
+@one_program(static=("axis", "dtype", "out"))
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """The sums of the elements up to each one, along `axis`.
+
+    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
+    Dtypes:     all; booleans are counted.
+    Source:     mirrors jax.numpy.cumsum.
+
+    Raises:
+        ValueError: the axis is out of range.
+        NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([[1, 2],
+               [4, 6]], dtype=int32)
+    """
+    return _cumulated("cumsum", a, axis, dtype, out, cumulative.cumsum)
+
+
+@one_program(static=("axis", "dtype", "out"))
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """The products of the elements up to each one, along `axis`.
+
+    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
+    Dtypes:     all; booleans become integers.
+    Source:     mirrors jax.numpy.cumprod.
+
+    Raises:
+        ValueError: the axis is out of range.
+        NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
+        Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    return _cumulated("cumprod", a, axis, dtype, out, cumulative.cumprod)
+
+
+def _array_api_cumulated(
+    name: str, x: Any, axis: Any, dtype: Any, first: int | None, operation: Callable[..., Any]
+) -> Any:
+    x = check_array(name, x)
+    aval = aval_of(x)
+    if aval.ndim == 0 or (axis is None and aval.ndim > 1):
+        raise ValueError(
+            message(
+                f"numpy.{name}",
+                "the array has no dimension, or several and none is named.",
+                got={"x": aval},
+                fix="axis=... (it may be left away for arrays of one dimension)",
+            )
+        )
+    axis = arguments.canonicalize_axis(0 if axis is None else axis, aval.ndim, f"numpy.{name}")
+    result = _cumulated(name, x, axis, dtype, None, operation)
+    if first is None:
+        return result
+    shape = tuple(1 if d == axis else n for d, n in enumerate(aval.shape))
+    start = broadcast_to(np.asarray(first, aval_of(result).dtype)[()], shape)
+    return concatenate([start, result], axis)
+
+
+@one_program(static=("axis", "dtype", "include_initial"))
+def cumulative_sum(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """The sums of the elements up to each one, along `axis`; with a leading 0 if wanted.
+
+    Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
+    Dtypes:     all; narrow integers are widened, booleans counted.
+    Source:     mirrors jax.numpy.cumulative_sum.
+
+    Raises:
+        ValueError: there are several dimensions and no axis, or none at all.
+
+    Example:
+        >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+        Array([0, 1, 3, 6], dtype=int32)
+    """
+    first = 0 if include_initial else None
+    if dtype is None:
+        dtype = widened_integer(aval_of(check_array("cumulative_sum", x)).dtype)
+    return _array_api_cumulated("cumulative_sum", x, axis, dtype, first, cumulative.cumsum)
+
+
+@one_program(static=("axis", "dtype", "include_initial"))
+def cumulative_prod(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """The products of the elements up to each one, along `axis`; with a leading 1 if wanted.
+
+    Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
+    Dtypes:     all; booleans become integers.
+    Source:     mirrors jax.numpy.cumulative_prod.
+
+    Raises:
+        ValueError: there are several dimensions and no axis, or none at all.
+
+    Example:
+        >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+        Array([1, 1, 2, 6], dtype=int32)
+    """
+    first = 1 if include_initial else None
+    return _array_api_cumulated("cumulative_prod", x, axis, dtype, first, cumulative.cumprod)
