@@ -501,23 +501,20 @@ def is_python_scalar(x: object) -> bool:
 
 def _python_type(x: object) -> type | None:
     """The Python scalar type of which `x` is an instance, even by a subclass such as IntEnum."""
-    if not is_python_scalar(x):
-        return None
-    return next(kind for kind in python_scalar_dtypes if isinstance(x, kind))
+    kinds = python_scalar_dtypes if is_python_scalar(x) else ()
+    return next((kind for kind in kinds if isinstance(x, kind)), None)
 
 
 def is_weakly_typed(x: Any) -> bool:
     """Whether `x` adapts to the other operand's dtype: Python numbers, and arrays made of them."""
     if type(x) in python_scalar_dtypes:
         return type(x) is not bool
-    try:
+    if hasattr(x, "weak_type"):
         return bool(x.weak_type)
-    except AttributeError:
-        pass
     aval = getattr(x, "aval", None)
-    if aval is not None:
-        return bool(getattr(aval, "weak_type", False))
-    return is_python_scalar(x) and not isinstance(x, bool)
+    if aval is None:
+        return is_python_scalar(x) and not isinstance(x, bool)
+    return bool(getattr(aval, "weak_type", False))
 
 
 def dtype(x: Any, canonicalize: bool = False) -> Any:

@@ -503,6 +503,7 @@ def like_primal(gradient: Any, aval: Any) -> Any:
 
 
 def argument_names(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
+    """The names of the leaves of the arguments at `positions`; none where they cannot be told."""
     return flattening.debug_info("grad", fun, in_tree, positions).arg_names or ()
 
 

@@ -491,6 +491,23 @@ def resolve_names(
     return nums, names
 
 
+def _check_one_placement(in_shardings: Any, device: Any, backend: Any) -> None:
+    """Refuses to be told in two ways where to run.
+
+    Raises:
+        ValueError: both in_shardings and device or backend are given.
+    """
+    if in_shardings not in (None, UNSPECIFIED) and not (device is None and backend is None):
+        raise ValueError(
+            message(
+                "jit",
+                "takes in_shardings, or device or backend, not both.",
+                got=f"in_shardings, device={device!r}, backend={backend!r}",
+                fix="say with in_shardings alone where to run",
+            )
+        )
+
+
 def jit(
     fun: Callable[..., Any] | None = None,
     /,
@@ -573,15 +590,7 @@ def jit(
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         raise TypeError(message("jit", "cannot compile a generator or a coroutine.", got=repr(fun)))
-    if in_shardings not in (None, UNSPECIFIED) and not (device is None and backend is None):
-        raise ValueError(
-            message(
-                "jit",
-                "takes in_shardings, or device or backend, not both.",
-                got=f"in_shardings, device={device!r}, backend={backend!r}",
-                fix="say with in_shardings alone where to run",
-            )
-        )
+    _check_one_placement(in_shardings, device, backend)
     if backend is not None:
         device = client.get_backend(backend).local_devices()[0]
     _check_device(device)
