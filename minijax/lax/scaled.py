@@ -100,7 +100,7 @@ def scaled_dot(
     Example:
         >>> x, scale = jnp.ones((1, 4)), jnp.array([[2.0, 3.0]])
         >>> lax.scaled_dot(x, x.T, lhs_scale=scale)
-        Array([[10.]], dtype=bfloat16)
+        Array([[10]], dtype=bfloat16)
     """
     lhs, rhs = operand(lhs), operand(rhs)
     numbers = _numbers(aval_of(lhs).ndim) if dimension_numbers is None else dimension_numbers
