@@ -282,7 +282,11 @@ ERRORS = {
     "text seed": (lambda k: random.key("a"), TypeError, "not a valid type"),
     "unknown generator": (lambda k: random.key(0, impl="x"), ValueError, "'threefry2x32'"),
     "number for generator": (lambda k: random.key(0, impl=3), TypeError, "named by a string"),
-    "unbuilt generator": (lambda k: random.key(0, impl="rbg"), NotImplementedError, "'rbg'"),
+    "unbuilt generator": (
+        lambda k: random.key(0, impl="philox4x32"),
+        NotImplementedError,
+        "'philox4x32'",
+    ),
     "generator twice": (
         lambda k: random.key(0, impl="threefry2x32", dtype=k.dtype),
         ValueError,
