@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from minijax.numpy import operators as operators
+from minijax.numpy import operators as operators, standard as standard
 from minijax.numpy.accumulations import (
     cumprod as cumprod,
     cumsum as cumsum,
@@ -473,6 +473,11 @@ if TYPE_CHECKING:
 _MODULES = ("fft", "linalg")
 # Functions that need linear algebra.
 _OF_ROOTS = ("poly", "polyfit", "roots")
+# Names of the array API standard.
+_OF_THE_STANDARD = {
+    "__array_api_version__": "VERSION",
+    "__array_namespace_info__": "__array_namespace_info__",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -483,6 +488,8 @@ def __getattr__(name: str) -> Any:
         found = getattr(importlib.import_module("minijax.numpy.polynomial_roots"), name)
         globals()[name] = found
         return found
+    if name in _OF_THE_STANDARD:
+        return getattr(standard, _OF_THE_STANDARD[name])
     raise AttributeError(f"module 'minijax.numpy' has no attribute {name!r}")
 
 

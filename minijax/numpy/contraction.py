@@ -17,7 +17,7 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
 from minijax.lax.precision import PrecisionLike
-from minijax.numpy import einsum_paths, promotion, shaping
+from minijax.numpy import arithmetic, einsum_paths, promotion, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, check_out
 from minijax.numpy.shaping import array_argument
@@ -249,7 +249,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     a, b = promotion.promote_dtypes("outer", a, b)
     rows = shape.expand_dims(shaping.ravel(a), (1,))
     columns = shape.expand_dims(shaping.ravel(b), (0,))
-    return binary.mul(rows, columns)
+    return arithmetic.multiply(rows, columns)
 
 
 @one_program()

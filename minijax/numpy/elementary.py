@@ -576,7 +576,8 @@ def rint(x: ArrayLike, /) -> Array:
         >>> jnp.rint(jnp.array([0.5, 1.5, 2.5]))
         Array([0., 2., 2.], dtype=float32)
     """
-    return _each_part(_round_to_even, _default_inexact("rint", x))
+    found = _default_inexact("rint", x)
+    return _each_part(_round_to_even, found if is_kind(x, np.inexact) else strong(found))
 
 
 def _default_inexact(name: str, x: Any) -> Any:

@@ -31,6 +31,7 @@ from minijax.numpy import (
     reductions,
     selection,
     shaping,
+    standard,
     updates,
 )
 from minijax.numpy.one_program import native_program, one_program
@@ -320,9 +321,14 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
-    if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
+    if api_version not in {None, "2021.12", "2022.12", "2023.12", standard.VERSION}:
         raise ValueError(
-            message("__array_namespace__", "this version is not known.", got=str(api_version))
+            message(
+                "__array_namespace__",
+                "this version is not known.",
+                got=f"api_version: {api_version!r}",
+                expected=f"None or {standard.VERSION!r}",
+            )
         )
     return sys.modules["minijax.numpy"]
 

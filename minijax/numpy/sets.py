@@ -340,7 +340,7 @@ def isin(
 def _vectors(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
     """Two operands as vectors of one dtype."""
     a, b = shaping.ravel(array_argument(name, ar1)), shaping.ravel(array_argument(name, ar2))
-    a, b = map(promotion.strong, promotion.promote_dtypes(name, a, b))
+    a, b = promotion.promote_dtypes(name, a, b)
     return a, b
 
 
@@ -424,7 +424,7 @@ def setxor1d(
         >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
         Array([1, 3], dtype=int32)
     """
-    a, b = _vectors("setxor1d", ar1, ar2)
+    a, b = map(promotion.strong, _vectors("setxor1d", ar1, ar2))
     both = concatenate([a, b])
     order, kept = _firsts(both)
     both = both[order]
@@ -491,7 +491,7 @@ def intersect1d(
         >>> jnp.intersect1d(jnp.array([1, 2, 3]), jnp.array([3, 2, 9]))
         Array([2, 3], dtype=int32)
     """
-    a, b = _vectors("intersect1d", ar1, ar2)
+    a, b = map(promotion.strong, _vectors("intersect1d", ar1, ar2))
     order, kept = _firsts(a)
     ordered = a[order]
     kept &= isin(ordered, b)

@@ -8,9 +8,6 @@ results by itself; in users' trees it is a leaf.
 from __future__ import annotations
 
 import operator
-import sys
-import threading
-import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +20,7 @@ from minijax.core.errors import message
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.runtime import client, failures, placement, sharing, window
+from minijax.runtime.absence import without_jax
 
 
 class _ArrayType(type):
@@ -397,8 +395,24 @@ class Array(_Convertible, metaclass=_ArrayType):
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack_device(self)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return to_dlpack(self, **options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: Any = None,
+    ) -> Any:
+        if stream not in (None, -1) and dlpack_device(self)[0] == _DLPACK_CPU:
+            raise BufferError(
+                message(
+                    "__dlpack__",
+                    "host devices have no streams.",
+                    got=f"stream: {stream}",
+                    fix="None",
+                )
+            )
+        return to_dlpack(self, dl_device=dl_device, copy=copy)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._value, self.weak_type)
@@ -581,42 +595,6 @@ def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
     return np.asarray(value)
 
 
-class _WithoutJax:
-    """Answers jaxlib's lazy imports of JAX, so that JAX is never imported behind our back."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._modules = {
-            "jax": types.ModuleType("jax"),
-            "jax.core": types.ModuleType("jax.core"),
-            "jax._src.sharding_impls": types.ModuleType("jax._src.sharding_impls"),
-        }
-        vars(self._modules["jax.core"])["ShapedArray"] = ShapedArray
-        vars(self._modules["jax._src.sharding_impls"])["make_single_device_sharding"] = (
-            lambda device, memory_kind=None: placement.piece_sharding(device, memory_kind)
-        )
-        self._depth = 0
-        self._installed = False
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._depth += 1
-        if self._depth == 1 and "jax" not in sys.modules:
-            sys.modules.update(self._modules)
-            self._installed = True
-
-    def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if self._depth == 0 and self._installed:
-            for name in self._modules:
-                sys.modules.pop(name, None)
-            self._installed = False
-        self._lock.release()
-
-
-without_jax = _WithoutJax()
-
-
 def array_from_host(
     value: Any, aval: Any = None, *, target: Any = None, committed: bool = False
 ) -> Array:
@@ -777,12 +755,27 @@ def dlpack_device(x: Array) -> tuple[int, int]:
     return kind, x.device.local_hardware_id if kind == _DLPACK_CUDA else 0
 
 
-def to_dlpack(x: Array, **_: Any) -> Any:
-    """A DLPack capsule that shares the array's memory.
+def to_dlpack(
+    x: Array,
+    *,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A DLPack capsule of the array's memory, shared unless a copy is asked for.
 
     Raises:
-        BufferError: the array lives on several devices.
+        BufferError: the array lives on several devices, or its memory is not where it is wanted.
     """
-    dlpack_device(x)
+    here = dlpack_device(x)
+    if dl_device is not None and tuple(map(int, dl_device)) != here:
+        raise BufferError(
+            message(
+                "__dlpack__",
+                "the array is on another device.",
+                got=f"dl_device: {tuple(map(int, dl_device))}   the array's: {here}",
+                fix="minijax.device_put(x, device) first",
+            )
+        )
+    buffer = placement.copy_buffer(x.buffer, x.buffer._sharding) if copy else x.buffer
     with without_jax:
-        return _jax.buffer_to_dlpack_managed_tensor(x.buffer)
+        return _jax.buffer_to_dlpack_managed_tensor(buffer)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxlib import _jax
+from jaxlib import _jax, xla_client
 
 from minijax.core import dtypes
 from minijax.core.errors import message
 from minijax.runtime import client, placement
-from minijax.runtime.array import Array, without_jax
+from minijax.runtime.absence import without_jax
+from minijax.runtime.array import Array, array_from_host, to_numpy
 
 
 def is_supported_dtype(dtype: Any) -> bool:
@@ -50,6 +51,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
 
     Raises:
         TypeError: the object does not have `__dlpack__`.
+        ValueError: a copy is needed, and `copy` is False.
     """
     if not hasattr(external_array, "__dlpack__"):
         raise TypeError(
@@ -61,9 +63,20 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
             )
         )
     target = client.default_device() if device is None else device
-    with without_jax:
-        buffer = _jax.dlpack_managed_tensor_to_buffer(
-            external_array.__dlpack__(), target, None, copy
-        )
+    try:
+        with without_jax:
+            tensor = external_array.__dlpack__()
+            buffer = _jax.dlpack_managed_tensor_to_buffer(tensor, target, None, copy)
+    except xla_client.XlaRuntimeError as error:
+        raise ValueError(
+            message(
+                "numpy.from_dlpack",
+                "the memory cannot be shared, and must not be copied.",
+                got=str(error).partition("\n")[0],
+                fix="copy=None, or copy=True",
+            )
+        ) from error
     aval = buffer.aval
+    if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
+        return array_from_host(to_numpy(buffer), target=placement.native_sharding(target))
     return Array(buffer._rewrap_with_aval_and_sharding(aval, placement.native_sharding(target)))

@@ -183,6 +183,25 @@ LEFT_OUT = frozenset(
     }
 )
 
+WITHOUT_ARRAYS = frozenset(
+    f"numpy.{name}"
+    for name in (
+        *("arange", "diag_indices", "dsplit", "einsum_path", "empty", "frombuffer"),
+        *(
+            "finfo",
+            "iinfo",
+            "fromfunction",
+            "fromiter",
+            "frompyfunc",
+            "fromstring",
+            "linalg.tensorsolve",
+        ),
+        *("mask_indices", "promote_types", "ravel_multi_index", "result_type"),
+        *("set_printoptions", "trim_zeros", "unpackbits", "vectorize"),
+    )
+)
+"""Functions of shapes, dtypes and functions, and of arrays that must be known or whole bytes."""
+
 
 def functions(library: str) -> dict[str, Any]:
     """The public functions of the rooms, by their paths."""

@@ -67,7 +67,7 @@ def test_conversions_of_larger_arrays_are_refused():
         float(jnp.ones(2))
     with pytest.raises(TypeError, match="only integer scalar arrays"):
         [1, 2][jnp.float32(1)]
-    with pytest.raises(ValueError, match="ambiguous"):
+    with pytest.raises(ValueError, match="only an array of one element is true or false"):
         bool(jnp.ones(2))
 
 
