@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
-from minijax.core.config import config
+from minijax.core.config import config, disable_most_optimizations
 
 pytest_plugins = ["minijax.testing.features", "minijax.testing.fixtures", "pytester"]
 
@@ -45,6 +45,19 @@ def jax_stays_unimported() -> Iterator[None]:
     _finder.attempts.clear()
     yield
     assert _finder.attempts == []
+
+
+# Tests of what functions compute, over very many small programs.  How well machine code is made
+# is the subject of none of them; tests of transformations, programs and examples compile as users do.
+_MANY_SMALL_PROGRAMS = ("lax", "nn", "numpy", "random", "scipy", "testing")
+
+
+@pytest.fixture(autouse=True)
+def cheap_machine_code(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compiles the programs of some folders in less time, to slower code."""
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    with disable_most_optimizations(folder in _MANY_SMALL_PROGRAMS):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

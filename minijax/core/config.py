@@ -589,6 +589,15 @@ use_shardy_partitioner = bool_state(
     "Partition programs with Shardy instead of its predecessor, GSPMD.",
     in_call_key=True,
 )
+disable_most_optimizations = bool_state(
+    "disable_most_optimizations",
+    False,
+    """Compile faster to slower code.  Programs that are compiled already stay as they are.
+
+    For programs that run once, such as those of tests: StableHLO is simplified and fused as ever,
+    but machine code is made of it with little effort.  Mirrors jax_disable_most_optimizations.
+    """,
+)
 remove_size_one_mesh_axis_from_type = bool_state(
     "remove_size_one_mesh_axis_from_type",
     False,

@@ -14,7 +14,7 @@ from jaxlib import xla_client
 
 from minijax.core import config
 from minijax.core.errors import message
-from minijax.runtime import client, program_store
+from minijax.runtime import client, program_store, versions
 
 logger = logging.getLogger("minijax")
 
@@ -92,8 +92,12 @@ def options_for(
         ins, outs = free
         build.allow_spmd_sharding_propagation_to_parameters = list(ins) or [False]
         build.allow_spmd_sharding_propagation_to_output = list(outs) or [False]
-    if options:
-        compile_options.env_option_overrides = [(name, value) for name, value in options.items()]
+    overrides = {
+        **(versions.UNOPTIMIZED if config.disable_most_optimizations.value else {}),
+        **(options or {}),
+    }
+    if overrides:
+        compile_options.env_option_overrides = list(overrides.items())
     compile_options.parameter_is_tupled_arguments = needs_tuple_arguments(
         num_args, devices[0].platform
     )

@@ -14,6 +14,12 @@ ONE_OP_OPTIONS: Mapping[str, Any] = {"xla_cpu_use_fusion_emitters": False} if _B
 """Options that compile small programs faster: a single operation gains nothing from fusion, and
 takes half the time without it.  Later versions of XLA have no such choice."""
 
+UNOPTIMIZED: Mapping[str, Any] = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+}
+"""Options that compile any program faster, to slower code."""
+
 
 def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
     """What makes an array of type `aval` of an executable's result."""
