@@ -47,8 +47,8 @@ def jax_stays_unimported() -> Iterator[None]:
     assert _finder.attempts == []
 
 
-# Tests of what functions compute, over very many small programs.  How well machine code is made
-# is the subject of none of them; tests of transformations, programs and examples compile as users do.
+# Tests of what functions compute, over very many small programs.  How well machine code is
+# made is the subject of none of them; tests of transformations and examples compile as users do.
 _MANY_SMALL_PROGRAMS = ("lax", "nn", "numpy", "random", "scipy", "testing")
 
 
