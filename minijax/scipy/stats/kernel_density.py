@@ -26,6 +26,7 @@ from minijax.numpy import (
     selection,
     shaping,
 )
+from minijax.numpy.one_program import one_program
 from minijax.random import discrete, keys, multivariate
 from minijax.scipy.special.normal_distribution import normal_cdf
 
@@ -85,13 +86,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
             self.weights = _weights(weights, self.n, aval.dtype)
         self.neff = arithmetic.divide(1, reductions.sum(square(self.weights)))
         factor = self._bandwidth("scott" if bw_method is None else bw_method)
-        of_data = covariance.cov(dataset, rowvar=True, bias=False, aweights=self.weights)
-        of_data = shaping.reshape(of_data, (self.d, self.d))
-        self.covariance = arithmetic.multiply(of_data, arithmetic.square(factor))
-        root = linalg.cholesky(self.covariance)
-        identity = matrices.eye(self.d, dtype=aval.dtype)
-        inverse = linalg.triangular_solve(root, identity, left_side=True, lower=True)
-        self.inv_cov = contraction.matmul(shaping.swapaxes(inverse, -1, -2), inverse)
+        self.covariance, self.inv_cov = _covariances(self.dataset, self.weights, factor)
 
     def _bandwidth(self, method: Any) -> Any:
         if method == "scott":
@@ -146,10 +141,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
 
     def logpdf(self, x: Any) -> Any:
         """The logarithm of the density at points: T[m] or T[d, m] -> T[m]."""
-        points = self._points(x)
-        exponents, norm = _normal_exponents(self.covariance, self.dataset, points)
-        weights = shaping.expand_dims(self.weights, 1)
-        return normalized_exponentials.logsumexp(exponents, axis=0, b=weights) - norm
+        return _log_density(self.covariance, self.dataset, self.weights, self._points(x))
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
         """The integral of the density times a normal one of mean T[d] and covariance T[d, d]."""
@@ -164,9 +156,8 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
                 cov=aval_of(cov),
             )
         both = arithmetic.add(self.covariance, cov)
-        exponents, norm = _normal_exponents(both, self.dataset, shaping.expand_dims(mean, 1))
-        weights = shaping.expand_dims(self.weights, 1)
-        return exp(normalized_exponentials.logsumexp(exponents, b=weights) - norm)
+        density = _log_density(both, self.dataset, self.weights, shaping.expand_dims(mean, 1))
+        return exp(shaping.squeeze(density, 0))
 
     def integrate_box_1d(self, low: Any, high: Any) -> Any:
         """The mass of a one-dimensional density from `low` to `high`."""
@@ -189,11 +180,8 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
         if other.d != self.d:
             _refuse("the densities differ in dimension.", dimensions=f"{self.d} and {other.d}")
         both = arithmetic.add(self.covariance, other.covariance)
-        exponents, norm = _normal_exponents(both, self.dataset, other.dataset)
-        weights = arithmetic.multiply(
-            shaping.expand_dims(self.weights, 1), shaping.expand_dims(other.weights, 0)
-        )
-        return exp(normalized_exponentials.logsumexp(exponents, b=weights) - norm)
+        densities = exp(_log_density(both, self.dataset, self.weights, other.dataset))
+        return reductions.sum(arithmetic.multiply(densities, other.weights))
 
     def resample(self, key: Any, shape: Any = ()) -> Any:
         """Random points of the density: T[d, *shape]."""
@@ -258,8 +246,22 @@ def _weights(weights: Any, count: int, dtype: Any) -> Any:
     return arithmetic.divide(weights, reductions.sum(weights))
 
 
-def _normal_exponents(cov: Any, data: Any, points: Any) -> tuple[Any, Any]:
-    """The exponents of normal kernels for all pairs, and the logarithm of what they divide by."""
+@one_program()
+def _covariances(dataset: Any, weights: Any, factor: Any) -> tuple[Any, Any]:
+    """The covariances of kernels: those of the data, narrowed; and their inverse."""
+    size = aval_of(dataset).shape[0]
+    of_data = covariance.cov(dataset, rowvar=True, bias=False, aweights=weights)
+    of_data = shaping.reshape(of_data, (size, size))
+    kernel = arithmetic.multiply(of_data, arithmetic.square(factor))
+    identity = matrices.eye(size, dtype=aval_of(dataset).dtype)
+    root = linalg.cholesky(kernel)
+    inverse = linalg.triangular_solve(root, identity, left_side=True, lower=True)
+    return kernel, contraction.matmul(shaping.swapaxes(inverse, -1, -2), inverse)
+
+
+@one_program()
+def _log_density(cov: Any, data: Any, weights: Any, points: Any) -> Any:
+    """The logarithm of the weighted sum of normal densities around data, at points."""
     root = linalg.cholesky(cov)
 
     def whitened(x: Any) -> Any:
@@ -269,6 +271,7 @@ def _normal_exponents(cov: Any, data: Any, points: Any) -> tuple[Any, Any]:
         shaping.expand_dims(whitened(data), 2), shaping.expand_dims(whitened(points), 1)
     )
     exponents = arithmetic.multiply(reductions.sum(square(offsets), axis=0), -0.5)
-    size = aval_of(cov).shape[0]
+    total = normalized_exponentials.logsumexp(exponents, axis=0, b=shaping.expand_dims(weights, 1))
     half_log = reductions.sum(log(matrices.diagonal(root)))
-    return exponents, arithmetic.add(half_log, size / 2 * math.log(2 * math.pi))
+    norm = arithmetic.add(half_log, aval_of(cov).shape[0] / 2 * math.log(2 * math.pi))
+    return arithmetic.subtract(total, norm)

@@ -67,7 +67,7 @@ SAMPLES = [
         "hyp2f1",
         (uniform(-2, 2), uniform(-2, 2), uniform(0.5, 5), uniform(-3, 0.98)),
         2000,
-        (2, 3),
+        (2,),
         500,
     ),
     Sample("i0", (uniform(-20, 20),)),
