@@ -124,6 +124,8 @@ def histogram(
                 got={"a": np.shape(a), "weights": np.shape(weights)},
             )
         )
+    if weights is not None:
+        a, weights = promote_inexact("histogram", asarray(a), asarray(weights))
     edges = histogram_bin_edges(a, bins, range, weights)
     return _counted(a, edges, weights, bool(density)), edges
 
