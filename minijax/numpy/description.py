@@ -19,7 +19,7 @@ from numpy import (
 )
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core import dtypes
 from minijax.lax import arguments
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array
@@ -114,12 +114,10 @@ def array_str(
 
 
 def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Any:
-    """An array from a file that `save` has written.
+    """An array from a file that `save` has written; or, by their names, NumPy's of `savez`.
 
+    Dtypes:     elements of two bytes that NumPy cannot name are those of bfloat16.
     Source:     mirrors jax.numpy.load.
-
-    Raises:
-        ValueError: the file holds several arrays.
 
     Example:
         >>> import tempfile
@@ -130,15 +128,8 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
     """
     found = np.load(file, *args, **kwargs)
     if not isinstance(found, np.ndarray):
-        raise ValueError(
-            message(
-                "numpy.load",
-                "the file holds several arrays.",
-                got=type(found).__name__,
-                fix="numpy.load, and minijax.numpy.asarray of each",
-            )
-        )
-    return asarray(found)
+        return found
+    return asarray(found.view(dtypes.bfloat16) if found.dtype == "V2" else found)
 
 
 __all__ = [

@@ -124,6 +124,8 @@ def histogram(
                 got={"a": np.shape(a), "weights": np.shape(weights)},
             )
         )
+    if weights is not None:
+        a, weights = promote_inexact("histogram", asarray(a), asarray(weights))
     edges = histogram_bin_edges(a, bins, range, weights)
     return _counted(a, edges, weights, bool(density)), edges
 
@@ -235,7 +237,11 @@ def histogramdd(
 @one_program(static=("density",))
 def _counted_points(sample: Any, edges: Any, weights: Any, density: bool) -> Any:
     rank = len(edges)
-    weights = ones(sample.shape[0], int) if weights is None else asarray(weights)
+    if weights is None:
+        weights = ones(sample.shape[0], int)
+    else:
+        sample, weights = promote_inexact("histogramdd", sample, asarray(weights))
+        weights = shaping.ravel(weights)
     columns = list(shaping.moveaxis(sample, 1, 0))
     counts = _sums_by_bin(columns, edges, weights)
     if not density:

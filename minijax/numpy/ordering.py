@@ -186,7 +186,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         Array([1, 3], dtype=int32)
     """
     _check_kth("argpartition", a, kth, axis)
-    return argsort(a, axis)
+    # JAX's are of 32 bits, with 64-bit types too.
+    return convert.convert_element_type(argsort(a, axis), np.int32)
 
 
 def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:

@@ -379,6 +379,7 @@ def setdiff1d(
 ) -> Array:
     """The elements of `ar1` that `ar2` does not have, sorted and each of them once.
 
+    Dtypes:     that of `ar1`.
     Source:     mirrors jax.numpy.setdiff1d (0.10).
 
     Raises:
@@ -388,7 +389,7 @@ def setdiff1d(
         >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
         Array([1, 3], dtype=int32)
     """
-    a, b = _vectors("setdiff1d", ar1, ar2)
+    a, b = (shaping.ravel(array_argument("setdiff1d", x)) for x in (ar1, ar2))
     if size is None:
         a = a if assume_unique else unique(a)
         return _without_others(isin(a, b, invert=True), a, None, fill_value)

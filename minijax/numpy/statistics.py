@@ -94,15 +94,16 @@ def average(
         >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3, 1]))
         Array(1.5, dtype=float32)
     """
-    a = strong(inexact("average", a))
+    a = check_array("average", a)
     axes = axes_of("average", a, axis)
     if weights is None:
+        a = strong(inexact("average", a))
         mean = reductions.mean(a, axes, keepdims=keepdims)
         total = math.prod(aval_of(a).shape[axis] for axis in axes)
         total = np.asarray(total, aval_of(mean).dtype)[()]
     else:
         weights = _weights_like(a, check_array("average", weights, "weights"), axis, axes)
-        a, weights = promote_inexact("average", a, weights)
+        a, weights = map(strong, promote_inexact("average", a, weights))
         total = reductions.sum(weights, axes, keepdims=keepdims)
         mean = binary.div(reductions.sum(binary.mul(a, weights), axes, keepdims=keepdims), total)
     return (mean, broadcast_to(total, aval_of(mean).shape)) if returned else mean
@@ -400,7 +401,8 @@ def _between(ordered: Any, position: Any, method: str) -> Any:
 
     low, high = unary.floor(position), unary.ceil(position)
     if method == "nearest":
-        return at(unary.round(position, unary.RoundingMethod.TO_NEAREST_EVEN))
+        # Halfway between two elements, the lower one is taken.
+        return at(unary.ceil(binary.sub(position, 0.5)))
     if method in {"lower", "higher"}:
         return at(low if method == "lower" else high)
     below, above = at(low), at(high)

@@ -55,6 +55,8 @@ POLYNOMIALS = [
     record("polydiv", lambda d: d.call(d.array("f", [(4,)]), d.array("f", [(2,)], (1, 2))), call=lambda f, u, v: f(u, v)[0], grad=(0, 1), tolerance=20),
     record("polyder", lambda d: d.call(d.array("fi", [(4,)]), m=d.of(1, 2)), kinds=FLOATS),
     record("polyint", lambda d: d.call(d.array("fi", [(4,)]), m=d.of(1, 2, 0)), tolerance=2, kinds=FLOATS),
+    record("polyfit", lambda d: d.call(np.arange(5, dtype="float64" if d.x64 else "float32"), d.array("r", [(5,), (5, 2)])), call=lambda f, x, y: f(x, y, 2), grad=(1,), tolerance=100),
+    record("roots", lambda d: d.call(d.array("r", [(4,)], (1, 4))), call=lambda f, p: [f(p).sum(), f(p).prod()], tolerance=100, kinds="roots are complex", jit="zeros are taken off", vmap="zeros are taken off"),
     lists("poly", 3, dtypes="f", tolerance=10),
 ]
 

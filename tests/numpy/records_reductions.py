@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,11 @@ def masked(name: str, kinds: str = "fi", **options: Any) -> Record:
     return Record(f"numpy.{name}", draw, call=call, case="where", **options)
 
 
+def nearest_is_lower(quantile: Any, x: Any, q: Any, method: str, **options: Any) -> Any:
+    """NumPy's quantiles, but halfway between two elements the nearest one is the lower."""
+    return quantile(x, q * (1 - 1e-9) if method == "nearest" else q, method=method, **options)
+
+
 def quantile(name: str, unit: float, **options: Any) -> Record:
     """A record of a quantile, where 1 is written as `unit`."""
     draw = lambda d: d.call(
@@ -48,7 +54,12 @@ def quantile(name: str, unit: float, **options: Any) -> Record:
         keepdims=d.of(False, True),
     )
     return Record(
-        f"numpy.{name}", draw, tolerance=10, kinds="quantiles of integers are floats", **options
+        f"numpy.{name}",
+        draw,
+        functools.partial(nearest_is_lower, getattr(np, name)),
+        tolerance=10,
+        kinds="quantiles of integers are floats",
+        **options,
     )
 
 

@@ -93,7 +93,7 @@ DIAGONALS = [
     ),
     one("trace", [(2, 3), (2, 2, 4)], lambda d, x: {"offset": d.of(0, 1, -1)}),
     *(one(name, [(2, 3), (2, 3, 3)], lambda d, x: {"k": d.of(0, 1, -1)}) for name in ("tril", "triu")),
-    one("vander", [(3,), (0,)], lambda d, x: {"N": d.of(4, None, 2), "increasing": d.of(False, True)}),
+    one("vander", [(3,), (0,)], lambda d, x: {"N": d.of(4, None, 2), "increasing": d.of(False, True)}, kinds="integers keep their dtype"),
     Record(
         "numpy.fill_diagonal",
         lambda d: d.call(

@@ -145,3 +145,29 @@ def test_scalars_are_no_promotion_of_rank() -> None:
 def test_broadcasting_is_that_of_numpy(shapes: numpy_strategies.BroadcastableShapes) -> None:
     x, y = (np.arange(np.prod(s), dtype=np.float32).reshape(s) for s in shapes.input_shapes)
     np.testing.assert_array_equal(jnp.subtract(x, y), np.subtract(x, y))
+
+
+# What JAX 0.10.2 answers with 64-bit types on, where operands of two dtypes meet in stages.
+WIDE = {
+    "jnp.convolve(i64, i64)": "float64",
+    "jnp.correlate(i64, i8)": "float64",
+    "jnp.polymul(i8, i8)": "float32",
+    "jnp.argpartition(f16, 1)": "int32",
+    "jnp.setdiff1d(i8, i64)": "int8",
+    "jnp.histogram(i8, weights=f16)[1]": "float16",
+    "jnp.histogram(bf16, weights=i64)[0]": "bfloat16",
+    "jnp.histogram2d(f16, f16)[0]": "int64",
+    "jnp.histogram2d(f32, f32, weights=f16)[0]": "float32",
+    "jnp.average(i8, weights=f16)": "float16",
+    "jnp.vander(i8)": "int8",
+}
+
+
+@pytest.mark.feature("CR-13")
+def test_results_of_several_stages_are_of_the_dtypes_of_jax() -> None:
+    short = {"i": "int", "f": "float", "bf": "bfloat"}
+    kinds = ["i8", "i64", "f16", "f32", "bf16"]
+    with config.enable_x64(True):
+        names = {k: jnp.array([1, 2, 3], short[k.rstrip("0123456789")] + k.lstrip("ibf")) for k in kinds}
+        found = {call: str(eval(call, {"jnp": jnp, **names}).dtype) for call in WIDE}
+    assert found == WIDE
