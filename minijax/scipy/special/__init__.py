@@ -129,3 +129,8 @@ __all__ = [
     "xlogy",
     "zeta",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)
