@@ -148,7 +148,7 @@ class Eqn:
 class Jaxpr:
     """A function as equations, open in its `constvars`.
 
-    Source:     mirrors jax.core.Jaxpr (0.10).
+    Source:     mirrors jax.extend.core.Jaxpr (0.10).
 
     Example:
         >>> jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0).jaxpr
@@ -207,7 +207,7 @@ class Jaxpr:
 class ClosedJaxpr:
     """A jaxpr with the values of its constants.
 
-    Source:     mirrors jax.core.ClosedJaxpr (0.10).
+    Source:     mirrors jax.extend.core.ClosedJaxpr (0.10).
 
     Example:
         >>> table = np.arange(1000.0, dtype=np.float32)

@@ -583,8 +583,8 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         ValueError: an operand is complex.
 
     Example:
-        >>> jnp.hypot(3e30, 4e30)  # though the squares overflow
-        Array(5.e+30, dtype=float32, weak_type=True)
+        >>> jnp.hypot(jnp.float32(3e30), 4e30)  # though the squares overflow
+        Array(5.e+30, dtype=float32)
     """
     x, y = map(strong, promote_inexact("hypot", x1, x2))
     check_not_complex("hypot", x, ValueError)

@@ -430,8 +430,8 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
     Source:     mirrors jax.numpy.logaddexp2.
 
     Example:
-        >>> jnp.logaddexp2(1000.0, 1000.0)
-        Array(1001., dtype=float32, weak_type=True)
+        >>> jnp.logaddexp2(jnp.float32(1000), 1000.0)
+        Array(1001., dtype=float32)
     """
     x, y = map(strong, promote_inexact("logaddexp2", x, y))
     high, gap = _high_and_gap(x, y)

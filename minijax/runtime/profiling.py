@@ -128,6 +128,7 @@ def start_trace(
         >>> jax.profiler.start_trace(folder.name)
         >>> _ = jax.block_until_ready(jnp.ones(3) + 1)
         >>> jax.profiler.stop_trace()
+        >>> folder.cleanup()
     """
     if create_perfetto_link:
         raise NotImplementedError(

@@ -93,7 +93,7 @@ def _cast(x: Any, axes: Any, typed: Any, to: str) -> Any:
 def pvary(x: Any, axis_name: Any) -> Any:
     """Arrays that are the same everywhere, as values that may differ between devices.
 
-    Source: mirrors jax.lax.pvary.
+    Source: mirrors jax.lax.pvary, which JAX has since dropped for `pcast`.
 
     Raises:
         NameError: a name is not in scope.

@@ -585,7 +585,7 @@ def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool =
     """As `all_gather`, with a result of which types know that it is the same everywhere.
 
     Shapes: as `all_gather`.
-    Source: mirrors jax.lax.all_gather_invariant.
+    Source: mirrors all_gather_invariant of JAX (0.10), where it is not public.
 
     Example:
         >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
@@ -600,7 +600,7 @@ def all_gather_reduced(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = F
     """As `all_gather`, with a reduced result: its cotangents are summands.
 
     Shapes: as `all_gather`.
-    Source: mirrors jax.lax.all_gather_reduced.
+    Source: mirrors all_gather_reduced of JAX (0.10), where it is not public.
 
     Raises:
         ValueError: the operand does not vary over the axes, or variance is not checked.
@@ -676,7 +676,7 @@ def psum_scatter(
 
     Example:
         >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
-        >>> share = lambda x: lax.psum_scatter(lax.pvary(x, "x"), "x", tiled=True)
+        >>> share = lambda x: lax.psum_scatter(lax.pcast(x, "x", to="varying"), "x", tiled=True)
         >>> jax.shard_map(share, mesh=mesh, in_specs=P(), out_specs=P("x"))(jnp.arange(8))
         Array([ 0,  8, 16, 24, 32, 40, 48, 56], dtype=int32)
     """
@@ -745,7 +745,7 @@ def unreduced_psum_scatter(
     """As `psum_scatter`, of values that are unreduced over the axes.
 
     Shapes: as `psum_scatter`.
-    Source: mirrors jax.lax.unreduced_psum_scatter.
+    Source: mirrors unreduced_psum_scatter of JAX (0.10), where it is not public.
 
     Raises:
         ValueError: the operand is not unreduced over all the axes, or the dimension cannot be cut.
@@ -776,7 +776,7 @@ def unreduced_psum(x: Any, axis_name: Any) -> Any:
     """The sum whose summands the devices of mesh axes hold; the same everywhere.
 
     Shapes: T[s] -> T[s].
-    Source: mirrors jax.lax.unreduced_psum.
+    Source: mirrors unreduced_psum of JAX (0.10), where it is not public.
 
     Raises:
         ValueError: the operand is not unreduced over all the axes.

@@ -436,7 +436,7 @@ def pargmax(x: Any, axis_name: Any) -> Any:
     """Where along an axis the greatest value is, for each element; the lowest position of ties.
 
     Shapes: T[s] -> int32[s].  Where the greatest value is NaN no position has it: 2**31 - 1.
-    Source: mirrors jax.lax.pargmax.
+    Source: mirrors pargmax of JAX (0.10), where it is not public.
 
     Args:
         x: an array.
@@ -457,7 +457,7 @@ def pargmin(x: Any, axis_name: Any) -> Any:
     """Where along an axis the least value is, for each element; the lowest position of ties.
 
     Shapes:     T[s] -> int32[s]; arguments and errors are those of `pargmax`.
-    Source:     mirrors jax.lax.pargmin.
+    Source:     mirrors pargmin of JAX (0.10), where it is not public.
 
     Example:
         >>> jax.vmap(lambda x: lax.pargmin(x, "i"), axis_name="i")(jnp.array([[5, 2], [1, 3]]))
