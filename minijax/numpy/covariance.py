@@ -70,7 +70,7 @@ def cov(
     norm = binary.sub(whole, float(off))
     if aweights is not None and off:
         squares = reductions.sum(binary.mul(weights, _aweights_as(weights, aweights)))
-        norm = binary.sub(total, binary.div(binary.mul(squares, float(off)), total))
+        norm = binary.sub(whole, binary.div(binary.mul(squares, float(off)), whole))
     centred = binary.sub(rows, shape.broadcast_in_dim(mean, aval_of(rows).shape, (0,)))
     weighted = centred
     if weights is not None:
