@@ -34,8 +34,8 @@ from minijax.runtime.array import Array
 class ModeResult(NamedTuple):
     """The most frequent values, and how often they occur."""
 
-    mode: Any
-    count: Any
+    mode: Array
+    count: Array  # type: ignore[assignment]
 
 
 def _refuse_policy(name: str, policy: str, *known: str) -> None:
