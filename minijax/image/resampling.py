@@ -17,7 +17,7 @@ from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import message
 from minijax.image.kernels import KERNELS, ResizeMethod
 from minijax.lax.arguments import canonicalize_axis
-from minijax.lax.precision import Precision
+from minijax.lax.precision import Precision, PrecisionLike
 from minijax.lax.slicing import slice_in_dim
 from minijax.numpy.arithmetic import absolute, clip
 from minijax.numpy.contraction import tensordot
@@ -27,6 +27,8 @@ from minijax.numpy.ranges import arange
 from minijax.numpy.selection import take, where
 from minijax.numpy.shaping import array_argument, repeat, transpose
 from minijax.numpy.ufuncs import maximum, minimum
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 # Weights that sum up to less than this see nothing of the image.
 _NOTHING = 1000 * float(np.finfo(np.float32).eps)
@@ -160,12 +162,12 @@ def _resized(
 
 
 def resize(
-    image: Any,
+    image: ArrayLike,
     shape: Shape,
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
-) -> Any:
+    precision: PrecisionLike = Precision.HIGHEST,
+) -> Array:
     """An array in other sizes, such as an image with more or fewer pixels.
 
     Args:
@@ -224,15 +226,15 @@ def _moved(
 
 
 def scale_and_translate(
-    image: Any,
+    image: ArrayLike,
     shape: Shape,
     spatial_dims: Sequence[int],
-    scale: Any,
-    translation: Any,
+    scale: ArrayLike,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
-) -> Any:
+    precision: PrecisionLike = Precision.HIGHEST,
+) -> Array:
     """An array scaled and moved along some dimensions; what comes from outside of it is 0.
 
     Position x of the array comes to `x * scale + translation`, where sample i is at i + ½.

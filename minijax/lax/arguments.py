@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from minijax.core.errors import message
+from minijax.runtime.array import Array
 
 
-def is_array(x: Any) -> bool:
+def is_array(x: Any) -> TypeGuard[Array]:
     """Whether `x` is an array or tracer of ours; a function may return such a value as it is."""
     return hasattr(x, "aval")
 

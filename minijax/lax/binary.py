@@ -31,6 +31,8 @@ from minijax.lax.families import (
     neg_p,
     operands,
 )
+from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.runtime.array import Array
 
 
 def _neg(x: Any) -> Any:
@@ -47,7 +49,7 @@ add_p = Binary(
 )
 
 
-def add(x: Any, y: Any) -> Any:
+def add(x: ArrayLike, y: ArrayLike) -> Array:
     """The sums `x + y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -73,7 +75,7 @@ sub_p = Binary(
 )
 
 
-def sub(x: Any, y: Any) -> Any:
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """The differences `x - y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -89,7 +91,7 @@ def sub(x: Any, y: Any) -> Any:
     return sub_p.bind(*operands(x, y))
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """The products `x * y`.
 
     Args:
@@ -138,7 +140,7 @@ div_p = Binary(
 )
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x: ArrayLike, y: ArrayLike) -> Array:
     """The quotients `x / y`; of integers, rounded towards zero.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -169,7 +171,7 @@ rem_p = Binary(
 )
 
 
-def rem(x: Any, y: Any) -> Any:
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The remainders of `x / y`, with the sign of x.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -237,7 +239,7 @@ max_p = Binary(
 )
 
 
-def max(x: Any, y: Any) -> Any:
+def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The larger of `x` and `y`; NaN where one of them is.
 
     Complex numbers compare their real parts first, then their imaginary ones.
@@ -264,7 +266,7 @@ min_p = Binary(
 )
 
 
-def min(x: Any, y: Any) -> Any:
+def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The smaller of `x` and `y`; NaN where one of them is.
 
     Complex numbers compare their real parts first, then their imaginary ones.
@@ -299,7 +301,7 @@ atan2_p = Binary(
 )
 
 
-def atan2(x: Any, y: Any) -> Any:
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """The angles of the points (y, x) in the plane: the arctangents of `x / y` in (-π, π].
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -318,7 +320,7 @@ def atan2(x: Any, y: Any) -> Any:
 nextafter_p = Binary("nextafter", "chlo.next_after", accepts=FLOAT, derivatives=None)
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The next representable number after `x1` in the direction of `x2`.
 
     Shapes:     x1: T[s], x2: T[t] -> T[broadcast of s and t].
@@ -352,7 +354,7 @@ def _comparison(
 eq_p = _comparison("eq", "EQ", accepts=ANY)
 
 
-def eq(x: Any, y: Any) -> Any:
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x == y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
@@ -369,7 +371,7 @@ def eq(x: Any, y: Any) -> Any:
 ne_p = _comparison("ne", "NE", accepts=ANY)
 
 
-def ne(x: Any, y: Any) -> Any:
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x != y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
@@ -386,7 +388,7 @@ def ne(x: Any, y: Any) -> Any:
 lt_p = _comparison("lt", "LT", accepts=ORDERED)
 
 
-def lt(x: Any, y: Any) -> Any:
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x < y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
@@ -404,7 +406,7 @@ def lt(x: Any, y: Any) -> Any:
 le_p = _comparison("le", "LE", accepts=ORDERED)
 
 
-def le(x: Any, y: Any) -> Any:
+def le(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x <= y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
@@ -422,7 +424,7 @@ def le(x: Any, y: Any) -> Any:
 gt_p = _comparison("gt", "GT", accepts=ORDERED)
 
 
-def gt(x: Any, y: Any) -> Any:
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x > y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
@@ -440,7 +442,7 @@ def gt(x: Any, y: Any) -> Any:
 ge_p = _comparison("ge", "GE", accepts=ORDERED)
 
 
-def ge(x: Any, y: Any) -> Any:
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x >= y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
@@ -470,7 +472,7 @@ def _on_bits(
 and_p = _on_bits("and", "stablehlo.and", BITS, "bitwise_and")
 
 
-def bitwise_and(x: Any, y: Any) -> Any:
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that `x` and `y` both have.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -490,7 +492,7 @@ def bitwise_and(x: Any, y: Any) -> Any:
 or_p = _on_bits("or", "stablehlo.or", BITS, "bitwise_or")
 
 
-def bitwise_or(x: Any, y: Any) -> Any:
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that `x` or `y` has.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -508,7 +510,7 @@ def bitwise_or(x: Any, y: Any) -> Any:
 xor_p = _on_bits("xor", "stablehlo.xor", BITS, "bitwise_xor")
 
 
-def bitwise_xor(x: Any, y: Any) -> Any:
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits in which `x` and `y` differ.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -526,7 +528,7 @@ def bitwise_xor(x: Any, y: Any) -> Any:
 shift_left_p = _on_bits("shift_left", "stablehlo.shift_left", INTEGER)
 
 
-def shift_left(x: Any, y: Any) -> Any:
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved up by `y` places; 0 where y is negative or as large as the width.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -546,7 +548,7 @@ shift_right_arithmetic_p = _on_bits(
 )
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved down by `y` places, filled with copies of the highest bit.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -564,7 +566,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
 shift_right_logical_p = _on_bits("shift_right_logical", "stablehlo.shift_right_logical", INTEGER)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved down by `y` places, filled with zeros.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -606,7 +608,7 @@ def _lower_mulhi(ctx: Any, x: Any, y: Any) -> Any:
 mulhi_p = _on_bits("mulhi", _lower_mulhi, INTEGER)
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper halves of the products of `x` and `y`, which are twice as wide.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].

@@ -27,6 +27,8 @@ from minijax.lax.families import (
     operand,
     operands,
 )
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -136,7 +138,7 @@ def _named(cases: Sequence[ShapedArray]) -> dict[str, ShapedArray]:
 select_n_p = SelectN()
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Takes each element from the case that `which` names.
 
     Args:
@@ -161,7 +163,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return select_n_p.bind(operand(which), *operands(*cases))
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Takes each element from `on_true` where `pred` holds, else from `on_false`.
 
     Shapes:     pred: bool[s] or bool[], on_true: T[s], on_false: T[s] -> T[s].
@@ -251,7 +253,7 @@ class Clamp(Primitive):
 clamp_p = Clamp()
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """Moves each element of `x` into the range from `min` to `max`.
 
     Shapes:     min: T[s] or T[], x: T[s], max: T[s] or T[] -> T[s].

@@ -18,6 +18,8 @@ from minijax.interpreters.tangents import Zero, jvp_of_constant, jvp_of_unary_li
 from minijax.lax import families
 from minijax.lax.arguments import is_array
 from minijax.lax.families import FLOAT, check_dtype
+from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -92,7 +94,7 @@ class ConvertElementType(Primitive):
 convert_element_type_p = ConvertElementType()
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Each element of `operand` converted to `new_dtype`.
 
     Floats become integers by dropping the fraction, complex numbers become real by dropping the
@@ -207,7 +209,7 @@ def _bitcast_shape(x: ShapedArray, new_dtype: Any) -> tuple[int, ...]:
 bitcast_convert_type_p = BitcastConvertType()
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of `operand`, read as elements of `new_dtype`.
 
     Shapes:     operand: T[s] -> new_dtype[s] for equal widths; [*s, n] where n narrower elements
@@ -270,7 +272,7 @@ class ReducePrecision(Primitive):
 reduce_precision_p = ReducePrecision()
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Each element rounded to what a float with fewer bits can hold; the dtype stays.
 
     Shapes:     operand: T[s] -> T[s].

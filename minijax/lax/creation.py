@@ -16,6 +16,8 @@ from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax.arguments import is_array
 from minijax.lax.convert import convert_to_type
 from minijax.lax.families import COMPLEX, REAL, check_dtype
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -52,7 +54,7 @@ class Iota(Primitive):
 iota_p = Iota()
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """The numbers 0, 1, … `size` - 1.
 
     Shapes:     -> dtype[size].
@@ -70,7 +72,9 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Shape, dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(
+    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: ShardingLike = None
+) -> Array:
     """An array whose elements are their own index in `dimension`.
 
     Shapes:     -> dtype[shape].
@@ -117,7 +121,7 @@ class Empty(Primitive):
 empty_p = Empty()
 
 
-def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike = None) -> Array:
     """An array of any content.
 
     Shapes:     -> dtype[shape].
@@ -137,7 +141,13 @@ def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Any:
     )
 
 
-def full(shape: Shape, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: ShardingLike = None,
+) -> Array:
     """An array of one repeated value.
 
     Shapes:     -> T[shape]; fill_value is a scalar.
@@ -169,8 +179,12 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, sharding: Any = No
 
 
 def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Shape | None = None, sharding: Any = None
-) -> Any:
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    sharding: ShardingLike = None,
+) -> Array:
     """An array of one repeated value, with the shape and dtype of `x` where none are given.
 
     Shapes:     x: T[s] -> T[s]; fill_value is a scalar.
@@ -194,7 +208,7 @@ def full_like(
         Array([0.5], dtype=float32)
     """
     described = hasattr(x, "shape") and hasattr(x, "dtype")
-    like = x if described else aval_of(x)
+    like: Any = x if described else aval_of(x)
     weak_type = dtype is None and bool(getattr(like, "weak_type", False))
     dtype = like.dtype if dtype is None else dtype
     if np.ndim(fill_value):

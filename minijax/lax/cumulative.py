@@ -29,6 +29,8 @@ from minijax.lax.reduction import Identity, highest, lowest, one, zero
 from minijax.lax.shape import reshape, rev, split
 from minijax.lax.unary import exp, log1p
 from minijax.lax.window_reduction import reduce_window
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 # The fastest of 8, 16, 32 and 64 on a CPU, for vectors as for matrices.
@@ -178,7 +180,7 @@ def _accumulated(primitive: Cumulative, operand: Any, axis: int, reverse: bool) 
     return primitive.bind(x, axis=operator.index(axis), reverse=bool(reverse))
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The sums of the elements up to each one along `axis`; from each one on where `reverse`.
 
     Shapes:     operand: T[s] -> T[s].
@@ -200,7 +202,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _accumulated(cumsum_p, operand, axis, reverse)
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The products of the elements up to each one along `axis`; from each on where `reverse`.
 
     Shapes:     operand: T[s] -> T[s].
@@ -221,7 +223,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _accumulated(cumprod_p, operand, axis, reverse)
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The maxima of the elements up to each one along `axis`; from each on where `reverse`.
 
     Shapes:     operand: T[s] -> T[s].
@@ -241,7 +243,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _accumulated(cummax_p, operand, axis, reverse)
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The minima of the elements up to each one along `axis`; from each on where `reverse`.
 
     Shapes:     operand: T[s] -> T[s].
@@ -261,7 +263,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _accumulated(cummin_p, operand, axis, reverse)
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Log of the cumulative sums of exp, without overflow.
 
     Shapes:     operand: T[s] -> T[s].

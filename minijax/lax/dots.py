@@ -27,6 +27,8 @@ from minijax.lax.precision import (
     plan_dot,
     precision_config,
 )
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 Dims = tuple[int, ...]
@@ -338,14 +340,14 @@ def canonicalize_preferred_type(dtype: Any, name: str) -> Any:
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Multiplies `lhs` and `rhs`, sums over contracting dimensions, pairs batch dimensions.
 
     Shapes:     lhs: L[b, i, k], rhs: R[b, j, k] -> T[b, i, j], where b, i, j and k stand for any
@@ -394,14 +396,14 @@ def _ints(dims: Sequence[int]) -> Dims:
 
 
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Products of vectors and matrices; with `dimension_numbers`, what `dot_general` does.
 
     Shapes:     lhs: L[k] or L[i, k], rhs: R[k] or R[k, j] -> T[], T[i], T[j] or T[i, j].
@@ -441,7 +443,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
     """Products of matrices, one for each index of the leading dimensions.
 
     Shapes:     lhs: L[b, i, k], rhs: R[b, k, j] -> T[b, i, j].

@@ -23,6 +23,7 @@ from minijax.interpreters.structural import (
 )
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.accuracy import Accuracy
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 Kinds = tuple[type, ...]
@@ -371,7 +372,7 @@ def sum_to_shape(ct: Any, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim(reduce_sum(ct, axes), shape, kept)
 
 
-def operand(x: Any, like: Any = None) -> Any:
+def operand(x: Any, like: Any = None) -> Array:
     """An argument made fit for `bind`: Python scalars take the dtype of `like`.
 
     Raises:

@@ -31,6 +31,8 @@ from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import operand
 from minijax.lax.shape import broadcast_in_dim
 from minijax.lax.unary import conj
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 _MAX_RANK = 3
@@ -132,7 +134,7 @@ def _weights(spectrum: Any, n: int, alone: float, paired: float) -> Any:
     return broadcast_in_dim(weights, aval.shape, (aval.ndim - 1,), out_sharding=aval.split)
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform over the last dimensions, one to three of them.
 
     Args:
@@ -185,7 +187,7 @@ def _kind(given: FftType | str) -> FftType:
     ) from None
 
 
-def _of_dtype(x: Any, kind: FftType) -> Any:
+def _of_dtype(x: Any, kind: FftType) -> Array:
     aval = aval_of(x)
     if kind != FftType.RFFT:
         return convert_element_type(x, dtypes.to_complex_dtype(aval.dtype))

@@ -57,6 +57,8 @@ from minijax.lax.index_modes import (
     indices_inside,
 )
 from minijax.lax.reducers import region_of_jaxpr, stage_reducer
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class Gather(Primitive):
@@ -236,16 +238,16 @@ gather_p = Gather()
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: Any = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Windows of `operand`, from starts in the last dimension of `start_indices`.
 
     Args:
@@ -713,8 +715,8 @@ _, _LEAF = tree.flatten(0)
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -722,7 +724,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """Applies a function to elements of `operand`, once for each time that they are named.
 
     Args:

@@ -18,6 +18,8 @@ from minijax.lax.convergence import Computation, epsilon, full_like
 from minijax.lax.families import FLOAT, Binary, operands
 from minijax.lax.special import digamma, lgamma
 from minijax.lax.unary import abs, bitwise_not, exp, log, neg
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class _Series(NamedTuple):
@@ -206,7 +208,7 @@ def _density(a: Any, x: Any) -> Any:
 igamma_grad_a_p = Binary("igamma_grad_a", _gamma(True, _slope), accepts=FLOAT, derivatives=None)
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivatives of `igamma(a, x)` with respect to a.
 
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].
@@ -234,7 +236,7 @@ igamma_p = Binary(
 )
 
 
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The lower regularised incomplete gamma function `P(a, x) = ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
 
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].
@@ -263,7 +265,7 @@ igammac_p = Binary(
 )
 
 
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """The upper regularised incomplete gamma function `Q(a, x) = 1 - P(a, x)`.
 
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].
@@ -284,7 +286,7 @@ random_gamma_grad_p = Binary(
 )
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """How samples `x` of the gamma distribution move with its parameter `a`: -(dP/da) / (dP/dx).
 
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].

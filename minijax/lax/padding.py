@@ -21,6 +21,8 @@ from minijax.lax.arguments import int_tuple
 from minijax.lax.choice import select_n
 from minijax.lax.families import check_same_dtype, operands
 from minijax.lax.shape import reshape
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
@@ -146,7 +148,9 @@ def unpad(ct: Any, shape: Shape, padding_config: PaddingConfig) -> Any:
     return reshape(pad(rows, zero, tuple(itertools.chain(*cuts))), shape)
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
     """Puts `padding_value` around the elements of `operand`, and between them.
 
     Shapes:     operand: T[s], padding_value: T[] -> T[r]; in each dimension

@@ -32,6 +32,8 @@ from minijax.lax.families import (
     operand,
 )
 from minijax.lax.unary import apply_accurately, log
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -42,7 +44,7 @@ def _lower_square(ctx: Any, x: Any) -> Any:
 square_p = Unary("square", _lower_square, accepts=NUMERIC, derivative=lambda x, y: add(x, x))
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Array:
     """The squares `x²`.
 
     Dtypes:     numeric.
@@ -60,7 +62,7 @@ def square(x: Any) -> Any:
 sqrt_p = Unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, y: div(0.5, y))
 
 
-def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The square roots `√x`.
 
     Dtypes:     floating or complex.
@@ -83,7 +85,7 @@ rsqrt_p = Unary(
 )
 
 
-def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The inverse square roots `1 / √x`.
 
     Dtypes:     floating or complex.
@@ -103,7 +105,7 @@ cbrt_p = Unary(
 )
 
 
-def cbrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The cube roots `∛x`, negative for negative numbers.
 
     Dtypes:     floating.
@@ -178,7 +180,7 @@ class IntegerPow(Primitive):
 integer_pow_p = IntegerPow()
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """The powers `xʸ` for one known integer y.
 
     Dtypes:     numeric; inexact where y is negative.
@@ -198,7 +200,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return integer_pow_p.bind(operand(x), y=operator.index(y))
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """The reciprocals `1 / x`.
 
     Dtypes:     floating or complex.
@@ -274,7 +276,7 @@ def _derivative_of_base(x: Any, y: Any) -> Any:
 pow_p = Pow()
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """The powers `xʸ`.
 
     Shapes:     x: T[s], y: T[t] or integer[t] -> T[broadcast of s and t].

@@ -27,6 +27,8 @@ from minijax.lax.dots import canonicalize_preferred_type, dot_general
 from minijax.lax.families import operand
 from minijax.lax.precision import canonicalize_precision
 from minijax.lax.shape import broadcast_in_dim
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 _NAME = "lax.ragged_dot_general"
@@ -265,15 +267,15 @@ def _error(problem: str, **facts: Any) -> TypeError:
 
 
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Products of groups of rows, each with a matrix of its own.
 
     The ragged dimension of `lhs` is one that stays: row i of the result is row i of `lhs` times the
@@ -326,14 +328,14 @@ def ragged_dot_general(
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Each row of `lhs` times the matrix of its group: rows of a group are next to each other.
 
     Shapes:     lhs: L[m, k], rhs: R[g, k, n], group_sizes: int[g] -> T[m, n].

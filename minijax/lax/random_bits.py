@@ -27,6 +27,8 @@ from minijax.lax.families import (
     check_same_dtype,
     operands,
 )
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 _UINT32 = np.dtype(np.uint32)
@@ -294,7 +296,7 @@ class RngUniform(Primitive):
 rng_uniform_p = RngUniform()
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     """Uniform random numbers from `a` to `b`, excluding `b`, of the device's own generator.
 
     The numbers follow from no key: use `minijax.random.uniform` for reproducible ones.

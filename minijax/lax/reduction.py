@@ -28,6 +28,8 @@ from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import ANY, BITS, NUMERIC, Kinds, check_dtype
 from minijax.lax.folding import fold
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 # The result of reducing nothing, as a NumPy scalar of a dtype.
@@ -217,7 +219,9 @@ reduce_or_p = Reduction("reduce_or", "stablehlo.or", identity=zero, accepts=BITS
 reduce_xor_p = Reduction("reduce_xor", "stablehlo.xor", identity=zero, accepts=BITS)
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def reduce_sum(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
+) -> Array:
     """The sum over `axes`.
 
     Shapes:     operand: T[s] -> T[s without axes].
@@ -245,7 +249,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return structural.reduce_sum_p.bind(operand, axes=axes, out_sharding=sharding)
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The product over `axes`.
 
     Shapes:     operand: T[s] -> T[s without axes].
@@ -265,7 +269,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
     return _reduced(reduce_prod_p, operand, axes)
 
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The maximum over `axes`; NaN where there is a NaN, the lowest value where there is nothing.
 
     Shapes:     operand: T[s] -> T[s without axes].
@@ -286,7 +290,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
     return _reduced(reduce_max_p, operand, axes)
 
 
-def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The minimum over `axes`; NaN where there is a NaN, the highest value where there is nothing.
 
     Shapes:     operand: T[s] -> T[s without axes].
@@ -305,7 +309,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
     return _reduced(reduce_min_p, operand, axes)
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The conjunction over `axes`, bit by bit for integers.
 
     Shapes:     operand: T[s] -> T[s without axes].
@@ -324,7 +328,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     return _reduced(reduce_and_p, operand, axes)
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The disjunction over `axes`, bit by bit for integers.
 
     Shapes:     operand: T[s] -> T[s without axes].
@@ -343,7 +347,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     return _reduced(reduce_or_p, operand, axes)
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The exclusive disjunction (parity) over `axes`, bit by bit for integers.
 
     Shapes:     operand: T[s] -> T[s without axes].
@@ -445,7 +449,7 @@ argmax_p = ArgReduction("argmax", reduce_max_p)
 argmin_p = ArgReduction("argmin", reduce_min_p)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The index of the first maximum along `axis`, or of the first NaN.
 
     Shapes:     operand: T[s] -> index_dtype[s without axis].
@@ -465,7 +469,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _arg_reduced(argmax_p, operand, axis, index_dtype)
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The index of the first minimum along `axis`, or of the first NaN.
 
     Shapes:     operand: T[s] -> index_dtype[s without axis].

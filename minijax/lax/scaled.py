@@ -23,6 +23,8 @@ from minijax.lax.creation import full
 from minijax.lax.dots import DotDimensionNumbers, canonicalize_preferred_type, dot_general
 from minijax.lax.families import operand
 from minijax.lax.shape import broadcast_in_dim, reshape
+from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.runtime.array import Array
 
 _NAME = "lax.scaled_dot"
 _BFLOAT16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
@@ -67,14 +69,14 @@ def _repeated(scale: Any, dims: Shape) -> Any:
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
     dimension_numbers: DotDimensionNumbers | None = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The product of two arrays that are scaled block by block along the contracting dimensions.
 
     Shapes:     lhs: L[m, k], rhs: R[k, n] -> U[m, n], or as `dimension_numbers` say; a scale has

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,16 +22,18 @@ from minijax.interpreters.structural import jvp_of_linear, moveaxis, to_batch_di
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
 from minijax.lax.families import check_same_dtype, operand
+from minijax.runtime.annotations import ArrayLike, ShardingLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
 def broadcast_in_dim(
-    operand: Any,
+    operand: ArrayLike,
     shape: Shape,
     broadcast_dimensions: Sequence[int],
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Repeats `operand`: its dimension i becomes dimension `broadcast_dimensions[i]`.
 
     Shapes:     operand: T[s] -> T[shape]; each size in s is 1 or that of its target.
@@ -67,7 +69,9 @@ def broadcast_in_dim(
     )
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(
+    operand: ArrayLike, sizes: Sequence[int], *, out_sharding: ShardingLike = None
+) -> Array:
     """Repeats `operand` along new leading dimensions.
 
     Shapes:     operand: T[s] -> T[sizes + s].
@@ -88,7 +92,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     return broadcast_in_dim(operand, (*sizes, *aval.shape), kept, out_sharding=out_sharding)
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """Repeats `arr` to the shape of `like_arr`, by NumPy's rules.
 
     Source:     mirrors jax.lax.broadcast_like.
@@ -142,7 +146,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     return tuple(result)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with leading dimensions of size 1, up to `rank`.
 
     Source:     mirrors jax.lax.broadcast_to_rank (0.10).
@@ -152,10 +156,10 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
         (1, 1, 2, 3)
     """
     missing = rank - aval_of(x).ndim
-    return expand_dims(x, range(missing)) if missing > 0 else x
+    return expand_dims(x, range(missing)) if missing > 0 else cast(Array, x)
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Adds dimensions of size 1, at the given positions of the result.
 
     Shapes:     array: T[s] -> T[s with ones at dimensions].
@@ -178,7 +182,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return broadcast_in_dim(array, tuple(shape), kept)
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permutes dimensions: dimension i of the result is `permutation[i]` of `operand`.
 
     Shapes:     operand: T[s] -> T[s[p] for p in permutation].
@@ -289,12 +293,12 @@ reshape_p = Reshape()
 
 
 def reshape(
-    operand: Any,
+    operand: ArrayLike,
     new_sizes: Shape,
     dimensions: Sequence[int] | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Another shape for the same elements, in row-major order.
 
     Shapes:     operand: T[s] -> T[new_sizes], with as many elements.
@@ -330,7 +334,7 @@ def reshape(
     return reshape_p.bind(operand, new_sizes=new_sizes, dimensions=dimensions, sharding=sharding)
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Joins a range of dimensions into one; the range is read as a Python slice.
 
     Shapes:     operand: T[a + b + c] -> T[a + (prod(b),) + c].
@@ -400,7 +404,7 @@ class Squeeze(Primitive):
 squeeze_p = Squeeze()
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Drops dimensions of size 1.
 
     Shapes:     array: T[s] -> T[s without dimensions].
@@ -497,7 +501,7 @@ def _avals_of(args: Sequence[Any]) -> list[Any]:
     return [x.aval if is_linear(x) else aval_of(x) for x in args]
 
 
-def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     """Joins arrays along one dimension.
 
     Shapes:     T[.., n_i, ..] for each operand -> T[.., sum of n_i, ..].
@@ -591,7 +595,7 @@ class Split(Primitive):
 split_p = Split()
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Cuts an array along one axis into parts of the given sizes.
 
     Shapes:     operand: T[.., sum of sizes, ..] -> T[.., n, ..] for each n in sizes.
@@ -651,7 +655,7 @@ class Rev(Primitive):
 rev_p = Rev()
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverses the order of elements along dimensions.
 
     Shapes:     operand: T[s] -> T[s].

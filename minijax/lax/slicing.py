@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax import arguments, binary, bounds, choice, convert, gather_scatter, shape
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lax.padding import pad
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 _INT64 = np.dtype(np.int64)
@@ -149,11 +151,11 @@ slice_p = Slice()
 
 
 def slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
-) -> Any:
+) -> Array:
     """The elements from `start_indices` to `limit_indices`, in steps of `strides`.
 
     Shapes:     operand: T[s] -> T[ceil((limit - start) / stride)].
@@ -498,12 +500,12 @@ def _start(name: str, start: Any, size: int, allow_negative: bool, dtype: np.dty
 
 
 def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: Array | Sequence[ArrayLike],
     slice_sizes: Sequence[int],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """A slice of `slice_sizes` from `start_indices`, which are values.
 
     The starts are clamped, so that the slice lies inside the operand.
@@ -529,12 +531,12 @@ def dynamic_slice(
 
 
 def dynamic_update_slice(
-    operand: Any,
-    update: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: Array | Sequence[ArrayLike],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """`operand` with `update` written over the slice at `start_indices`, which are values.
 
     The starts are clamped, so that the update lies inside the operand.
@@ -559,8 +561,12 @@ def dynamic_update_slice(
 
 
 def slice_in_dim(
-    operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
-) -> Any:
+    operand: ArrayLike,
+    start_index: SupportsIndex | None,
+    limit_index: SupportsIndex | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Array:
     """A slice along one dimension; negative bounds count from the end, None is the end.
 
     Source: mirrors jax.lax.slice_in_dim (0.10).
@@ -582,7 +588,7 @@ def slice_in_dim(
     return slice(operand, starts, limits, steps)
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """One position along a dimension.
 
     Source:     mirrors jax.lax.index_in_dim (0.10).
@@ -610,13 +616,13 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 def dynamic_slice_in_dim(
-    operand: Any,
-    start_index: Any,
+    operand: ArrayLike,
+    start_index: ArrayLike,
     slice_size: int,
     axis: int = 0,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """`dynamic_slice` along one dimension.
 
     Source:     mirrors jax.lax.dynamic_slice_in_dim (0.10).
@@ -635,13 +641,13 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any,
-    index: Any,
+    operand: ArrayLike,
+    index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """One position, which is a value, along a dimension.
 
     Source: mirrors jax.lax.dynamic_index_in_dim (0.10).
@@ -658,13 +664,13 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any,
-    update: Any,
-    start_index: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_index: ArrayLike,
     axis: int,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """`dynamic_update_slice` along one dimension.
 
     Source: mirrors jax.lax.dynamic_update_slice_in_dim (0.10).
@@ -685,13 +691,13 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand: Any,
-    update: Any,
-    index: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
+    index: ArrayLike,
     axis: int,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """One position, which is a value, along a dimension replaced.
 
     Source: mirrors jax.lax.dynamic_update_index_in_dim (0.10).
@@ -711,7 +717,7 @@ def dynamic_update_index_in_dim(
     )
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """Elements at positions along some dimensions; positions wrap around.
 
     Args:

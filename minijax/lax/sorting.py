@@ -26,6 +26,8 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather
 from minijax.lax.shape import expand_dims
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -360,7 +362,7 @@ def _tangents_of_chosen(x_dot: Any, values: Any, indices: Any, axis: int) -> lis
     return [take_along_axis(x_dot, indices, axis), Zero.like(indices)]
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """The `k` largest elements along `axis`, largest first, and their indices.
 
     Shapes:     operand: T[.., n, ..] -> T[.., k, ..], int32[.., k, ..].

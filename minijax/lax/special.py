@@ -33,6 +33,8 @@ from minijax.lax.families import (
 )
 from minijax.lax.power import reciprocal, rsqrt, square
 from minijax.lax.unary import abs, exp, log, log1p, neg, sign
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 erf_p = Unary(
@@ -44,7 +46,7 @@ erf_p = Unary(
 )
 
 
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """The error function `2/√π ∫₀ˣ exp(-t²) dt`.
 
     Dtypes:     floating.
@@ -68,7 +70,7 @@ erfc_p = Unary(
 )
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: ArrayLike) -> Array:
     """The complement of the error function, `1 - erf x`, exact also where that is small.
 
     Dtypes:     floating.
@@ -93,7 +95,7 @@ erf_inv_p = Unary(
 )
 
 
-def erf_inv(x: Any) -> Any:
+def erf_inv(x: ArrayLike) -> Array:
     """The inverse of the error function, infinite at ±1.
 
     Dtypes:     floating.
@@ -111,7 +113,7 @@ def erf_inv(x: Any) -> Any:
 lgamma_p = Unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, y: digamma(x))
 
 
-def lgamma(x: Any) -> Any:
+def lgamma(x: ArrayLike) -> Array:
     """The logarithm of the gamma function, `ln |Γ(x)|`.
 
     Dtypes:     floating.
@@ -134,7 +136,7 @@ digamma_p = Unary(
 )
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The digamma function, the derivative of `lgamma`.
 
     Dtypes:     floating.
@@ -170,7 +172,7 @@ polygamma_p = Binary(
 )
 
 
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The polygamma functions: the m-th derivatives of `digamma` at x, for whole m.
 
     Shapes:     m: T[s], x: T[t] -> T[broadcast of s and t].
@@ -192,7 +194,7 @@ def polygamma(m: Any, x: Any) -> Any:
 zeta_p = Binary("zeta", "chlo.zeta", accepts=FLOAT, derivatives=None)
 
 
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """The Hurwitz zeta function: the sum of `1 / (k + q)ˣ` over all whole k from 0 on.
 
     Shapes:     x: T[s], q: T[t] -> T[broadcast of s and t].
@@ -303,7 +305,7 @@ bessel_i0e_p = Unary(
 )
 
 
-def bessel_i0e(x: Any) -> Any:
+def bessel_i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0, scaled: `e^-|x| I₀(x)`.
 
     Dtypes:     floating.
@@ -330,7 +332,7 @@ bessel_i1e_p = Unary(
 )
 
 
-def bessel_i1e(x: Any) -> Any:
+def bessel_i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1, scaled: `e^-|x| I₁(x)`.
 
     Dtypes:     floating.
@@ -455,7 +457,7 @@ def _beta_within_domain(a: Any, b: Any, x: Any, result: Any) -> Any:
 regularized_incomplete_beta_p = RegularizedIncompleteBeta()
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
 
     Shapes:     a: T[r], b: T[s], x: T[t] -> T[broadcast of r, s and t].

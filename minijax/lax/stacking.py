@@ -13,6 +13,8 @@ from minijax.interpreters.structural import instantiate, jvp_of_linear, to_batch
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.families import check_same_dtype, operand
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -62,7 +64,7 @@ class Stack(Primitive):
 stack_p = Stack()
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """Joins arrays of one shape along a new dimension.
 
     Shapes:     T[s] for each of n operands -> T[s with n at axis].
@@ -146,7 +148,7 @@ class Unstack(Primitive):
 unstack_p = Unstack()
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """Takes an array apart along `axis`, which the parts no longer have.
 
     Shapes:     x: T[.., n, ..] -> T[.., ..], n times.

@@ -14,6 +14,8 @@ from minijax.interpreters import structural
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.arguments import int_tuple
 from minijax.lax.shape import reshape
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -63,7 +65,7 @@ class Tile(Primitive):
 tile_p = Tile()
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Lays copies of an array side by side: `reps[i]` of them along dimension i.
 
     Shapes:     operand: T[s] -> T[s * reps].

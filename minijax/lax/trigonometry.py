@@ -9,6 +9,8 @@ from minijax.lax.binary import add, div, mul, sub
 from minijax.lax.families import INEXACT, Unary, operand
 from minijax.lax.power import rsqrt
 from minijax.lax.unary import apply_accurately, neg
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 def _inverse_root_of_one_minus_square(x: Any) -> Any:
@@ -19,7 +21,7 @@ def _inverse_root_of_one_minus_square(x: Any) -> Any:
 sin_p = Unary("sin", "stablehlo.sine", accepts=INEXACT, derivative=lambda x, y: cos(x))
 
 
-def sin(x: Any, *, accuracy: Accuracy = None) -> Any:
+def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The sines of `x`.
 
     Dtypes:     floating or complex.
@@ -37,7 +39,7 @@ def sin(x: Any, *, accuracy: Accuracy = None) -> Any:
 cos_p = Unary("cos", "stablehlo.cosine", accepts=INEXACT, derivative=lambda x, y: neg(sin(x)))
 
 
-def cos(x: Any, *, accuracy: Accuracy = None) -> Any:
+def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The cosines of `x`.
 
     Dtypes:     floating or complex.
@@ -55,7 +57,7 @@ def cos(x: Any, *, accuracy: Accuracy = None) -> Any:
 tan_p = Unary("tan", "stablehlo.tan", accepts=INEXACT, derivative=lambda x, y: add(mul(y, y), 1.0))
 
 
-def tan(x: Any, *, accuracy: Accuracy = None) -> Any:
+def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The tangents of `x`.
 
     Dtypes:     floating or complex.
@@ -78,7 +80,7 @@ asin_p = Unary(
 )
 
 
-def asin(x: Any) -> Any:
+def asin(x: ArrayLike) -> Array:
     """The angles whose sines are `x`, from -π/2 to π/2.
 
     Dtypes:     floating or complex.
@@ -101,7 +103,7 @@ acos_p = Unary(
 )
 
 
-def acos(x: Any) -> Any:
+def acos(x: ArrayLike) -> Array:
     """The angles whose cosines are `x`, from 0 to π.
 
     Dtypes:     floating or complex.
@@ -124,7 +126,7 @@ atan_p = Unary(
 )
 
 
-def atan(x: Any) -> Any:
+def atan(x: ArrayLike) -> Array:
     """The angles whose tangents are `x`, from -π/2 to π/2.
 
     Dtypes:     floating or complex.
@@ -142,7 +144,7 @@ def atan(x: Any) -> Any:
 sinh_p = Unary("sinh", "chlo.sinh", accepts=INEXACT, derivative=lambda x, y: cosh(x))
 
 
-def sinh(x: Any) -> Any:
+def sinh(x: ArrayLike) -> Array:
     """The hyperbolic sines of `x`.
 
     Dtypes:     floating or complex.
@@ -160,7 +162,7 @@ def sinh(x: Any) -> Any:
 cosh_p = Unary("cosh", "chlo.cosh", accepts=INEXACT, derivative=lambda x, y: sinh(x))
 
 
-def cosh(x: Any) -> Any:
+def cosh(x: ArrayLike) -> Array:
     """The hyperbolic cosines of `x`.
 
     Dtypes:     floating or complex.
@@ -184,7 +186,7 @@ tanh_p = Unary(
 )
 
 
-def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
+def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The hyperbolic tangents of `x`.
 
     Dtypes:     floating or complex.
@@ -207,7 +209,7 @@ asinh_p = Unary(
 )
 
 
-def asinh(x: Any) -> Any:
+def asinh(x: ArrayLike) -> Array:
     """The inverse hyperbolic sines of `x`.
 
     Dtypes:     floating or complex.
@@ -230,7 +232,7 @@ acosh_p = Unary(
 )
 
 
-def acosh(x: Any) -> Any:
+def acosh(x: ArrayLike) -> Array:
     """The inverse hyperbolic cosines of `x`.
 
     Dtypes:     floating or complex.
@@ -253,7 +255,7 @@ atanh_p = Unary(
 )
 
 
-def atanh(x: Any) -> Any:
+def atanh(x: ArrayLike) -> Array:
     """The inverse hyperbolic tangents of `x`.
 
     Dtypes:     floating or complex.

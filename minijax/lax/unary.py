@@ -36,6 +36,8 @@ from minijax.lax.families import (
     operand,
     operands,
 )
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -59,7 +61,7 @@ def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:
     return primitive.bind(operand(x), accuracy=accuracy)
 
 
-def neg(x: Any) -> Any:
+def neg(x: ArrayLike) -> Array:
     """The negatives `-x`.
 
     Dtypes:     numeric.
@@ -85,7 +87,7 @@ def _lower_sign(ctx: Any, x: Any) -> Any:
 sign_p = Unary("sign", _lower_sign, accepts=NUMERIC, derivative=Unary.FLAT, total=True)
 
 
-def sign(x: Any) -> Any:
+def sign(x: ArrayLike) -> Array:
     """-1, 0 or 1 for negative, zero and positive numbers; z / |z| for complex ones.
 
     Dtypes:     numeric.
@@ -138,7 +140,7 @@ class Abs(Primitive):
 abs_p = Abs()
 
 
-def abs(x: Any) -> Any:
+def abs(x: ArrayLike) -> Array:
     """The absolute values `|x|`; of complex numbers they are real.
 
     Dtypes:     signed integer, floating or complex.
@@ -158,7 +160,7 @@ def abs(x: Any) -> Any:
 floor_p = Unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=Unary.FLAT, total=True)
 
 
-def floor(x: Any) -> Any:
+def floor(x: ArrayLike) -> Array:
     """The largest whole numbers that are at most `x`.
 
     Dtypes:     floating.
@@ -176,7 +178,7 @@ def floor(x: Any) -> Any:
 ceil_p = Unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=Unary.FLAT, total=True)
 
 
-def ceil(x: Any) -> Any:
+def ceil(x: ArrayLike) -> Array:
     """The smallest whole numbers that are at least `x`.
 
     Dtypes:     floating.
@@ -236,7 +238,7 @@ class Round(Primitive):
 round_p = Round()
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The whole numbers next to `x`; halves go where `rounding_method` says.
 
     Dtypes:     floating.
@@ -259,7 +261,7 @@ is_finite_p = Unary(
 )
 
 
-def is_finite(x: Any) -> Any:
+def is_finite(x: ArrayLike) -> Array:
     """Whether each element is neither infinite nor NaN.
 
     Dtypes:     floating.
@@ -276,7 +278,7 @@ def is_finite(x: Any) -> Any:
 exp_p = Unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, y: y)
 
 
-def exp(x: Any, *, accuracy: Accuracy = None) -> Any:
+def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The exponentials `eˣ`.
 
     Dtypes:     floating or complex.
@@ -300,7 +302,7 @@ def _lower_exp2(ctx: Any, x: Any) -> Any:
 exp2_p = Unary("exp2", _lower_exp2, accepts=INEXACT, derivative=lambda x, y: mul(y, math.log(2)))
 
 
-def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
+def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The powers of two `2ˣ`.
 
     Dtypes:     floating or complex.
@@ -323,7 +325,7 @@ expm1_p = Unary(
 )
 
 
-def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
+def expm1(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """`eˣ - 1`, exact also where x is near 0.
 
     Dtypes:     floating or complex.
@@ -341,7 +343,7 @@ def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
 log_p = Unary("log", "stablehlo.log", accepts=INEXACT, derivative=lambda x, y: div(1.0, x))
 
 
-def log(x: Any, *, accuracy: Accuracy = None) -> Any:
+def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The natural logarithms `ln x`.
 
     Dtypes:     floating or complex.
@@ -364,7 +366,7 @@ log1p_p = Unary(
 )
 
 
-def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
+def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """`ln(1 + x)`, exact also where x is near 0.
 
     Dtypes:     floating or complex.
@@ -388,7 +390,7 @@ logistic_p = Unary(
 )
 
 
-def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
+def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The logistic function `1 / (1 + e⁻ˣ)`, a smooth step from 0 to 1.
 
     Dtypes:     floating or complex.
@@ -408,7 +410,7 @@ not_p = Unary(
 )
 
 
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: ArrayLike) -> Array:
     """Each bit turned over; of booleans, the negation.
 
     Dtypes:     integer or bool.
@@ -429,7 +431,7 @@ population_count_p = Unary(
 )
 
 
-def population_count(x: Any) -> Any:
+def population_count(x: ArrayLike) -> Array:
     """How many bits of each element are set.
 
     Dtypes:     integer.
@@ -446,7 +448,7 @@ def population_count(x: Any) -> Any:
 clz_p = Unary("clz", "stablehlo.count_leading_zeros", accepts=INTEGER, derivative=Unary.FLAT)
 
 
-def clz(x: Any) -> Any:
+def clz(x: ArrayLike) -> Array:
     """How many bits of each element are zero above the highest one that is set.
 
     Dtypes:     integer.
@@ -471,7 +473,7 @@ real_p = Unary(
 )
 
 
-def real(x: Any) -> Any:
+def real(x: ArrayLike) -> Array:
     """The real parts.
 
     Dtypes:     complex -> floating.
@@ -497,7 +499,7 @@ imag_p = Unary(
 )
 
 
-def imag(x: Any) -> Any:
+def imag(x: ArrayLike) -> Array:
     """The imaginary parts.
 
     Dtypes:     complex -> floating.
@@ -525,7 +527,7 @@ complex_p = Binary(
 )
 
 
-def complex(x: Any, y: Any) -> Any:
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """The complex numbers `x + iy`.
 
     Shapes:     x: T[s], y: T[t] -> complex T[broadcast of s and t].
@@ -582,7 +584,7 @@ class Conj(Primitive):
 conj_p = Conj()
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugates; real numbers become complex.
 
     Dtypes:     float32, float64 or complex -> complex.

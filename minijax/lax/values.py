@@ -13,7 +13,7 @@ from minijax.core.aval import aval_of
 from minijax.lax import families, shape
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import full
-from minijax.runtime.array import array_from_host
+from minijax.runtime.array import Array, array_from_host
 
 
 def dtype(x: Any) -> Any:
@@ -32,7 +32,7 @@ def dtype(x: Any) -> Any:
     return aval_of(x).dtype
 
 
-def shape_as_value(shape: Sequence[Any]) -> Any:  # noqa: A002 RUF100
+def shape_as_value(shape: Sequence[Any]) -> Array:  # noqa: A002 RUF100
     """A shape as an array of integers.
 
     Shapes: n sizes -> int[n].

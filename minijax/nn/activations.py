@@ -29,11 +29,13 @@ from minijax.numpy import arithmetic, elementary, logic, selection, shaping
 from minijax.numpy import creation as numpy_creation
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, inexact, strong
+from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.runtime.array import Array
 
 _activation = one_program()
 
 
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """`x` itself, as an array.
 
     Source:     mirrors jax.nn.identity (0.10).
@@ -51,7 +53,7 @@ def _constant_outside(inside: Any, x: Any, value: Any) -> Any:
 
 
 @_activation
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """max(`x`, 0), with derivative 0 at 0.
 
     Shapes: T[s] -> T[s].
@@ -68,7 +70,7 @@ def relu(x: Any) -> Any:
 
 
 @_activation
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """min(max(`x`, 0), 6), with derivative 0 at both kinks.
 
     Source:     mirrors jax.nn.relu6 (0.10).
@@ -83,7 +85,7 @@ def relu6(x: Any) -> Any:
 
 
 @_activation
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
     Source:     mirrors jax.nn.sigmoid (0.10).
@@ -96,7 +98,7 @@ def sigmoid(x: Any) -> Any:
 
 
 @_activation
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(`x`)).
 
     Source:     mirrors jax.nn.softplus (0.10).
@@ -109,7 +111,7 @@ def softplus(x: Any) -> Any:
 
 
 @_activation
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 below -1, (x+1)²/4 up to 1, `x` above.
 
     Source:     mirrors jax.nn.sparse_plus (0.10).
@@ -125,7 +127,7 @@ def sparse_plus(x: Any) -> Any:
 
 
 @_activation
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """(x+1)/2 between -1 and 1, else 0 or 1.
 
     Source:     mirrors jax.nn.sparse_sigmoid (0.10).
@@ -139,7 +141,7 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 @_activation
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """`x` / (1 + |x|).
 
     Source:     mirrors jax.nn.soft_sign (0.10).
@@ -153,7 +155,7 @@ def soft_sign(x: Any) -> Any:
 
 
 @_activation
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """`x` · sigmoid(x).
 
     Source:     mirrors jax.nn.silu (0.10).
@@ -170,7 +172,7 @@ swish = silu
 
 
 @_activation
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """`x` · tanh(softplus(x)).
 
     Source:     mirrors jax.nn.mish (0.10).
@@ -184,7 +186,7 @@ def mish(x: Any) -> Any:
 
 
 @_activation
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(`x`)).
 
     Source:     mirrors jax.nn.log_sigmoid (0.10).
@@ -203,7 +205,7 @@ def _exponential_below(x: Any) -> Any:
 
 
 @_activation
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """`x` above 0, alpha · (exp(x) - 1) below.
 
     Source:     mirrors jax.nn.elu (0.10).
@@ -218,7 +220,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @_activation
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """max(x, 0) + min(0, alpha · (exp(x / alpha) - 1)).
 
     Source: mirrors jax.nn.celu (0.10); Barron, "Continuously differentiable exponential linear
@@ -233,7 +235,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @_activation
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """The scaled unit that normalizes itself.
 
     Source: mirrors jax.nn.selu (0.10); Klambauer et al., "Self-normalizing neural networks"
@@ -252,7 +254,7 @@ def selu(x: Any) -> Any:
 
 
 @_activation
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """`x` from 0 on, negative_slope · x below.
 
     Source:     mirrors jax.nn.leaky_relu (0.10).
@@ -267,7 +269,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
 
 
 @_activation
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """`x` between -1 and 1, else the nearer of them.
 
     Source:     mirrors jax.nn.hard_tanh (0.10).
@@ -282,7 +284,7 @@ def hard_tanh(x: Any) -> Any:
 
 
 @_activation
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(`x` + 3) / 6.
 
     Source:     mirrors jax.nn.hard_sigmoid (0.10).
@@ -295,7 +297,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 
 @_activation
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """`x` · hard_sigmoid(x).
 
     Source:     mirrors jax.nn.hard_silu (0.10).
@@ -311,7 +313,7 @@ hard_swish = hard_silu
 
 
 @one_program(static=("approximate",))
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """`x` times the normal distribution function of x, or an approximation by tanh.
 
     Args:
@@ -343,7 +345,7 @@ def _like(value: float, x: Any) -> Any:
 
 
 @one_program(static=("axis",))
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half along `axis` times the sigmoid of the second.
 
     Shapes: T[..., 2n, ...] -> T[..., n, ...].
@@ -369,7 +371,7 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 @_activation
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x² + b)) / 2.
 
     Source:     mirrors jax.nn.squareplus (0.10).
@@ -384,7 +386,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 
 @_activation
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for positive `x`, accurate near 0 and far from it.
 
     Source: mirrors jax.nn.log1mexp (0.10); Mächler, "Accurately computing log(1 - exp(-|a|))"
@@ -406,7 +408,7 @@ def log1mexp(x: Any) -> Any:
 
 
 @_activation
-def tanh(x: Any, /) -> Any:
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent.
 
     Source:     mirrors jax.nn.tanh (0.10).
@@ -419,7 +421,9 @@ def tanh(x: Any, /) -> Any:
 
 
 @one_program(static=("num_classes", "dtype", "axis"))
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
     """Vectors that are 1 at the position that each number names, else 0.
 
     Shapes: int[s] -> float[s with num_classes at `axis`].

@@ -6,7 +6,7 @@ Input: queries, keys and values of each head.  Output: weighted values.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from minijax.lax import creation as lax_creation
 from minijax.numpy import arithmetic, contraction, creation, logic, selection, shaping
 from minijax.numpy.normalized_exponentials import logsumexp, softmax
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
 # Added to rather than infinite, so that rows without any key stay finite.
@@ -25,20 +27,20 @@ _LOWEST = -0.7 * float(np.finfo(np.float32).max)
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
-    local_window_size: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
-) -> Any:
+) -> Array:
     """softmax(query · keyᵀ · scale + bias) · value for each head.
 
     Shapes: query T[b, t, n, h], key and value T[b, s, k, h] with k dividing n -> T[b, t, n, h];
@@ -73,7 +75,7 @@ def dot_product_attention(
         Array([0. , 6. , 2. , 1.5], dtype=float32)
     """
     query, key, value, bias, mask, *lengths = (
-        creation.asarray(x) if isinstance(x, list | tuple) else x
+        creation.asarray(x) if isinstance(x, list | tuple) else cast(Any, x)
         for x in (query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths)
     )
     _check(query, key, value, mask, implementation)

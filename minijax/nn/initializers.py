@@ -29,6 +29,8 @@ from minijax.random.distributions import (
     uniform_samples,
 )
 from minijax.random.keys import as_keys
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
+from minijax.runtime.array import Array
 
 if TYPE_CHECKING:
     from minijax.nn.orthogonality import delta_orthogonal, orthogonal
@@ -42,7 +44,12 @@ def _dtype(dtype: Any, default: Any) -> np.dtype[Any]:
     return wanted
 
 
-def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    key: ArrayLike,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """All zeros.
 
     Source:     mirrors jax.nn.initializers.zeros (0.10).
@@ -55,7 +62,12 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     return creation.full(canonicalize_shape(shape), 0, _dtype(dtype, None))
 
 
-def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    key: ArrayLike,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """All ones.
 
     Source:     mirrors jax.nn.initializers.ones (0.10).
@@ -67,7 +79,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
     return creation.full(canonicalize_shape(shape), 1, _dtype(dtype, None))
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """One value everywhere, or an array repeated.
 
     Source:     mirrors jax.nn.initializers.constant (0.10).
@@ -149,7 +161,7 @@ def _scaled_program(
     return arithmetic.multiply(_DRAWS[draw](key, *bounds, dims, dtype), factor)
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Uniform on [0, scale).
 
     Source:     mirrors jax.nn.initializers.uniform (0.10).
@@ -167,7 +179,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     return init
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Normal of a standard deviation.
 
     Source:     mirrors jax.nn.initializers.normal (0.10).
@@ -186,7 +198,10 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+    stddev: ArrayLike = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
 ) -> Initializer:
     """Normal, cut off at `lower` and `upper` standard deviations.
 
@@ -252,13 +267,13 @@ _COMPLEX_TRUNCATED_STDDEV = 0.95311164380491208
 
 
 def variance_scaling(
-    scale: Any,
+    scale: ArrayLike,
     mode: str,
     distribution: str,
     in_axis: int | Sequence[int] = -2,
     out_axis: int | Sequence[int] = -1,
     batch_axis: int | Sequence[int] = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Samples of variance scale / fan, where fan counts inputs, outputs, or their mean.
 

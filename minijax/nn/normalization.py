@@ -6,7 +6,7 @@ Input: arrays.  Output: arrays of the same shape, or reduced.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
@@ -15,10 +15,14 @@ from minijax.numpy import arithmetic, reductions, shaping
 from minijax.numpy.normalized_exponentials import logsumexp, reduced_axes
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import inexact, strong
+from minijax.runtime.annotations import ArrayLike, Axis
+from minijax.runtime.array import Array
 
 
 @one_program(static=("axis", "keepdims"))
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(
+    x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """log(mean(exp(x))) without overflow.
 
     Source:     mirrors jax.nn.logmeanexp (0.10).
@@ -40,15 +44,15 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 
 @one_program(static=("axis", "epsilon", "algorithm"))
 def standardize(
-    x: Any,
-    axis: Any = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    x: ArrayLike,
+    axis: int | Sequence[int] = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """(x - mean) / sqrt(variance + epsilon) along `axis`.
 
     Args:

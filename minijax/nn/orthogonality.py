@@ -21,9 +21,12 @@ from minijax.numpy.one_program import one_program
 from minijax.random.distributions import check_kind
 from minijax.random.keys import as_keys
 from minijax.random.multivariate import orthogonal_samples
+from minijax.runtime.annotations import ArrayLike, DTypeLike
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Orthogonal matrices times `scale`: what they multiply keeps its length, but for the scale.
 
     Args:
@@ -64,7 +67,9 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     return init
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Kernels of convolutions that apply an orthogonal matrix to each position.
 
     All is zero but the middle of the window.  Shapes of parameters are those of convolutions of

@@ -24,6 +24,8 @@ from minijax.lax import barrier, binary, convert, dots, reduction, shape, unary
 from minijax.lax.choice import clamp, select
 from minijax.numpy import creation
 from minijax.numpy.promotion import check_array
+from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.runtime.array import Array
 from minijax.transforms.custom_vjp import custom_vjp
 
 _FLOAT32, _UINT32, _UINT8 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint8)
@@ -86,12 +88,12 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
 
 
 def scaled_matmul(
-    lhs: Any,
-    rhs: Any,
-    lhs_scales: Any,
-    rhs_scales: Any,
-    preferred_element_type: Any = np.float32,
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:
     """Products of batches of matrices whose rows are scaled block by block.
 
     Shapes:     lhs: L[b, m, k], rhs: R[b, n, k], lhs_scales: S[b, m, k / p],
@@ -151,13 +153,13 @@ def _unpacked(x: Any, scales: Any) -> Any:
 
 
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: dots.DotDimensionNumbers,
-    preferred_element_type: Any = np.float32,
+    preferred_element_type: DTypeLike = np.float32,
     configs: Sequence[BlockScaleConfig] | None = None,
     implementation: str | None = None,
-) -> Any:
+) -> Array:
     """The product of two arrays that are quantized block by block first.
 
     Shapes:     lhs: L[b, i, k], rhs: R[b, j, k] -> T[b, i, j], as for `lax.dot_general`.

@@ -472,7 +472,7 @@ def sinc(x: ArrayLike, /) -> Array:
     far = pick(near, 1.0, t)
     # Near 0 the series: to the precision of float64, and with the right derivatives at 0.
     square = power.square(t)
-    series = 1 / math.factorial(9)
+    series: Any = 1 / math.factorial(9)
     for n in (7, 5, 3, 1):
         sign = -1.0 if n % 4 == 3 else 1.0
         series = binary.add(binary.mul(square, series), sign / math.factorial(n))

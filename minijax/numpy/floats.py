@@ -29,7 +29,7 @@ from minijax.numpy.promotion import (
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
-_SIGNED = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
+_SIGNED: dict[int, Any] = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
 
 
 @one_program()

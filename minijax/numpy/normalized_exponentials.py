@@ -5,7 +5,7 @@ Input: arrays.  Output: arrays of the same shape, or reduced.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from minijax.lax import binary, convert, reduction, unary
 from minijax.numpy import logic, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import inexact, promote_dtypes, strong
+from minijax.runtime.annotations import ArrayLike, Axis
+from minijax.runtime.array import Array
 
 
 def reduced_axes(axis: Any, rank: int, name: str) -> tuple[int, ...]:
@@ -43,7 +45,7 @@ def _shifted(x: Any, axes: tuple[int, ...], where: Any) -> Any:
 
 
 @one_program(static=("axis",))
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) divided by its sum along `axis`, without overflow.
 
     Args:
@@ -67,7 +69,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 
 @one_program(static=("axis",))
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax`.
 
     Source:     mirrors jax.nn.log_softmax (0.10).
@@ -84,15 +86,45 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return _masked(binary.sub(shifted, unary.log(total)), where, -np.inf)
 
 
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = ...,
+    b: ArrayLike | None = ...,
+    keepdims: bool = ...,
+    return_sign: Literal[False] = ...,
+    where: ArrayLike | None = ...,
+) -> Array: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = ...,
+    b: ArrayLike | None = ...,
+    keepdims: bool = ...,
+    *,
+    return_sign: Literal[True],
+    where: ArrayLike | None = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = ...,
+    b: ArrayLike | None = ...,
+    keepdims: bool = ...,
+    return_sign: bool = ...,
+    where: ArrayLike | None = ...,
+) -> Array | tuple[Array, Array]: ...
+
+
 @one_program(static=("axis", "keepdims", "return_sign"))
 def logsumexp(
-    a: Any,
-    axis: Any = None,
-    b: Any = None,
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array | tuple[Array, Array]:
     """log(sum(b · exp(a))) without overflow.
 
     Args:

@@ -18,6 +18,7 @@ from minijax.numpy.creation import zeros
 from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.shaping import array_argument, ravel, reshape
+from minijax.runtime.array import Array
 
 
 class Unravel:
@@ -91,7 +92,7 @@ class Unravel:
             )
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     """A tree's leaves one after another in a vector, and the function that makes it a tree again.
 
     Args:

@@ -22,6 +22,8 @@ from minijax.numpy import reductions
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike, ShardingLike
+from minijax.runtime.array import Array
 
 
 class Combination(NamedTuple):
@@ -147,15 +149,15 @@ def _scattered(
 
 
 def segment_sum(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """The sums of the rows of each segment.
 
     Args:
@@ -200,15 +202,15 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """The products of the rows of each segment.
 
     Args:
@@ -253,15 +255,15 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """The largest elements of the rows of each segment.
 
     Args:
@@ -306,15 +308,15 @@ def segment_max(
 
 
 def segment_min(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """The smallest elements of the rows of each segment.
 
     Args:

@@ -57,6 +57,8 @@ from minijax.random.distributions import (
 )
 from minijax.random.generators import THREEFRY
 from minijax.random.keys import random_clone_p, random_split_p
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
+from minijax.runtime.array import Array
 
 _BOOL = np.dtype(bool)
 _FLOAT32 = np.dtype(np.float32)
@@ -119,8 +121,13 @@ def _rejected_until_accepted(key: Any, like: Any, candidate: Any) -> Any:
 
 @sampler("poisson")
 def poisson(
-    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    lam: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """How many events happen where `lam` are expected: samples of the Poisson distribution.
 
     Shapes: key[], float[s] -> int[shape], by default that of `lam`.
@@ -214,7 +221,13 @@ def _poisson_by_rejection(key: Any, lam: Any) -> Any:
 
 
 @sampler("binomial")
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def binomial(
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """How many of `n` trials succeed, each with probability `p`.
 
     Shapes: key[], float[s], float[s] -> float[shape], by default that of the parameters.
@@ -362,14 +375,14 @@ def _stirling_tail(k: Any) -> Any:
 
 @sampler("multinomial")
 def multinomial(
-    key: Any,
-    n: Any,
-    p: Any,
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
     *,
-    shape: Any = None,
-    dtype: Any = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
-) -> Any:
+) -> Array:
     """How many of `n` trials end in each of k outcomes, whose probabilities are `p`.
 
     The outcomes are drawn one after the other, each as a binomial number of the trials that are

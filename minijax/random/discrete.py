@@ -44,19 +44,21 @@ from minijax.random.distributions import (
     uniform_samples,
 )
 from minijax.random.keys import random_bits_p
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
+from minijax.runtime.array import Array
 
 _INT32 = np.dtype(np.int32)
 
 
 @sampler("bernoulli")
 def bernoulli(
-    key: Any,
-    p: Any = 0.5,
-    shape: Any = None,
+    key: ArrayLike,
+    p: ArrayLike = 0.5,
+    shape: ShapeLike | None = None,
     mode: str = "low",
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples that are true with probability `p`.
 
     Shapes: key[], float[s] -> bool[shape], by default that of `p`.
@@ -100,7 +102,13 @@ def bernoulli_samples(key: Any, p: Any, dims: Shape, mode: str) -> Any:
 
 
 @sampler("rademacher")
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rademacher(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of -1 and 1.
 
     Shapes: key[] -> T[shape], int by default.
@@ -127,14 +135,14 @@ def rademacher_samples(key: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("randint")
 def randint(
-    key: Any,
-    shape: Any,
-    minval: Any,
-    maxval: Any,
-    dtype: Any = None,
+    key: ArrayLike,
+    shape: ShapeLike,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Uniform integers from [minval, maxval).
 
     Shapes: key[], int[s], int[s] -> int[shape].
@@ -238,15 +246,15 @@ def _spread(x: Any, dims: Shape) -> Any:
 
 @sampler("categorical")
 def categorical(
-    key: Any,
-    logits: Any,
+    key: ArrayLike,
+    logits: ArrayLike,
     axis: int = -1,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of positions along `axis`, with the logarithms of their probabilities given.
 
     Shapes: key[], float[s] -> int[shape], by default s without `axis`.
@@ -319,13 +327,13 @@ def _categorical(key: Any, logits: Any, axis: int, dims: Shape, replace: bool, m
 
 @sampler("permutation")
 def permutation(
-    key: Any,
-    x: Any,
+    key: ArrayLike,
+    x: int | ArrayLike,
     axis: int = 0,
     independent: bool = False,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """The integers below `x`, or the slices of `x` along `axis`, in random order.
 
     Args:
@@ -386,14 +394,14 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
 
 @sampler("choice")
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
+    key: ArrayLike,
+    a: int | ArrayLike,
+    shape: ShapeLike = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """A random sample from an array along `axis`, or from the integers below `a`.
 
     Args:
@@ -486,8 +494,13 @@ def _weighted(key: Any, p: Any, dims: Shape, replace: bool, mode: str) -> Any:
 
 @sampler("geometric")
 def geometric(
-    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """The number of trials up to the first success of probability `p`.
 
     Shapes: key[], float[s] -> int[shape], by default that of `p`.

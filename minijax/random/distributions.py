@@ -21,6 +21,8 @@ from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
 from minijax.numpy.one_program import one_program
 from minijax.random.keys import as_keys, random_bits_p, random_split_p
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
+from minijax.runtime.array import Array
 from minijax.transforms import explicit
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,7 +112,13 @@ def converted(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 @sampler("bits")
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def bits(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Uniform random bits as unsigned integers.
 
     Shapes: key[] -> uint[shape].
@@ -142,14 +150,14 @@ def split_keys(key: Any) -> tuple[Any, Any]:
 
 @sampler("uniform")
 def uniform(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Uniform samples from [minval, maxval).
 
     Shapes: key[] -> float[shape]; the bounds broadcast to the shape.
@@ -193,7 +201,13 @@ def uniform_samples(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any)
 
 
 @sampler("normal")
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def normal(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the standard normal distribution; complex ones have variance 1 in all.
 
     Shapes: key[] -> float[shape] or complex[shape].
@@ -226,14 +240,14 @@ def normal_samples(key: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("truncated_normal")
 def truncated_normal(
-    key: Any,
-    lower: Any,
-    upper: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the standard normal distribution between `lower` and `upper`.
 
     Shapes: key[], float[s], float[s] -> float[shape], by default that of the bounds.
@@ -268,7 +282,13 @@ def truncated_normal_samples(key: Any, lower: Any, upper: Any, dims: Shape, dtyp
 
 
 @sampler("exponential")
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def exponential(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the exponential distribution of rate 1.
 
     Shapes: key[] -> float[shape].
@@ -294,13 +314,13 @@ def exponential_samples(key: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("gumbel")
 def gumbel(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the Gumbel distribution.
 
     Shapes: key[] -> float[shape].
@@ -363,7 +383,13 @@ def two_uniforms(key: Any, dims: Shape, dtype: Any) -> tuple[Any, Any]:
 
 
 @sampler("laplace")
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def laplace(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the Laplace distribution of scale 1.
 
     Shapes: key[] -> float[shape].
@@ -389,7 +415,13 @@ def _laplace(key: Any, dims: Shape, dtype: Any) -> Any:
 
 
 @sampler("logistic")
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def logistic(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the logistic distribution.
 
     Shapes: key[] -> float[shape].
@@ -415,7 +447,13 @@ def _logistic(key: Any, dims: Shape, dtype: Any) -> Any:
 
 
 @sampler("cauchy")
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def cauchy(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the Cauchy distribution.
 
     Shapes: key[] -> float[shape].
@@ -442,7 +480,13 @@ def _cauchy(key: Any, dims: Shape, dtype: Any) -> Any:
 
 
 @sampler("maxwell")
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def maxwell(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the Maxwell distribution: norms of standard normal vectors of length 3.
 
     Shapes: key[] -> float[shape].

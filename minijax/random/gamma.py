@@ -47,6 +47,8 @@ from minijax.random.distributions import (
 )
 from minijax.random.generators import THREEFRY
 from minijax.random.keys import random_split_p
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -230,8 +232,13 @@ def _is_refused(square: Any, cube: Any, u: Any, d: Any) -> Any:
 
 @sampler("gamma")
 def gamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the gamma distribution of shape parameter `a` and scale 1.
 
     Their density is x**(a - 1) * exp(-x) / Gamma(a) for x > 0.  Multiply by a scale, or divide by
@@ -257,8 +264,13 @@ def gamma(
 
 @sampler("loggamma")
 def loggamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Logarithms of samples of the gamma distribution, exact where samples themselves underflow.
 
     For a small `a` nearly all samples lie below the least positive float; their logarithms do not.

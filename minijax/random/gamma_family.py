@@ -30,12 +30,20 @@ from minijax.random.distributions import (
 )
 from minijax.random.gamma import gamma_samples
 from minijax.random.parametric import check_params, fitted
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
+from minijax.runtime.array import Array
 
 
 @sampler("beta")
 def beta(
-    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the beta distribution on [0, 1], with density x**(a - 1) * (1 - x)**(b - 1) / B.
 
     A sample is the share of one gamma variable in the sum of two.
@@ -70,8 +78,13 @@ def _beta(key: Any, a: Any, b: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("chisquare")
 def chisquare(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the chi-square distribution: sums of the squares of `df` standard normal numbers.
 
     Shapes:     key[], float[s] -> float[shape], by default that of `df`.
@@ -103,14 +116,14 @@ def chisquare_samples(key: Any, df: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("f")
 def f(
-    key: Any,
-    dfnum: Any,
-    dfden: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the F distribution: the ratio of two chi-square means.
 
     Shapes:     key[], float[s], float[s] -> float[shape], by default that of the parameters.
@@ -143,7 +156,14 @@ def _f(key: Any, dfnum: Any, dfden: Any, dims: Shape, dtype: Any) -> Any:
 
 
 @sampler("t")
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def t(
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of Student's t distribution: a normal number over the root of a chi-square mean.
 
     Shapes:     key[], float[s] -> float[shape], by default that of `df`.
@@ -176,8 +196,13 @@ def _t(key: Any, df: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("dirichlet")
 def dirichlet(
-    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    alpha: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the Dirichlet distribution: random probabilities of k outcomes, which sum to 1.
 
     Shapes:     key[], float[s, k] -> float[shape, k], where `shape` is s by default.
@@ -231,8 +256,13 @@ def _dirichlet(key: Any, alpha: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("generalized_normal")
 def generalized_normal(
-    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples with a density proportional to exp(-|x|**p): for p = 2 normal, for p = 1 Laplace's.
 
     Shapes:     key[], float[s] -> float[shape].
@@ -263,14 +293,14 @@ def generalized_normal_samples(key: Any, p: Any, dims: Shape, dtype: Any) -> Any
 
 @sampler("ball")
 def ball(
-    key: Any,
+    key: ArrayLike,
     d: int,
-    p: Any = 2,
-    shape: Any = (),
-    dtype: Any = None,
+    p: float = 2,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Uniform samples from the unit ball of the p-norm in `d` dimensions.
 
     Shapes:     key[], int, float[] -> float[shape, d].

@@ -8,7 +8,7 @@ generator in force (`minijax.default_prng_impl`); they are wrapped on entry, unw
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax import convert
 from minijax.random.generators import GENERATORS, Generator
 from minijax.runtime import transfer
+from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array, ExtendedArray, array_from_host
 from minijax.sharding import rules
 
@@ -322,7 +323,7 @@ def _known_seed(seed: int | np.integer[Any], name: str) -> Any:
     return wide.astype(np.uint32).view(np.int32)[()]
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(seed: int | ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
     """A random key from an integer.
 
     Shapes: int[] -> key[].
@@ -342,7 +343,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return _make(seed, impl, "random.key", dtype)
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802  mirrors jax.random.PRNGKey
+def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:  # noqa: N802  mirrors jax.random.PRNGKey
     """An old-style random key from an integer.
 
     Shapes: int[] -> u32[2], or u32[4].
@@ -404,7 +405,7 @@ def _in_style(keys: Any, old: bool) -> Any:
     return random_unwrap_p.bind(keys) if old else keys
 
 
-def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """New keys from one key, which should not be used again.
 
     Shapes: key[] -> key[num].
@@ -422,7 +423,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     return _in_style(random_split_p.bind(keys, shape=dims), old)
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 
     Shapes: key[], int[] -> key[].
@@ -454,7 +455,7 @@ def fold_in(key: Any, data: Any) -> Any:
     return _in_style(random_fold_in_p.bind(keys, number), old)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: ArrayLike) -> Array:
     """The integers underneath keys.
 
     Shapes: key[s] -> u32[s, words].
@@ -465,10 +466,12 @@ def key_data(keys: Any) -> Any:
         Array([0, 7], dtype=uint32)
     """
     wrapped, old = as_keys("random.key_data", keys, single=False)
-    return keys if old else random_unwrap_p.bind(wrapped)
+    return cast(Array, keys) if old else random_unwrap_p.bind(wrapped)
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None
+) -> Array:
     """Integers as keys.
 
     Shapes: u32[s, words] -> key[s].
@@ -486,7 +489,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return random_wrap_p.bind(key_bits_array, impl=chosen)
 
 
-def key_impl(keys: Any) -> str:
+def key_impl(keys: Any) -> Any:
     """The name of the generator of keys.
 
     Source:     mirrors jax.random.key_impl (0.10).
@@ -500,7 +503,7 @@ def key_impl(keys: Any) -> str:
     return name
 
 
-def key_dtype(impl_spec: Any = None) -> KeyDType:
+def key_dtype(impl_spec: Any = None) -> Any:
     """The dtype of the keys of a generator.
 
     Source:     mirrors jax.random.key_dtype (0.10).
@@ -512,7 +515,7 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
     return _KEY_DTYPES[resolve_impl(impl_spec, "random.key_dtype")]
 
 
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Array:
     """The same key again, with the promise that using it twice is meant.
 
     Source: mirrors jax.random.clone (0.10).

@@ -29,21 +29,23 @@ from minijax.random.distributions import (
     normal_samples,
     sampler,
 )
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
+from minijax.runtime.array import Array
 
 _METHODS = ("cholesky", "eigh", "svd")
 
 
 @sampler("multivariate_normal")
 def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Normal vectors of a given mean and covariance.
 
     A factor A of the covariance, A Aᵀ = cov, takes standard normal vectors z to mean + A z.
@@ -129,14 +131,14 @@ def _rows(x: Any, dims: Shape) -> Any:
 
 @sampler("orthogonal")
 def orthogonal(
-    key: Any,
+    key: ArrayLike,
     n: int,
-    shape: Any = (),
-    dtype: Any = None,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Uniform samples of orthogonal matrices, or of unitary ones where the dtype is complex.
 
     Shapes: key[], int -> T[shape, n, n], or T[shape, n, m]: orthonormal columns where n >= m,

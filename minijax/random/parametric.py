@@ -30,6 +30,8 @@ from minijax.random.distributions import (
     split_keys,
     uniform_samples,
 )
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
+from minijax.runtime.array import Array
 
 
 def check_params(name: str, dtype: np.dtype[Any], *params: Any) -> None:
@@ -58,8 +60,13 @@ def fitted(param: Any, dims: Shape, dtype: np.dtype[Any]) -> Any:
 
 @sampler("rayleigh")
 def rayleigh(
-    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    scale: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the Rayleigh distribution: norms of normal vectors of length 2.
 
     Shapes: key[], float[s] -> float[shape], by default that of the scale.
@@ -87,8 +94,13 @@ def _rayleigh(key: Any, scale: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("pareto")
 def pareto(
-    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the Pareto distribution of exponent `b`.
 
     Shapes: key[], float[s] -> float[shape], by default that of `b`.
@@ -115,13 +127,13 @@ def _pareto(key: Any, b: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("lognormal")
 def lognormal(
-    key: Any,
-    sigma: Any = np.float32(1.0),  # noqa: B008  NumPy's scalars do not change
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    sigma: ArrayLike = np.float32(1.0),  # noqa: B008  NumPy's scalars do not change
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples whose logarithms are normal with standard deviation `sigma`.
 
     Shapes: key[], float[s] -> float[shape], by default that of `sigma`.
@@ -148,15 +160,15 @@ def _lognormal(key: Any, sigma: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("triangular")
 def triangular(
-    key: Any,
-    left: Any,
-    mode: Any,
-    right: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples from [left, right] whose density rises to `mode` and falls from there, linearly.
 
     Shapes: key[], three float[s] -> float[shape], by default that of the parameters.
@@ -194,8 +206,13 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, dims: Shape, dtype: 
 
 @sampler("wald")
 def wald(
-    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    mean: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Samples of the Wald (inverse Gaussian) distribution of scale 1.
 
     Shapes: key[], float[s] -> float[shape], by default that of the mean.
@@ -237,8 +254,12 @@ def _wald(key: Any, mean: Any, dims: Shape, dtype: Any) -> Any:
 
 @sampler("weibull_min")
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
-) -> Any:
+    key: ArrayLike,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Samples of the Weibull distribution.
 
     Shapes: key[], float[s], float[s] -> float of the shapes broadcast together.
@@ -266,7 +287,13 @@ def _weibull_min(key: Any, scale: Any, concentration: Any, dims: Shape, dtype: A
 
 
 @sampler("double_sided_maxwell")
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Samples of the Maxwell distribution with a random sign, scaled and moved.
 
     Shapes: key[], float[s], float[s] -> float[*shape, *s], where `shape` is s by default.

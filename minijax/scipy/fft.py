@@ -27,6 +27,8 @@ from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import array_argument, flip, moveaxis
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
@@ -165,8 +167,8 @@ def _many(
 
 @one_program(static=("type", "n", "axis", "norm"))
 def dct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The cosine transform of type 2 along one axis: `y[k] = 2 Σ x[j] cos(πk(2j + 1)/2n)`.
 
     Args:
@@ -195,8 +197,8 @@ def dct(
 
 @one_program(static=("type", "n", "axis", "norm"))
 def idct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The inverse of `dct` along one axis.
 
     Args:
@@ -224,12 +226,12 @@ def idct(
 
 @one_program(static=("type", "s", "axes", "norm"))
 def dctn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The cosine transform of type 2 along several axes, one after another.
 
     Args:
@@ -259,12 +261,12 @@ def dctn(
 
 @one_program(static=("type", "s", "axes", "norm"))
 def idctn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `dctn`.
 
     Args:

@@ -20,6 +20,8 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import broadcast_arrays
 from minijax.numpy.ufuncs import logical_and, minimum
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 __all__ = ["map_coordinates"]
 
@@ -86,8 +88,12 @@ def _interpolated(data: Any, places: Sequence[Any], cval: Any, order: int, mode:
 
 
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
-) -> Any:
+    input: ArrayLike,
+    coordinates: Sequence[Any],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:
     """The values of an array at any coordinates, between its samples.
 
     Args:

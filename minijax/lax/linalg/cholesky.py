@@ -15,6 +15,8 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels, matrices
 from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
 from minijax.lax.linalg.triangular import triangular_solve
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class Cholesky(BatchedPrimitive):
@@ -63,7 +65,7 @@ class Cholesky(BatchedPrimitive):
 cholesky_p = Cholesky()
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with x = L Lᴴ; NaN where a matrix is not positive definite.
 
     Shapes:     x: T[..., n, n] -> T[..., n, n].

@@ -20,6 +20,8 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels, matrices, solving
 from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.shape import broadcast_in_dim
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class EigImplementation(enum.Enum):
@@ -213,14 +215,14 @@ eig_p = Eig()
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False,
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
-) -> list[Any]:
+) -> list[Array]:
     """Eigenvalues and eigenvectors of square matrices: [w, U, V], or fewer.
 
     They are complex: x V = V diag(w) and Uᴴ x = diag(w) Uᴴ.  The columns of U and V have length 1

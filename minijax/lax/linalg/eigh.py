@@ -19,6 +19,8 @@ from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels, matrices
 from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class EighImplementation(enum.Enum):
@@ -181,14 +183,14 @@ eigh_p = Eigh()
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of Hermitian matrices: (V, w) with x V = V diag(w).
 
     The columns of V are orthonormal.  All are NaN where the iteration did not converge.

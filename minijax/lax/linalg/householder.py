@@ -23,6 +23,8 @@ from minijax.lax.linalg.families import (
     check_together,
     weak_if_all,
 )
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 _MAGMA = {None: "auto", True: "on", False: "off"}
 
@@ -166,7 +168,7 @@ def _check_reflections(primitive: BatchedPrimitive, **avals: ShapedArray) -> Non
     check_together(primitive.name, primitive.core_ndims, **avals)
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first columns of the product of Householder reflections I - t v vᴴ.
 
     Shapes:     a: T[..., m, n], taus: T[..., k] -> T[..., m, n], with m ≥ n ≥ k.
@@ -243,7 +245,9 @@ class Ormqr(BatchedPrimitive):
 ormqr_p = Ormqr()
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
     """The product of c and Q, which is a product of Householder reflections, as `geqrf` gives them.
 
     Shapes:     a: T[..., m, n], taus: T[..., k], c: T[..., m, l], or T[..., l, m] where not `left`

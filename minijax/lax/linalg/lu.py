@@ -23,6 +23,8 @@ from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, withou
 from minijax.lax.linalg.triangular import triangular_solve
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
 from minijax.lax.sorting import take_along_axis
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class LU(BatchedPrimitive):
@@ -115,7 +117,7 @@ def _over_upper(factors: Any, x: Any) -> Any:
     return triangular_solve(factors, x)
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """The factors of matrices, P x = L U, found with exchanges of rows.
 
     Shapes:     x: T[..., m, n] -> T[..., m, n], int32[..., min(m, n)], int32[..., m].
@@ -231,7 +233,7 @@ def _put(x: Any, place: Any, value: Any) -> Any:
 lu_pivots_to_permutation_p = LuPivotsToPermutation()
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that the pivots of an LU factorization amount to.
 
     Shapes:     pivots: int32[..., k] -> int32[..., permutation_size].

@@ -32,6 +32,8 @@ from minijax.lax.power import sqrt, square
 from minijax.lax.shape import concatenate
 from minijax.lax.slicing import dynamic_index_in_dim, slice_in_dim
 from minijax.lax.stacking import unstack
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 Weights = tuple[float, float, float]
 
@@ -41,13 +43,13 @@ _ITERATIONS = 10
 
 
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """The polar decomposition of a matrix: (U, H, how many iterations, whether they converged).
 
     U has orthonormal columns, H is Hermitian and positive semidefinite, and U H = x.

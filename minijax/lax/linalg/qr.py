@@ -19,6 +19,8 @@ from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, withou
 from minijax.lax.linalg.householder import geqp3, geqrf, householder_product
 from minijax.lax.linalg.triangular import triangular_solve
 from minijax.lax.padding import pad
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class QR(BatchedPrimitive):
@@ -162,12 +164,12 @@ def _tangent_beyond(q1: Any, q2: Any, q1_dot: Any) -> Any:
 
 
 def qr(
-    x: Any,
+    x: ArrayLike,
     *,
     pivoting: bool = False,
     full_matrices: bool = True,
     use_magma: bool | None = None,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """Q and R with Q R = x: Q has orthonormal columns, R is an upper triangle.
 
     Shapes:     x: T[..., m, n] -> Q: T[..., m, k], R: T[..., k, n], with k = m, or min(m, n) where

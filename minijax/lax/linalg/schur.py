@@ -16,6 +16,8 @@ from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.families import BatchedPrimitive, check_matrices
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class Schur(BatchedPrimitive):
@@ -132,12 +134,12 @@ hessenberg_p = Hessenberg()
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
-) -> Any:
+) -> Array:
     """The Schur decomposition: [T, Q] with Q T Qᴴ = x, where T is triangular and Q unitary.
 
     Real matrices have a real T, with a block of two rows and columns on the diagonal for each pair
@@ -173,7 +175,7 @@ def schur(
     )
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """The Hessenberg form H = Qᴴ a Q, which is zero below its first subdiagonal.
 
     Q is a product of Householder reflections: their vectors are stored below that subdiagonal, and

@@ -23,6 +23,8 @@ from minijax.lax.linalg.families import (
     weak_if_all,
 )
 from minijax.lax.shape import expand_dims, reshape, squeeze
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class TriangularSolve(BatchedPrimitive):
@@ -178,15 +180,15 @@ triangular_solve_p = TriangularSolve()
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """Solves op(a) x = b, or x op(a) = b where not `left_side`, for x, with triangular matrices a.
 
     Shapes:     a: T[..., n, n], b: T[..., n, m] or T[..., n] -> the shape of b;

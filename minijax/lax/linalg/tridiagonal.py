@@ -23,6 +23,8 @@ from minijax.lax.linalg.families import (
 )
 from minijax.lax.padding import pad
 from minijax.lax.shape import reshape
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class Tridiagonal(BatchedPrimitive):
@@ -76,7 +78,7 @@ def _results(x: Any) -> list[tuple[tuple[int, ...], Any]]:
 tridiagonal_p = Tridiagonal()
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """Reduces Hermitian matrices to tridiagonal ones, Qᴴ a Q = T.
 
     The results are the reflections whose product is Q, with T among them; the diagonal of T; what
@@ -218,7 +220,9 @@ def _times_diagonal(diagonal: Any, offset: int, x: Any) -> Any:
 tridiagonal_solve_p = TridiagonalSolve()
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """Solves a x = b for x, with tridiagonal matrices a.
 
     Row i of a holds dl[i] before the diagonal, d[i] on it and du[i] behind it; dl[0] and du[n - 1]

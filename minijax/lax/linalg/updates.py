@@ -22,6 +22,8 @@ from minijax.lax.linalg.families import (
 )
 from minijax.lax.shape import concatenate, expand_dims
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class SymmetricProduct(BatchedPrimitive):
@@ -78,13 +80,13 @@ def _product(platform: str, a: Any, c: Any, *, alpha: float, beta: float) -> Any
 
 
 def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     symmetrize_output: bool = False,
-) -> Any:
+) -> Array:
     """alpha a aᵀ + beta c, for symmetric c: BLAS's syrk.
 
     Shapes:     a_matrix: T[..., n, k], c_matrix: T[..., n, n] -> T[..., n, n].
@@ -193,7 +195,7 @@ def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
     return cosine, select(is_done, y, binary.mul(opposite, inverse))
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangular factor of rᵀ r + w wᵀ, where r is an upper triangle.
 
     Shapes:     r_matrix: T[n, n], w_vector: T[n] -> T[n, n].

@@ -35,8 +35,8 @@ class SlogdetResult(NamedTuple):
         logabsdet: the logarithm of the absolute determinant, real T[...].
     """
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 @one_program()

@@ -25,8 +25,8 @@ class EigResult(NamedTuple):
         eigenvectors: one in each column, T[..., n, n].
     """
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
@@ -37,8 +37,8 @@ class EighResult(NamedTuple):
         eigenvectors: one in each column, T[..., n, n].
     """
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class QRResult(NamedTuple):
@@ -49,8 +49,8 @@ class QRResult(NamedTuple):
         R: upper triangles.
     """
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
@@ -62,9 +62,9 @@ class SVDResult(NamedTuple):
         Vh: matrices with orthonormal rows.
     """
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 @one_program(static=("upper", "symmetrize_input"))

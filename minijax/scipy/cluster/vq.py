@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minijax.core import dtypes
@@ -12,12 +10,14 @@ from minijax.numpy.arithmetic import absolute, sqrt
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 __all__ = ["vq"]
 
 
 @one_program(static=("check_finite",))
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """For each observation the code nearest to it, and how far away that is.
 
     Args:

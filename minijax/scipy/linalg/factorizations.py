@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
@@ -19,6 +19,8 @@ from minijax.numpy.functional import vectorize
 from minijax.numpy.matrices import eye, tril, triu
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.linalg import operands
 
 _IGNORED = ("overwrite_a", "check_finite")
@@ -26,8 +28,8 @@ _IGNORED = ("overwrite_a", "check_finite")
 
 @one_program(static=("lower", *_IGNORED))
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
     """The Cholesky factor of Hermitian positive definite matrices: U with a = Uᴴ U, or L = Uᴴ.
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
@@ -60,8 +62,8 @@ def _cholesky(name: str, a: Any, lower: bool) -> Any:
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
     """The Cholesky factor of matrices, and whether it is the lower one, for `cho_solve`.
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
@@ -87,8 +89,8 @@ def cho_factor(
 
 @one_program(static=("permute_l", *_IGNORED))
 def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, ...]:
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, ...]:
     """P, L and U with P L U = a: a permutation, a lower triangle with ones, and an upper one.
 
     Shapes:     a: T[..., m, n] -> T[..., m, m], T[..., m, k], T[..., k, n] with k = min(m, n).
@@ -126,7 +128,9 @@ def lu(
 
 
 @one_program(static=_IGNORED)
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
     """L and U in one matrix, and the rows that were exchanged, for `lu_solve`.
 
     Row i was exchanged with row pivots[i], one after the other.
@@ -154,13 +158,13 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 @one_program(static=("mode", "pivoting", "lwork", *_IGNORED))
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """Q and R with Q R = a: orthonormal columns, and an upper triangle.
 
     Shapes:     a: T[..., m, n] -> T[..., m, m], T[..., m, n]; economic: T[..., m, k], T[..., k, n]
@@ -195,14 +199,14 @@ def qr(
 
 @one_program(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"))
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """c Q, or Q c, and R, for Q and R with Q R = a.
 
     Shapes:     a: T[..., m, n], k = min(m, n): c: T[..., l, m] or T[m] -> T[..., l, k] or T[k];
@@ -247,15 +251,45 @@ def qr_multiply(
     return matmul(*factors, precision="highest"), *rest
 
 
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    overwrite_a: bool = ...,
+    check_finite: bool = ...,
+    lapack_driver: str = ...,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    overwrite_a: bool = ...,
+    check_finite: bool = ...,
+    lapack_driver: str = ...,
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    compute_uv: bool = ...,
+    overwrite_a: bool = ...,
+    check_finite: bool = ...,
+    lapack_driver: str = ...,
+) -> Array | tuple[Array, Array, Array]: ...
+
+
 @one_program(static=("full_matrices", "compute_uv", "lapack_driver", *_IGNORED))
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:
+) -> Array | tuple[Array, Array, Array]:
     """The singular value decomposition: (U, s, Vᴴ) with a = U diag(s) Vᴴ, or s alone.
 
     Shapes:     a: T[..., m, n] -> T[..., m, m], real T[..., k], T[..., n, n] with k = min(m, n);
@@ -289,13 +323,13 @@ def svd(
 
 @one_program(static=("side", "method", "eps", "max_iterations"))
 def polar(
-    a: Any,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",
     eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The polar decomposition: U with orthonormal columns or rows, and P, positive semidefinite.
 
     Shapes:     a: T[..., m, n] -> T[..., m, n], T[..., n, n] with a = U P; T[..., m, m] with

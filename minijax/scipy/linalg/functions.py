@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from minijax.numpy.matrices import diag, eye, triu
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.linalg import operands
 from minijax.scipy.linalg.spectra import complex_schur
 from minijax.transforms import grad
@@ -34,11 +36,11 @@ _PADE = {"float32": (7, 3.925724783138660), "float64": (13, 5.371920351148152)}
 
 @one_program(static=("upper_triangular", "max_squarings"))
 def expm(
-    A: Any,  # noqa: N803  SciPy's name
+    A: ArrayLike,  # noqa: N803  SciPy's name
     *,
     upper_triangular: bool = False,
     max_squarings: int = 16,
-) -> Any:
+) -> Array:
     """The exponential of square matrices, 1 + A + A² / 2 + A³ / 6 + ...
 
     Shapes:     A: T[..., n, n] -> T[..., n, n].
@@ -131,13 +133,39 @@ def _pade_coefficients(degree: int) -> list[float]:
     ]
 
 
+@overload
 def expm_frechet(
-    A: Any,  # noqa: N803  SciPy's name
-    E: Any,  # noqa: N803  SciPy's name
+    A: ArrayLike,  # noqa: N803
+    E: ArrayLike,  # noqa: N803
+    *,
+    method: str | None = ...,
+    compute_expm: Literal[True] = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def expm_frechet(
+    A: ArrayLike,  # noqa: N803
+    E: ArrayLike,  # noqa: N803
+    *,
+    method: str | None = ...,
+    compute_expm: Literal[False],
+) -> Array: ...
+@overload
+def expm_frechet(
+    A: ArrayLike,  # noqa: N803
+    E: ArrayLike,  # noqa: N803
+    *,
+    method: str | None = ...,
+    compute_expm: bool = ...,
+) -> Array | tuple[Array, Array]: ...
+
+
+def expm_frechet(
+    A: ArrayLike,  # noqa: N803  SciPy's name
+    E: ArrayLike,  # noqa: N803  SciPy's name
     *,
     method: str | None = None,
     compute_expm: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The exponential of square matrices, and its derivative in a direction.
 
     Shapes:     A: T[..., n, n], E: T[..., n, n] -> T[..., n, n], T[..., n, n].
@@ -179,7 +207,7 @@ def _expm_frechet(a: Any, e: Any, compute_expm: bool) -> Any:
 
 
 @one_program(static=("blocksize",))
-def sqrtm(A: Any, blocksize: int = 1) -> Any:  # noqa: N803  SciPy's name
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:  # noqa: N803  SciPy's name
     """The principal square root of square matrices: X X = A, with no eigenvalue of negative part.
 
     Shapes:     A: T[..., n, n] -> complex T[..., n, n].
@@ -240,10 +268,10 @@ def _solved_above(j: Any, matrix: Any, right: Any, for_zero: int) -> Any:
 
 
 def funm(
-    A: Any,  # noqa: N803  SciPy's name
+    A: ArrayLike,  # noqa: N803  SciPy's name
     func: Callable[[Any], Any],
     disp: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """A function of a square matrix, as its power series defines it.
 
     Shapes:     A: T[n, n] -> complex T[n, n], and where not `disp` float[].

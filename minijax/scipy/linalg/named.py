@@ -14,6 +14,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import message
 from minijax.numpy.creation import asarray, dtype_argument
+from minijax.runtime.annotations import DTypeLike
+from minijax.runtime.array import Array
 
 _KINDS = ("symmetric", "lower", "upper")
 
@@ -26,7 +28,7 @@ def _array(x: Any, dtype: Any = None) -> Any:
     return asarray(x.astype(dtypes.default_float_dtype() if dtype is None else dtype))
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The matrix of the discrete Fourier transform: exp(-2πi j k / n).
 
     Shapes:     -> complex[n, n].
@@ -72,7 +74,7 @@ def _roots_of_unity(size: int) -> Any:
     return np.exp(-1j * angles) * np.array([1, -1j, -1, 1j])[quarter % 4]
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """The matrix of Hadamard in Sylvester's order: ones and minus ones, with orthogonal rows.
 
     Shapes:     -> dtype[n, n].
@@ -100,7 +102,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return _array(matrix, dtype_argument("scipy.linalg.hadamard", dtype, dtypes.int32))
 
 
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """The matrix of Helmert: orthonormal rows that each compare an element with those before it.
 
     Shapes:     -> float[n - 1, n], or float[n, n] where `full`.
@@ -129,7 +131,7 @@ def helmert(n: int, full: bool = False) -> Any:
     return _array(matrix if full else matrix[1:])
 
 
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """The matrix of Hilbert, 1 / (i + j + 1), which is hard to invert.
 
     Shapes:     -> float[n, n].
@@ -152,7 +154,7 @@ def hilbert(n: int) -> Any:
     return _array(1 / (row[:, None] + row + 1))
 
 
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of the matrix of Hilbert, whose elements are integers.
 
     Shapes:     -> float[n, n].
@@ -176,7 +178,7 @@ def invhilbert(n: int) -> Any:
         return _array(factors[:, None] * factors / (row[:, None] + row + 1))
 
 
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's triangle as a matrix: binomial coefficients.
 
     Shapes:     -> float[n, n].
@@ -222,7 +224,7 @@ def _pascal(name: str, size: int, kind: str | None) -> Any:
     return lower if kind == "lower" else lower.T
 
 
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of the matrix of binomial coefficients, whose elements are integers.
 
     Shapes:     -> float[n, n].

@@ -9,9 +9,10 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.numpy import promotion
 from minijax.numpy.creation import asarray
+from minijax.runtime.array import Array
 
 
-def inexact(name: str, x: Any, argument: str = "a") -> Any:
+def inexact(name: str, x: Any, argument: str = "a") -> Array:
     """An argument as an array of floats or complex numbers.
 
     Raises:
@@ -21,12 +22,12 @@ def inexact(name: str, x: Any, argument: str = "a") -> Any:
     return asarray(promotion.inexact(f"scipy.linalg.{name}", x))
 
 
-def inexact_or_nested(name: str, x: Any) -> Any:
+def inexact_or_nested(name: str, x: Any) -> Array:
     """As `inexact`; lists of numbers are arrays as well."""
     return inexact(name, asarray(x) if isinstance(x, list | tuple) else x)
 
 
-def inexact_together(name: str, *arrays: Any) -> list[Any]:
+def inexact_together(name: str, *arrays: Any) -> list[Array]:
     """Arguments as arrays of one dtype, of floats or complex numbers.
 
     Raises:

@@ -18,11 +18,13 @@ from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import atleast_2d, broadcast_shapes, broadcast_to, flip
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 _MODES = ("full", "valid", "same")
 
 
-def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Any:
+def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Array:
     """An argument as vectors with at least so many elements; a number is a vector of one."""
     x = asarray(promotion.check_array(f"scipy.linalg.{name}", x, argument))
     x = x.reshape(1) if x.ndim == 0 else x
@@ -38,7 +40,7 @@ def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Any:
     return x
 
 
-def _batches(x: Any, y: Any) -> tuple[Any, Any]:
+def _batches(x: Any, y: Any) -> tuple[Array, Array]:
     """Vectors with leading dimensions of one shape."""
     batch = broadcast_shapes(x.shape[:-1], y.shape[:-1])
     first, second = (broadcast_to(v, (*batch, v.shape[-1])) for v in (x, y))
@@ -59,7 +61,7 @@ def _with_constants(x: Any) -> Any:
 
 
 @one_program()
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: Any) -> Array:
     """A matrix with others as blocks on its diagonal, and zeros elsewhere.
 
     Shapes:     arrs: T[m, n], T[k, l], ... -> T[m + k + ..., n + l + ...]; a vector is one row.
@@ -100,7 +102,7 @@ def block_diag(*arrs: Any) -> Any:
 
 
 @one_program()
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """Matrices of which each column is the one before it, moved down by one place.
 
     Shapes:     c: T[..., n] -> T[..., n, n].
@@ -122,7 +124,7 @@ def circulant(c: Any) -> Any:
 
 
 @one_program()
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices that are constant along each diagonal.
 
     Shapes:     c: T[..., m], r: T[..., n] -> T[..., m, n].
@@ -148,7 +150,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 
 @one_program()
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices that are constant along each diagonal from the right to the left.
 
     Shapes:     c: T[..., m], r: T[..., n] -> T[..., m, n].
@@ -181,7 +183,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 @one_program()
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """Matrices whose characteristic polynomials have given coefficients.
 
     Shapes:     a: T[..., n + 1] -> T[..., n, n].
@@ -207,7 +209,7 @@ def companion(a: Any) -> Any:
 
 
 @one_program()
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Companion matrices with five diagonals, after Fiedler (2003).
 
     Shapes:     a: T[..., n + 1] -> T[..., n, n].
@@ -247,7 +249,7 @@ def _places_of_fiedler(size: int) -> Any:
 
 
 @one_program(static=("n", "mode"))
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """Matrices by which vectors of length n are convolved with other vectors.
 
     Shapes:     a: T[..., m] -> T[..., k, n], where k is m + n - 1 if `mode` is "full", max(m, n)
@@ -289,7 +291,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 @one_program()
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """Matrices of the distances between the elements of vectors.
 
     Shapes:     a: T[..., n] -> real T[..., n, n].
@@ -309,7 +311,7 @@ def fiedler(a: Any) -> Any:
 
 
 @one_program()
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie matrices: how a population with classes of age grows.
 
     Shapes:     f: T[..., n], s: T[..., n - 1] -> T[..., n, n].

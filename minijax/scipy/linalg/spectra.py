@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
@@ -21,12 +21,56 @@ from minijax.numpy.matrices import triu
 from minijax.numpy.one_program import one_program
 from minijax.numpy.padding import pad
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.linalg import operands
 
 
+@overload
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = ...,
+    lower: bool = ...,
+    eigvals_only: Literal[False] = ...,
+    overwrite_a: bool = ...,
+    overwrite_b: bool = ...,
+    turbo: bool = ...,
+    eigvals: None = ...,
+    type: int = ...,
+    check_finite: bool = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = ...,
+    lower: bool = ...,
+    *,
+    eigvals_only: Literal[True],
+    overwrite_a: bool = ...,
+    overwrite_b: bool = ...,
+    turbo: bool = ...,
+    eigvals: None = ...,
+    type: int = ...,
+    check_finite: bool = ...,
+) -> Array: ...
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = ...,
+    lower: bool = ...,
+    eigvals_only: bool = ...,
+    overwrite_a: bool = ...,
+    overwrite_b: bool = ...,
+    turbo: bool = ...,
+    eigvals: None = ...,
+    type: int = ...,
+    check_finite: bool = ...,
+) -> Array | tuple[Array, Array]: ...
+
+
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -35,7 +79,7 @@ def eigh(
     eigvals: None = None,
     type: int = 1,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The eigenvalues and eigenvectors of Hermitian matrices: (w, V) with a V = V diag(w), or w.
 
     Shapes:     a: T[..., n, n] -> real T[..., n], T[..., n, n].
@@ -80,10 +124,24 @@ def _eigh(a: Any, lower: bool, eigvals_only: bool) -> Any:
     return values if eigvals_only else (values, vectors)
 
 
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[False] = ..., overwrite_a: bool = ..., check_finite: bool = ...
+) -> Array: ...
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[True], overwrite_a: bool = ..., check_finite: bool = ...
+) -> tuple[Array, Array]: ...
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: bool = ..., overwrite_a: bool = ..., check_finite: bool = ...
+) -> Array | tuple[Array, Array]: ...
+
+
 @one_program(static=("calc_q", "overwrite_a", "check_finite"))
 def hessenberg(
-    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array | tuple[Array, Array]:
     """H, zero below its first subdiagonal, and if wanted the unitary Q: Q H Qᴴ = a.
 
     Shapes:     a: T[..., n, n] -> T[..., n, n], T[..., n, n].
@@ -119,7 +177,7 @@ def hessenberg(
 
 
 @one_program(static=("output",))
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """The Schur decomposition: T, upper triangular, and Z, unitary, with Z T Zᴴ = a.
 
     Real matrices have a real T with a block of two rows and columns for each pair of complex
@@ -153,10 +211,10 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
 
 @one_program(static=("check_finite",))
 def rsf2csf(
-    T: Any,  # noqa: N803  SciPy's name
-    Z: Any,  # noqa: N803  SciPy's name
+    T: ArrayLike,  # noqa: N803  SciPy's name
+    Z: ArrayLike,  # noqa: N803  SciPy's name
     check_finite: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The complex Schur form of matrices from their real one: Z T Zᴴ stays.
 
     Shapes:     T: T[..., n, n], Z: T[..., n, n] -> complex T[..., n, n], complex T[..., n, n].

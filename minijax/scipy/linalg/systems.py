@@ -23,6 +23,8 @@ from minijax.numpy.matrices import eye
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import expand_dims
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.linalg import operands
 from minijax.scipy.linalg.factorizations import cholesky
 
@@ -30,7 +32,7 @@ _IGNORED = ("overwrite_b", "debug", "check_finite")
 
 
 @one_program(static=("overwrite_a", "check_finite"))
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of square matrices.
 
     Shapes:     a: T[..., n, n] -> T[...].
@@ -53,7 +55,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 @one_program(static=("overwrite_a", "check_finite"))
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices.
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
@@ -78,15 +80,15 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 @one_program(static=("lower", "assume_a", "overwrite_a", *_IGNORED))
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
-) -> Any:
+) -> Array:
     """The solutions x of a x = b, for regular matrices a.
 
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].
@@ -122,15 +124,15 @@ def solve(
 
 @one_program(static=("trans", "lower", "unit_diagonal", *_IGNORED))
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     debug: Any = None,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """The solutions x of op(a) x = b, for triangular matrices a.
 
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].
@@ -176,8 +178,11 @@ def solve_triangular(
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    c_and_lower: tuple[Any, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """The solutions x of a x = b, by the Cholesky factors of a.
 
     Shapes:     c: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].
@@ -227,11 +232,11 @@ def _cholesky_solver(lower: bool) -> Callable[[Any, Any], Any]:
 
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
-    b: Any,
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """The solutions x of op(a) x = b, by the LU factors of a.
 
     Shapes:     lu: T[..., n, n], piv: int32[..., n], b: T[n] -> T[..., n];
@@ -314,13 +319,13 @@ def _mapped(is_vector: bool, solver: Callable[[Any, Any], Any]) -> Callable[[Any
 
 @one_program(static=("method", "tol"))
 def solve_sylvester(
-    A: Any,  # noqa: N803  SciPy's name
-    B: Any,  # noqa: N803  SciPy's name
-    C: Any,  # noqa: N803  SciPy's name
+    A: ArrayLike,  # noqa: N803  SciPy's name
+    B: ArrayLike,  # noqa: N803  SciPy's name
+    C: ArrayLike,  # noqa: N803  SciPy's name
     *,
     method: str = "schur",
     tol: float = 1e-8,
-) -> Any:
+) -> Array:
     """The solutions X of A X + X B = C.
 
     All elements are NaN where an eigenvalue of A and one of B add up to nothing.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -18,21 +18,58 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.padding import pad
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.linalg import operands
 
 _NAME = "scipy.linalg.eigh_tridiagonal"
 
 
+@overload
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: Literal[False] = ...,
+    select: str = ...,
+    select_range: tuple[float, float] | None = ...,
+    tol: float | None = ...,
+    key: Any = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: Literal[True],
+    select: str = ...,
+    select_range: tuple[float, float] | None = ...,
+    tol: float | None = ...,
+    key: Any = ...,
+) -> Array: ...
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: bool = ...,
+    select: str = ...,
+    select_range: tuple[float, float] | None = ...,
+    tol: float | None = ...,
+    key: Any = ...,
+) -> Array | tuple[Array, Array]: ...
+
+
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
     key: Any = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The eigenvalues, and eigenvectors, of a Hermitian tridiagonal matrix: (w, V), or w.
 
     Shapes:     d: T[n], e: T[n - 1] -> real T[k], T[n, k].

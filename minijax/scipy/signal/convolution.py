@@ -13,12 +13,15 @@ from minijax.core.aval import Shape
 from minijax.core.errors import message
 from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.convolution import conv_general_dilated
+from minijax.lax.precision import PrecisionLike
 from minijax.lax.slicing import slice as lax_slice
 from minijax.numpy.elementary import conjugate
 from minijax.numpy.fft.transforms import fftn, ifftn, irfftn, rfftn
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.shaping import array_argument, flip
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 _MODES = ("full", "same", "valid")
 
@@ -117,8 +120,12 @@ def _in_plane(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue
 
 @one_program(static=("mode", "method", "precision"))
 def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
+) -> Array:
     """The convolution of two arrays: sums of `in1[n - k] in2[k]` over k, in every dimension.
 
     Args:
@@ -150,8 +157,12 @@ def convolve(
 
 @one_program(static=("mode", "method", "precision"))
 def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
+) -> Array:
     """The correlation of two arrays: sums of `in1[n + k] conj(in2[k])` over k.
 
     Args:
@@ -182,13 +193,13 @@ def correlate(
 
 @one_program(static=("mode", "boundary", "fillvalue", "precision"))
 def convolve2d(
-    in1: Any,
-    in2: Any,
+    in1: ArrayLike,
+    in2: ArrayLike,
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
-    precision: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+) -> Array:
     """The convolution of two matrices.
 
     Args:
@@ -222,13 +233,13 @@ def convolve2d(
 
 @one_program(static=("mode", "boundary", "fillvalue", "precision"))
 def correlate2d(
-    in1: Any,
-    in2: Any,
+    in1: ArrayLike,
+    in2: ArrayLike,
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
-    precision: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+) -> Array:
     """The correlation of two matrices.
 
     Args:
@@ -280,7 +291,9 @@ def _middle(x: Any, sizes: Shape) -> Any:
 
 
 @one_program(static=("mode", "axes"))
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Sequence[int] | None = None) -> Any:
+def fftconvolve(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequence[int] | None = None
+) -> Array:
     """The convolution of two arrays by way of their spectra, which multiply.
 
     Args:

@@ -30,6 +30,8 @@ from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, flip, moveaxis
 from minijax.numpy.statistics import median
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.signal import frames
 from minijax.scipy.signal.trends import detrend as without_trend
 from minijax.scipy.signal.windows import periodic_window
@@ -236,9 +238,9 @@ def _averaged(power: Any, average: str) -> Any:
 
 
 def csd(
-    x: Any,
-    y: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    y: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -248,7 +250,7 @@ def csd(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The cross power spectral density of two series, by Welch's method.
 
     Args:
@@ -307,8 +309,8 @@ def csd(
 
 
 def welch(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -318,7 +320,7 @@ def welch(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The power spectral density of a series, by Welch's method.
 
     Args:
@@ -381,8 +383,8 @@ def _extended(x: Any, n: int, boundary: Any) -> Any:
 
 
 def stft(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
@@ -427,17 +429,19 @@ def stft(
         Array([[1., 1.],
                [0., 0.]], dtype=float32)
     """
-    (x,), dim = _series("stft", axis, x)
-    if 0 in x.shape:
-        nothing = moveaxis(zeros(x.shape, dtypes.to_complex_dtype(x.dtype)), -1, dim)
+    (series,), dim = _series("stft", axis, x)
+    if 0 in series.shape:
+        nothing = moveaxis(zeros(series.shape, dtypes.to_complex_dtype(series.dtype)), -1, dim)
         return real(nothing), real(nothing), nothing
-    how, weights = _segments("stft", window, nperseg, noverlap, nfft, x.shape[-1], _real_dtype(x))
+    how, weights = _segments(
+        "stft", window, nperseg, noverlap, nfft, series.shape[-1], _real_dtype(series)
+    )
     if boundary not in _BOUNDARIES:
         raise _refusal("stft", f"boundaries are one of {_BOUNDARIES}.", boundary=boundary)
-    one_sided = return_onesided and not dtypes.issubdtype(x.dtype, np.complexfloating)
+    one_sided = return_onesided and not dtypes.issubdtype(series.dtype, np.complexfloating)
     run = _stft_of.__wrapped__ if callable(detrend) else _stft_of  # type: ignore[attr-defined]
     spectra = run(
-        x,
+        series,
         weights,
         how=how,
         detrend=detrend,
@@ -470,8 +474,8 @@ def _stft_of(
 
 
 def istft(
-    Zxx: Any,  # noqa: N803  SciPy's name
-    fs: Any = 1.0,
+    Zxx: ArrayLike,  # noqa: N803  SciPy's name
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -480,7 +484,7 @@ def istft(
     boundary: bool = True,
     time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The inverse of `stft`: the series whose spectra of segments are nearest to the given ones.
 
     Args:

@@ -15,6 +15,8 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.shaping import moveaxis
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 def _breaks(bp: Any, length: int) -> tuple[int, ...]:
@@ -54,12 +56,12 @@ def _detrended(data: Any, axis: int, type: str, breaks: tuple[int, ...]) -> Any:
 
 
 def detrend(
-    data: Any,
+    data: ArrayLike,
     axis: int = -1,
     type: str = "linear",
     bp: int | Sequence[int] | Any = 0,
     overwrite_data: None = None,
-) -> Any:
+) -> Array:
     """A series without its trend: without the line of least squares, or without its mean.
 
     Args:

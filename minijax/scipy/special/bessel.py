@@ -23,11 +23,13 @@ from minijax.lax.slicing import slice_in_dim
 from minijax.lax.unary import abs, exp
 from minijax.numpy import creation, promotion
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import real_operands
 
 
 @one_program()
-def i0e(x: Any) -> Any:
+def i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0, scaled: `e^-|x| I₀(x)`.
 
     Shapes:     x: T[s] -> T[s].
@@ -43,7 +45,7 @@ def i0e(x: Any) -> Any:
 
 
 @one_program()
-def i1e(x: Any) -> Any:
+def i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1, scaled: `e^-|x| I₁(x)`.
 
     Shapes:     x: T[s] -> T[s].
@@ -59,7 +61,7 @@ def i1e(x: Any) -> Any:
 
 
 @one_program()
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0.
 
     Shapes:     x: T[s] -> T[s].
@@ -76,7 +78,7 @@ def i0(x: Any) -> Any:
 
 
 @one_program()
-def i1(x: Any) -> Any:
+def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1.
 
     Shapes:     x: T[s] -> T[s].
@@ -92,7 +94,7 @@ def i1(x: Any) -> Any:
     return mul(exp(abs(x)), special.bessel_i1e(x))
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """Bessel functions of the first kind, of all orders from 0 to `v`.
 
     They are computed by Miller's recurrence, which goes down from order `n_iter`: that should be

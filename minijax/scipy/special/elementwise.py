@@ -168,7 +168,8 @@ def chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
 
 def polynomial(x: Any, *coefficients: float) -> Any:
     """`c₀ + c₁ x + c₂ x² + ...` by Horner's rule."""
-    *lower, total = coefficients
+    *lower, highest = coefficients
+    total: Any = highest
     for c in reversed(lower):
         total = add(mul(x, total), c)
     return total

@@ -24,6 +24,8 @@ from minijax.lax.power import square
 from minijax.lax.unary import abs, complex, exp, floor, imag, neg, real
 from minijax.numpy import promotion
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import Elementwise, chebyshev, number_like, real_operands
 
 _ROOT_OF_PI = math.sqrt(math.pi)
@@ -126,7 +128,7 @@ _DAWSN_FAR = (
 
 
 @one_program()
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """The error function `2/√π ∫₀ˣ exp(-t²) dt`.
 
     Shapes:     x: T[s] -> T[s].
@@ -142,7 +144,7 @@ def erf(x: Any) -> Any:
 
 
 @one_program()
-def erfc(x: Any) -> Any:
+def erfc(x: ArrayLike) -> Array:
     """The complement of the error function, `1 - erf(x)`, exact also where that is small.
 
     Shapes:     x: T[s] -> T[s].
@@ -158,7 +160,7 @@ def erfc(x: Any) -> Any:
 
 
 @one_program()
-def erfinv(x: Any) -> Any:
+def erfinv(x: ArrayLike) -> Array:
     """The inverse of the error function, infinite at ±1 and NaN beyond.
 
     Shapes:     x: T[s] -> T[s].
@@ -199,7 +201,7 @@ erfcx_p = Elementwise("erfcx", scaled_erfc, lambda x, y: sub(mul(mul(x, 2.0), y)
 
 
 @one_program()
-def erfcx(x: Any) -> Any:
+def erfcx(x: ArrayLike) -> Array:
     """The complementary error function, scaled: `exp(x²) erfc(x)`, which no large x makes 0.
 
     Shapes:     x: T[s] -> T[s].
@@ -228,7 +230,7 @@ dawsn_p = Elementwise("dawsn", _dawsn, lambda x, y: sub(1.0, mul(mul(x, 2.0), y)
 
 
 @one_program()
-def dawsn(x: Any) -> Any:
+def dawsn(x: ArrayLike) -> Array:
     """Dawson's integral `exp(-x²) ∫₀ˣ exp(t²) dt`.
 
     Shapes:     x: T[s] -> T[s].
@@ -288,7 +290,7 @@ wofz_p = Elementwise(
 
 
 @one_program()
-def wofz(z: Any) -> Any:
+def wofz(z: ArrayLike) -> Array:
     """The Faddeeva function `exp(-z²) erfc(-iz)`.
 
     Weideman's rational series: SIAM J. Numer. Anal. 31 (1994), 1497.

@@ -32,6 +32,8 @@ from minijax.lax.convergence import epsilon, full_like
 from minijax.lax.unary import abs, exp, floor, log, log1p, neg
 from minijax.numpy import creation, promotion
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import Elementwise, chebyshev, real_operands
 from minijax.scipy.special.series import converge
 
@@ -206,7 +208,7 @@ expi_p = Elementwise("expi", _expi, lambda x, y: div(exp(x), x))
 
 
 @one_program()
-def expi(x: Any) -> Any:
+def expi(x: ArrayLike) -> Array:
     """The exponential integral `Ei(x)`, the principal value of `∫ exp(t)/t dt` from -∞ to x.
 
     Shapes:     x: T[s] -> T[s].
@@ -228,7 +230,7 @@ exp1_p = Elementwise("exp1", _e1, lambda x, y: div(neg(exp(neg(x))), x))
 
 
 @one_program()
-def exp1(x: Any) -> Any:
+def exp1(x: ArrayLike) -> Array:
     """The exponential integral `E₁(x) = ∫ exp(-t)/t dt` from x to ∞; NaN for negative x.
 
     Shapes:     x: T[s] -> T[s].
@@ -315,7 +317,7 @@ expn_p: Elementwise = Elementwise(
 
 
 @one_program()
-def expn(n: Any, x: Any) -> Any:
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The exponential integrals `Eₙ(x) = ∫ exp(-xt)/tⁿ dt` from 1 to ∞, for whole n.
 
     Shapes:     n: T[s], x: T[t] -> T[broadcast of s and t].

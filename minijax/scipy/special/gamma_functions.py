@@ -37,6 +37,8 @@ from minijax.lax.convergence import epsilon, full_like
 from minijax.lax.unary import abs, exp, floor, is_finite, log, log1p, neg, round
 from minijax.numpy import arithmetic, promotion, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.complex_gamma import complex_loggamma_p
 from minijax.scipy.special.elementwise import Elementwise, polynomial, real_operands
 
@@ -56,7 +58,7 @@ def _rounded(y: Any, whole: Any) -> Any:
 
 
 @one_program()
-def gammaln(x: Any) -> Any:
+def gammaln(x: ArrayLike) -> Array:
     """The logarithm of the magnitude of the gamma function, `ln |Γ(x)|`.
 
     Shapes:     x: T[s] -> T[s].
@@ -72,7 +74,7 @@ def gammaln(x: Any) -> Any:
 
 
 @one_program()
-def loggamma(x: Any) -> Any:
+def loggamma(x: ArrayLike) -> Array:
     """The logarithm of the gamma function: its principal branch for complex numbers.
 
     Shapes:     x: T[s] -> T[s].
@@ -92,7 +94,7 @@ def loggamma(x: Any) -> Any:
 
 
 @one_program()
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The digamma function, the derivative of `gammaln`.
 
     Shapes:     x: T[s] -> T[s].
@@ -123,7 +125,7 @@ gammasgn_p = Elementwise("gammasgn", gamma_sign, lambda x, y: full_like(x, 0.0))
 
 
 @one_program()
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: ArrayLike) -> Array:
     """The sign of the gamma function: 1, -1, or NaN at its poles.
 
     Shapes:     x: T[s] -> T[s].
@@ -149,7 +151,7 @@ gamma_p = Elementwise("gamma", _gamma, lambda x, y: mul(y, special.digamma(x)))
 
 
 @one_program()
-def gamma(x: Any) -> Any:
+def gamma(x: ArrayLike) -> Array:
     """The gamma function, `∫ tˣ⁻¹ exp(-t) dt` from 0 to ∞: factorials, moved by one.
 
     Shapes:     x: T[s] -> T[s].
@@ -166,7 +168,7 @@ def gamma(x: Any) -> Any:
 
 
 @one_program()
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """The lower regularised incomplete gamma function `P(a, x) = ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
 
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].
@@ -182,7 +184,7 @@ def gammainc(a: Any, x: Any) -> Any:
 
 
 @one_program()
-def gammaincc(a: Any, x: Any) -> Any:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """The upper regularised incomplete gamma function, `1 - gammainc(a, x)`.
 
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].
@@ -235,7 +237,7 @@ betaln_p = Elementwise(
 
 
 @one_program()
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """The logarithm of the magnitude of the beta function.
 
     Shapes:     a: T[s], b: T[t] -> T[broadcast of s and t].
@@ -252,7 +254,7 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 @one_program()
-def beta(a: Any, b: Any) -> Any:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """The beta function `Γ(a) Γ(b) / Γ(a + b)`.
 
     Shapes:     a: T[s], b: T[t] -> T[broadcast of s and t].
@@ -273,7 +275,7 @@ def beta(a: Any, b: Any) -> Any:
 
 
 @one_program()
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
 
     Shapes:     a: T[r], b: T[s], x: T[t] -> T[broadcast of r, s and t].
@@ -301,7 +303,7 @@ factorial_p = Elementwise(
 
 
 @one_program(static=("exact",))
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """The factorial `n!`, or `Γ(n + 1)` for numbers that are not whole; 0 for negative ones.
 
     Shapes:     n: T[s] -> T[s].
@@ -350,7 +352,7 @@ comb_p = Elementwise(
 
 
 @one_program(static=("repetition",))
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803  SciPy's name
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:  # noqa: N803  SciPy's name
     """In how many ways `k` things are chosen of `N`; 0 where they cannot be.
 
     Shapes:     N: T[s], k: T[t] -> T[broadcast of s and t].
@@ -400,7 +402,7 @@ poch_p = Elementwise(
 
 
 @one_program()
-def poch(z: Any, m: Any) -> Any:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """The rising factorial `Γ(z + m) / Γ(z)`, after Pochhammer.
 
     Shapes:     z: T[s], m: T[t] -> T[broadcast of s and t].
@@ -419,7 +421,7 @@ def poch(z: Any, m: Any) -> Any:
     return poch_p.bind(z, m)
 
 
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: ArrayLike, d: int | Array) -> Array:
     """The logarithm of the multivariate gamma function of dimension `d`.
 
     Shapes:     a: T[s] -> T[s]; d is a whole number that is known.

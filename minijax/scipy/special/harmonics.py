@@ -22,16 +22,18 @@ from minijax.lax.trigonometry import cos, sin
 from minijax.lax.unary import abs, complex, floor, neg
 from minijax.numpy import creation, promotion, shaping
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 def sph_harm_y(
-    n: Any,
-    m: Any,
-    theta: Any,
-    phi: Any,
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
     diff_n: int | None = None,
     n_max: int | None = None,
-) -> Any:
+) -> Array:
     """The spherical harmonics of degree `n` and order `m`, orthonormal over the sphere.
 
     They are 0 where |m| > n, and NaN where n > n_max.  The associated Legendre functions come by

@@ -31,6 +31,8 @@ from minijax.lax.convergence import epsilon, full_like
 from minijax.lax.unary import abs, bitwise_not, exp, floor, log, neg, round
 from minijax.numpy import creation, promotion
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import Elementwise, real_operands
 from minijax.scipy.special.gamma_functions import gamma_sign
 from minijax.scipy.special.series import converge, hypergeometric
@@ -148,7 +150,7 @@ hyp1f1_p = Elementwise(
 
 
 @one_program()
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's confluent hypergeometric function `Σ (a)ₙ xⁿ / ((b)ₙ n!)`.
 
     Shapes:     a: T[r], b: T[s], x: T[t] -> T[broadcast of r, s and t].
@@ -333,7 +335,7 @@ hyp2f1_p = Elementwise(
 
 
 @one_program()
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss's hypergeometric function `Σ (a)ₙ (b)ₙ xⁿ / ((c)ₙ n!)`, continued to x < -1.
 
     Shapes:     a: T[q], b: T[r], c: T[s], x: T[t] -> T[broadcast of all].

@@ -19,6 +19,8 @@ from minijax.lax.families import INEXACT
 from minijax.lax.unary import expm1, log, log1p, neg
 from minijax.numpy import normalized_exponentials, promotion, selection
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike, Axis
+from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import Elementwise, number_like, real_operands
 
 
@@ -30,7 +32,7 @@ def _numbers(name: str, *args: Any) -> Any:
 
 
 @one_program()
-def expit(x: Any) -> Any:
+def expit(x: ArrayLike) -> Array:
     """The logistic function `1 / (1 + exp(-x))`: the chance that has `x` as the logarithm of odds.
 
     Shapes:     x: T[s] -> T[s].
@@ -65,7 +67,7 @@ logit_p = Elementwise(
 
 
 @one_program()
-def logit(x: Any) -> Any:
+def logit(x: ArrayLike) -> Array:
     """The logarithm of odds, `log(x / (1 - x))`: the inverse of `expit`.
 
     Shapes:     x: T[s] -> T[s].
@@ -96,7 +98,7 @@ xlogy_p = Elementwise(
 
 
 @one_program()
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """`x log(y)`, which is 0 where `x` is 0.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -121,7 +123,7 @@ xlog1py_p = Elementwise(
 
 
 @one_program()
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """`x log(1 + y)`, which is 0 where `x` is 0, and exact for small `y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
@@ -145,7 +147,7 @@ entr_p = Elementwise("entr", _entr, lambda x, y: sub(-1.0, log(x)))
 
 
 @one_program()
-def entr(x: Any) -> Any:
+def entr(x: ArrayLike) -> Array:
     """The summand of entropy, `-x log(x)`: 0 at 0 and -inf below.
 
     Shapes:     x: T[s] -> T[s].
@@ -181,7 +183,7 @@ rel_entr_p = Elementwise("rel_entr", _rel_entr, _rel_entr_slope_p, lambda p, q, 
 
 
 @one_program()
-def rel_entr(p: Any, q: Any) -> Any:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """The summand of relative entropy, `p log(p / q)`.
 
     It is 0 where p is 0 and q is not negative, and infinite elsewhere where one is not positive.
@@ -202,7 +204,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 
 @one_program()
-def kl_div(p: Any, q: Any) -> Any:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """The summand of the divergence of Kullback and Leibler, `p log(p / q) - p + q`.
 
     Shapes:     p: T[s], q: T[t] -> T[broadcast of s and t].
@@ -229,7 +231,7 @@ def _power_transform(logarithm: Any, lmbda: Any) -> Any:
 
 
 @one_program()
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """The power transform `(x^lmbda - 1) / lmbda`, which is log(x) for lmbda = 0.
 
     Shapes:     x: T[s], lmbda: T[t] -> T[broadcast of s and t].
@@ -247,7 +249,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
 
 @one_program()
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """`boxcox(1 + x, lmbda)`, exact for small `x`.
 
     Shapes:     x: T[s], lmbda: T[t] -> T[broadcast of s and t].
@@ -264,7 +266,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 
 @one_program(static=("axis",))
-def softmax(x: Any, /, *, axis: Any = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """exp(x) divided by its sum along `axis`, over all dimensions by default.
 
     Shapes:     x: T[s] -> T[s].
@@ -280,7 +282,7 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
 
 
 @one_program(static=("axis",))
-def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """The logarithm of `softmax`, over all dimensions by default.
 
     Shapes:     x: T[s] -> T[s].

@@ -20,6 +20,8 @@ from minijax.lax.power import sqrt, square
 from minijax.lax.unary import abs, exp, log, log1p, neg, sign
 from minijax.numpy import promotion
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import Elementwise, chebyshev, plain_operand, real_operands
 from minijax.scipy.special.error_functions import scaled_erfc
 
@@ -88,13 +90,13 @@ _NDTRI_FAR = (
 _NDTRI_FAR_END = 0.7215777262180975
 
 
-def normal_cdf(x: Any) -> Any:
+def normal_cdf(x: ArrayLike) -> Array:
     """The formula of `ndtr`."""
     return mul(special.erfc(mul(x, -_ROOT_HALF)), 0.5)
 
 
 @one_program()
-def ndtr(x: Any) -> Any:
+def ndtr(x: ArrayLike) -> Array:
     """The distribution function of the standard normal distribution: its mass below `x`.
 
     Shapes:     x: T[s] -> T[s].
@@ -124,7 +126,7 @@ log_ndtr_p = Elementwise(
 
 
 @one_program(static=("series_order",))
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of `ndtr`, exact also where that is 0 or 1.
 
     Shapes:     x: T[s] -> T[s].
@@ -180,7 +182,7 @@ ndtri_p = Elementwise("ndtri", _ndtri, lambda p, y: mul(exp(mul(square(y), 0.5))
 
 
 @one_program()
-def ndtri(p: Any) -> Any:
+def ndtri(p: ArrayLike) -> Array:
     """The inverse of `ndtr`: below which number the standard normal distribution has mass `p`.
 
     Infinite at 0 and 1, NaN beyond.
@@ -246,7 +248,7 @@ owens_t_p = Elementwise("owens_t", _owens_t, _owens_slope_h, _owens_slope_a)
 
 
 @one_program()
-def owens_t(h: Any, a: Any) -> Any:
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's function `∫₀ᵃ exp(-h²(1 + x²)/2) / (1 + x²) dx / 2π`.
 
     It is the chance of X > h and 0 < Y < aX for independent standard normal X and Y.  Owen,

@@ -20,6 +20,8 @@ from minijax.lax.trigonometry import cos, sin
 from minijax.lax.unary import abs, log, neg, sign
 from minijax.numpy import promotion
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import Elementwise, chebyshev, real_operands
 
 _EULER = 0.5772156649015329
@@ -246,7 +248,7 @@ cosine_integral_p = Elementwise("cosine_integral", _cosine_integral, lambda x, y
 
 
 @one_program()
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine and cosine integrals, `∫₀ˣ sin(t)/t dt` and `γ + ln |x| + ∫₀ˣ (cos(t) - 1)/t dt`.
 
     Shapes:     x: T[s] -> (T[s], T[s]).
@@ -308,7 +310,7 @@ fresnel_cosine_p = Elementwise("fresnel_cosine", _fresnel_cosine, lambda x, y: c
 
 
 @one_program()
-def fresnel(x: Any) -> tuple[Any, Any]:
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """The Fresnel integrals `∫₀ˣ sin(πt²/2) dt` and `∫₀ˣ cos(πt²/2) dt`.
 
     Shapes:     x: T[s] -> (T[s], T[s]).

@@ -9,7 +9,7 @@ import fractions
 import functools
 import math
 import operator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from minijax.lax.power import square
 from minijax.lax.unary import exp, log, neg
 from minijax.numpy import creation, promotion
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import (
     Elementwise,
     plain_operand,
@@ -44,7 +46,7 @@ def _bernoulli_numbers(n: int) -> tuple[fractions.Fraction, ...]:
     return tuple(numbers)
 
 
-def bernoulli(n: Any) -> Any:
+def bernoulli(n: SupportsIndex) -> Array:
     """Bernoulli's numbers B₀ to Bₙ, of which B₁ is -1/2.
 
     Shapes:     -> T[n + 1].
@@ -131,7 +133,7 @@ zeta_function_p = Elementwise(
 )
 
 
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """The Hurwitz zeta function: the sum of `1 / (k + q)ˣ` over all whole k from 0 on.
 
     Shapes:     x: T[s], q: T[t] -> T[broadcast of s and t].
@@ -158,7 +160,7 @@ def _zeta(x: Any, q: Any) -> Any:
     return zeta_function_p.bind(*real_operands("zeta", x=x, q=q))
 
 
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order `n` of the digamma function.
 
     Shapes:     n: integers[s], x: T[t] -> T[broadcast of s and t].
@@ -241,7 +243,7 @@ spence_p = Elementwise("spence", _spence, _spence_slope)
 
 
 @one_program()
-def spence(x: Any) -> Any:
+def spence(x: ArrayLike) -> Array:
     """Spence's function, the dilogarithm of `1 - x`: `∫ ln(t)/(1 - t) dt` from 1 to x.
 
     Shapes:     x: T[s] -> T[s].

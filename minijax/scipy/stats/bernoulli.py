@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minijax.lax.binary import add, bitwise_and, bitwise_or, eq, ge, le, lt, ne, sub
 from minijax.lax.unary import exp, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.information import xlog1py, xlogy
 from minijax.scipy.stats.operands import floats
 
@@ -17,7 +17,7 @@ __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
 
 @one_program()
-def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the mass at `k`.
 
     Shapes: k: T[r], p: T[s], loc: T[t] -> T[broadcast of all].
@@ -35,7 +35,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 
 @one_program()
-def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The mass at `k`.
 
     Shapes: k: T[r], p: T[s], loc: T[t] -> T[broadcast of all].
@@ -50,7 +50,7 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 
 @one_program()
-def cdf(k: Any, p: Any) -> Any:
+def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     """The mass up to `k`.
 
     Shapes: k: T[r], p: T[s] -> T[broadcast of all].
@@ -68,7 +68,7 @@ def cdf(k: Any, p: Any) -> Any:
 
 
 @one_program()
-def ppf(q: Any, p: Any) -> Any:
+def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """Below which number the mass is `q`: the inverse of `cdf`.
 
     Shapes: q: T[r], p: T[s] -> T[broadcast of all].

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minijax.lax.binary import add, bitwise_or, div, gt, lt, sub
@@ -11,6 +9,8 @@ from minijax.lax.unary import exp, log, neg
 from minijax.numpy.arithmetic import clip
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.gamma_functions import betainc, betaln
 from minijax.scipy.special.information import xlog1py, xlogy
 from minijax.scipy.stats.operands import floats
@@ -19,7 +19,9 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 @one_program()
-def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the density at `x`.
 
     Shapes: x: T[r], a: T[s], b: T[t], loc: T[u], scale: T[v] -> T[broadcast of all].
@@ -41,7 +43,9 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The density at `x`.
 
     Shapes: x: T[r], a: T[s], b: T[t], loc: T[u], scale: T[v] -> T[broadcast of all].
@@ -56,7 +60,9 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The mass up to `x`.
 
     Shapes: x: T[r], a: T[s], b: T[t], loc: T[u], scale: T[v] -> T[broadcast of all].
@@ -72,7 +78,9 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the mass up to `x`.
 
     Shapes: x: T[r], a: T[s], b: T[t], loc: T[u], scale: T[v] -> T[broadcast of all].
@@ -87,7 +95,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The mass beyond `x`.
 
     Shapes: x: T[r], a: T[s], b: T[t], loc: T[u], scale: T[v] -> T[broadcast of all].
@@ -103,7 +111,9 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the mass beyond `x`.
 
     Shapes: x: T[r], a: T[s], b: T[t], loc: T[u], scale: T[v] -> T[broadcast of all].

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minijax.lax.binary import add, bitwise_and, bitwise_or, ge, gt, lt, sub
 from minijax.lax.unary import exp, floor, log, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.gamma_functions import betaln
 from minijax.scipy.stats.operands import floats
 
@@ -17,7 +17,7 @@ __all__ = ["logpmf", "pmf"]
 
 
 @one_program()
-def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the mass at `k`.
 
     Shapes: k: T[r], n: T[s], a: T[t], b: T[u], loc: T[v] -> T[broadcast of all].
@@ -39,7 +39,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
 
 
 @one_program()
-def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+def pmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The mass at `k`.
 
     Shapes: k: T[r], n: T[s], a: T[t], b: T[u], loc: T[v] -> T[broadcast of all].

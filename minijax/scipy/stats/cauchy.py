@@ -11,6 +11,8 @@ from minijax.lax.trigonometry import tan
 from minijax.lax.unary import abs, exp, log, log1p, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.stats.operands import floats
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
@@ -25,7 +27,7 @@ def _standard_quantile(q: Any) -> Any:
 
 
 @one_program()
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density at `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -42,7 +44,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density at `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -57,7 +59,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The mass up to `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -74,7 +76,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the mass up to `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -89,7 +91,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The mass beyond `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -106,7 +108,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the mass beyond `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -121,7 +123,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Below which number the mass is `q`: the inverse of `cdf`.
 
     Shapes: q: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -137,7 +139,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Beyond which number the mass is `q`: the inverse of `sf`.
 
     Shapes: q: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minijax.core import dtypes
@@ -15,6 +13,8 @@ from minijax.lax.unary import abs, exp
 from minijax.numpy import reductions, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.gamma_functions import gammaln
 from minijax.scipy.special.information import xlogy
 from minijax.scipy.stats.operands import floats
@@ -23,7 +23,7 @@ __all__ = ["logpdf", "pdf"]
 
 
 @one_program()
-def logpdf(x: Any, alpha: Any) -> Any:
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The logarithm of the density at `x`: -inf where shares are negative or do not sum to 1.
 
     Shapes: x: T[n, *s], alpha: T[n] -> T[s]; the last of the n shares may be left out.
@@ -56,9 +56,9 @@ def logpdf(x: Any, alpha: Any) -> Any:
                 expected="as many shares, or one fewer, along the first dimension of x",
             )
         )
-    (x,), (alpha,) = floats("dirichlet.logpdf", x=x), floats("dirichlet.logpdf", alpha=alpha)
-    dtype = dtypes.result_type(x, alpha)
-    x, alpha = x.astype(dtype), alpha.astype(dtype)
+    shares, alphas = floats("dirichlet.logpdf", x=x), floats("dirichlet.logpdf", alpha=alpha)
+    dtype = dtypes.result_type(shares[0], alphas[0])
+    x, alpha = shares[0].astype(dtype), alphas[0].astype(dtype)
     if shape[0] != count[0]:
         rest = sub(1.0, reductions.sum(x, axis=0, keepdims=True))
         x = concatenate([x, rest], 0)
@@ -71,7 +71,7 @@ def logpdf(x: Any, alpha: Any) -> Any:
 
 
 @one_program()
-def pdf(x: Any, alpha: Any) -> Any:
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The density at `x`: 0 where shares are negative or do not sum to 1.
 
     Shapes: x: T[n, *s], alpha: T[n] -> T[s]; the last of the n shares may be left out.

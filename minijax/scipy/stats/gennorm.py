@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from minijax.lax.binary import add, div, mul, sub
 from minijax.lax.power import pow
 from minijax.lax.unary import abs, exp, log, sign
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.gamma_functions import gammainc, gammaln
 from minijax.scipy.stats.operands import floats
 
@@ -15,7 +15,7 @@ __all__ = ["cdf", "logpdf", "pdf"]
 
 
 @one_program()
-def logpdf(x: Any, beta: Any) -> Any:
+def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The logarithm of the density at `x`.
 
     Shapes: x: T[r], beta: T[s] -> T[broadcast of all].
@@ -31,7 +31,7 @@ def logpdf(x: Any, beta: Any) -> Any:
 
 
 @one_program()
-def pdf(x: Any, beta: Any) -> Any:
+def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The density at `x`.
 
     Shapes: x: T[r], beta: T[s] -> T[broadcast of all].
@@ -46,7 +46,7 @@ def pdf(x: Any, beta: Any) -> Any:
 
 
 @one_program()
-def cdf(x: Any, beta: Any) -> Any:
+def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The mass up to `x`.
 
     Shapes: x: T[r], beta: T[s] -> T[broadcast of all].

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minijax.lax.binary import add, le, sub
 from minijax.lax.unary import exp, log, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.information import xlog1py
 from minijax.scipy.stats.operands import floats
 
@@ -17,7 +17,7 @@ __all__ = ["logpmf", "pmf"]
 
 
 @one_program()
-def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the mass at `k`.
 
     Shapes: k: T[r], p: T[s], loc: T[t] -> T[broadcast of all].
@@ -35,7 +35,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 
 @one_program()
-def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The mass at `k`.
 
     Shapes: k: T[r], p: T[s], loc: T[t] -> T[broadcast of all].

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from minijax.lax.binary import add, div, le, mul, sub
 from minijax.lax.unary import abs, exp, log, neg
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.stats.operands import floats
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
 
 @one_program()
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density at `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -31,7 +31,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density at `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -46,7 +46,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The mass up to `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].

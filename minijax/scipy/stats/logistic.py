@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from minijax.lax.binary import add, div, mul, sub
 from minijax.lax.unary import abs, exp, log, log1p, logistic, neg
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.information import logit
 from minijax.scipy.stats.operands import floats
 
@@ -14,7 +14,7 @@ __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 
 
 @one_program()
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density at `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -31,7 +31,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density at `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -46,7 +46,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The mass up to `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -62,7 +62,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The mass beyond `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -78,7 +78,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Below which number the mass is `x`: the inverse of `cdf`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -94,7 +94,7 @@ def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Beyond which number the mass is `x`: the inverse of `sf`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].

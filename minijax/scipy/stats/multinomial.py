@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minijax.core import dtypes
@@ -14,6 +12,8 @@ from minijax.lax.unary import exp
 from minijax.numpy import arithmetic, logic, promotion, reductions
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.gamma_functions import gammaln
 from minijax.scipy.special.information import xlogy
 from minijax.scipy.stats.operands import floats
@@ -22,7 +22,7 @@ __all__ = ["logpmf", "pmf"]
 
 
 @one_program()
-def logpmf(x: Any, n: Any, p: Any) -> Any:
+def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithm of the mass at counts `x`: -inf where they do not sum to `n`.
 
     Shapes: x: I[..., k], n: I[...], p: T[..., k] -> T[...]; batches are broadcast.
@@ -56,7 +56,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
 
 
 @one_program()
-def pmf(x: Any, n: Any, p: Any) -> Any:
+def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The mass at counts `x`: 0 where they do not sum to `n`.
 
     Shapes: x: I[..., k], n: I[...], p: T[..., k] -> T[...]; batches are broadcast.

@@ -14,12 +14,14 @@ from minijax.lax.power import square
 from minijax.lax.unary import exp, log
 from minijax.numpy import arithmetic, matrices, promotion, reductions, shaping
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 __all__ = ["logpdf", "pdf"]
 
 
 @one_program(static=("allow_singular",))
-def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
     """The logarithm of the density at `x`: NaN where `cov` is not positive definite.
 
     Shapes: x: T[..., k], mean: T[..., k], cov: T[..., k, k] -> T[...]; batches are broadcast.
@@ -91,7 +93,7 @@ def _logpdf_of_vectors(offset: Any, cov: Any, size: int) -> Any:
 
 
 @one_program()
-def pdf(x: Any, mean: Any, cov: Any) -> Any:
+def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """The density at `x`: NaN where `cov` is not positive definite.
 
     Shapes: x: T[..., k], mean: T[..., k], cov: T[..., k, k] -> T[...]; batches are broadcast.

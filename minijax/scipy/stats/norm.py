@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from minijax.lax.binary import add, div, mul, sub
 from minijax.lax.power import square
 from minijax.lax.unary import exp, log
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import strong
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.normal_distribution import log_ndtr_p, ndtri_p, normal_cdf
 from minijax.scipy.stats.operands import floats
 
@@ -17,7 +18,7 @@ __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
 @one_program()
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density at `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -34,7 +35,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density at `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -49,7 +50,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The mass up to `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -65,7 +66,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the mass up to `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -81,7 +82,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The mass beyond `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -97,7 +98,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the mass beyond `x`.
 
     Shapes: x: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -113,7 +114,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Below which number the mass is `q`: the inverse of `cdf`.
 
     Shapes: q: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].
@@ -129,7 +130,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @one_program()
-def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Beyond which number the mass is `q`: the inverse of `sf`.
 
     Shapes: q: T[r], loc: T[s], scale: T[t] -> T[broadcast of all].

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minijax.lax.binary import add, bitwise_and, bitwise_or, eq, lt, ne, sub
 from minijax.lax.unary import exp, floor
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.scipy.special.gamma_functions import gammaincc, gammaln
 from minijax.scipy.special.information import xlogy
 from minijax.scipy.stats.operands import floats
@@ -19,7 +19,7 @@ __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 
 @one_program()
-def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the mass at `k`.
 
     Shapes: k: T[r], mu: T[s], loc: T[t] -> T[broadcast of all].
@@ -39,7 +39,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 
 @one_program()
-def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The mass at `k`.
 
     Shapes: k: T[r], mu: T[s], loc: T[t] -> T[broadcast of all].
@@ -54,7 +54,7 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 
 @one_program()
-def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The mass up to `k`.
 
     Shapes: k: T[r], mu: T[s], loc: T[t] -> T[broadcast of all].
@@ -73,7 +73,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 
 @one_program()
-def entropy(mu: Any, loc: Any = 0) -> Any:
+def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy in nats.
 
     It does not move with `loc`.

@@ -27,13 +27,15 @@ from minijax.numpy import (
     statistics,
 )
 from minijax.numpy.one_program import one_program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 class ModeResult(NamedTuple):
     """The most frequent values, and how often they occur."""
 
-    mode: Any
-    count: Any
+    mode: Array
+    count: Array  # type: ignore[assignment]
 
 
 def _refuse_policy(name: str, policy: str, *known: str) -> None:
@@ -74,8 +76,8 @@ def _run_bounds(ordered: Any, axis: int) -> tuple[Any, Any, Any]:
 
 @one_program(static=("method", "axis", "nan_policy"))
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Any:
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Array:
     """The ranks of elements, from 1 on; with NaNs among them, all are NaN.
 
     Shapes: a: T[s] -> F[s], or raveled where there is no axis.
@@ -140,7 +142,7 @@ def _ranks(ordered: Any, method: str, axis: int) -> Any:
 
 @one_program(static=("axis", "nan_policy", "keepdims"))
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
     """The most frequent values along a dimension, the smallest of them, and their counts.
 
@@ -186,13 +188,13 @@ def mode(
 
 @one_program(static=("axis", "ddof", "nan_policy", "keepdims"))
 def sem(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = 0,
     ddof: int = 1,
     nan_policy: str = "propagate",
     *,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The standard error of the mean: the deviation divided by the root of the count.
 
     Shapes: a: T[s] -> T[s without axis].

@@ -8,6 +8,7 @@ from minijax.core import tree
 from minijax.lax.control_flow.looping import while_loop
 from minijax.numpy.creation import ones, zeros, zeros_like
 from minijax.numpy.selection import where
+from minijax.runtime.array import Array
 from minijax.scipy.sparse.linalg import systems
 from minijax.scipy.sparse.linalg.systems import System, dot, plus, square
 
@@ -45,7 +46,7 @@ def cg(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,  # noqa: N803
-) -> tuple[Any, None]:
+) -> tuple[Array, None]:
     """Solves `A x = b` for a Hermitian positive definite A, by conjugate gradients.
 
     Args:
@@ -144,7 +145,7 @@ def bicgstab(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,  # noqa: N803
-) -> tuple[Any, None]:
+) -> tuple[Array, None]:
     """Solves `A x = b` for any square A, by stabilized biconjugate gradients.
 
     Args:

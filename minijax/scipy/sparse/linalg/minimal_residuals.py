@@ -26,6 +26,7 @@ from minijax.numpy.logic import isnan
 from minijax.numpy.matrices import eye
 from minijax.numpy.selection import where
 from minijax.numpy.ufuncs import minimum
+from minijax.runtime.array import Array
 from minijax.scipy.sparse.linalg import systems
 from minijax.scipy.sparse.linalg.systems import System, length, plus
 
@@ -174,7 +175,7 @@ def gmres(
     maxiter: int | None = None,
     M: Any = None,  # noqa: N803
     solve_method: str = "batched",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Solves `A x = b` for any square A, by the generalized minimal residual method.
 
     Args:
