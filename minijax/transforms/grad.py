@@ -503,6 +503,7 @@ def like_primal(gradient: Any, aval: Any) -> Any:
 
 
 def argument_names(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
+    """What users call the leaves of the arguments at some positions."""
     return flattening.debug_info("grad", fun, in_tree, positions).arg_names or ()
 
 
