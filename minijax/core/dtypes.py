@@ -407,14 +407,8 @@ def bit_width(dtype: np.dtype[Any]) -> int:
         ValueError: elements of this dtype have no width (`float0`, extended dtypes).
     """
     if dtype not in _KINDS:
-        raise ValueError(
-            message(
-                "dtypes.itemsize_bits",
-                "elements of this dtype have no width.",
-                got=str(dtype),
-                expected="a dtype of booleans or numbers",
-            )
-        )
+        problem = "elements of this dtype have no width."
+        raise ValueError(message("dtypes.itemsize_bits", problem, got=str(dtype)))
     return _SUB_BYTE_BITS.get(dtype, dtype.itemsize * 8)
 
 

@@ -25,7 +25,7 @@ from minijax.numpy.promotion import (
     promote_inexact,
     promote_numeric,
     real_inexact,
-    strong,
+    strong_array,
     with_one_rank,
 )
 from minijax.runtime.annotations import ArrayLike
@@ -586,7 +586,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.hypot(jnp.float32(3e30), 4e30)  # though the squares overflow
         Array(5.e+30, dtype=float32)
     """
-    x, y = map(strong, promote_inexact("hypot", x1, x2))
+    x, y = map(strong_array, promote_inexact("hypot", x1, x2))
     check_not_complex("hypot", x, ValueError)
     x, y = unary.abs(x), unary.abs(y)
     larger, smaller = binary.max(x, y), binary.min(x, y)
@@ -608,7 +608,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.heaviside(jnp.array([-2.0, 0.0, 3.0]), 0.5)
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    x, y = map(strong, promote_inexact("heaviside", x1, x2))
+    x, y = map(strong_array, promote_inexact("heaviside", x1, x2))
     check_not_complex("heaviside", x)
     one_sided = pick(binary.eq(x, 0), y, 1.0)
     return pick(binary.ne(x, x), x, pick(binary.lt(x, 0), 0.0, one_sided))

@@ -11,7 +11,13 @@ from minijax.core.errors import message
 from minijax.lax import binary, control_flow, reduction
 from minijax.numpy.arithmetic import absolute, is_kind
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_shapes, broadcast_to, pick, promote_dtypes, strong
+from minijax.numpy.promotion import (
+    broadcast_shapes,
+    broadcast_to,
+    pick,
+    promote_dtypes,
+    strong_array,
+)
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -57,7 +63,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
-    x, y = map(strong, promote_dtypes(name, x1, x2))
+    x, y = map(strong_array, promote_dtypes(name, x1, x2))
     if not is_kind(x, np.integer):
         raise ValueError(
             message(

@@ -26,6 +26,7 @@ from minijax.numpy.promotion import (
     pick,
     promote_inexact,
     strong,
+    strong_array,
 )
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -334,7 +335,7 @@ def degrees(x: ArrayLike, /) -> Array:
         >>> jnp.degrees(jnp.array([0.0, jnp.pi]))
         Array([  0., 180.], dtype=float32)
     """
-    return binary.mul(strong(inexact("degrees", x)), 180 / math.pi)
+    return binary.mul(strong_array(inexact("degrees", x)), 180 / math.pi)
 
 
 @one_program()
@@ -349,7 +350,7 @@ def radians(x: ArrayLike, /) -> Array:
         >>> jnp.radians(jnp.array([0, 180])) / jnp.pi
         Array([0., 1.], dtype=float32)
     """
-    return binary.mul(strong(inexact("radians", x)), math.pi / 180)
+    return binary.mul(strong_array(inexact("radians", x)), math.pi / 180)
 
 
 rad2deg = degrees
@@ -433,7 +434,7 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.logaddexp2(jnp.float32(1000), 1000.0)
         Array(1001., dtype=float32)
     """
-    x, y = map(strong, promote_inexact("logaddexp2", x, y))
+    x, y = map(strong_array, promote_inexact("logaddexp2", x, y))
     high, gap = _high_and_gap(x, y)
     return binary.add(high, binary.mul(unary.log1p(unary.exp2(gap)), 1 / math.log(2)))
 
@@ -467,7 +468,7 @@ def sinc(x: ArrayLike, /) -> Array:
         >>> jax.grad(jnp.sinc)(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
-    t = binary.mul(strong(inexact("sinc", x)), math.pi)
+    t = binary.mul(strong_array(inexact("sinc", x)), math.pi)
     near = binary.lt(unary.abs(t), 0.1)
     far = pick(near, 1.0, t)
     # Near 0 the series: to the precision of float64, and with the right derivatives at 0.
@@ -577,7 +578,7 @@ def rint(x: ArrayLike, /) -> Array:
         Array([0., 2., 2.], dtype=float32)
     """
     found = _default_inexact("rint", x)
-    return _each_part(_round_to_even, found if is_kind(x, np.inexact) else strong(found))
+    return _each_part(_round_to_even, found if is_kind(x, np.inexact) else strong_array(found))
 
 
 def _default_inexact(name: str, x: Any) -> Any:

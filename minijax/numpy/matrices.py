@@ -365,7 +365,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         >>> jnp.diag(jnp.array([[1, 2], [3, 4]]), k=1)
         Array([2], dtype=int32)
     """
-    v = strong(check_array("diag", v, "v"))
+    v = check_array("diag", v, "v")
     aval = aval_of(v)
     if aval.ndim == 2:
         return diagonal(v, k)

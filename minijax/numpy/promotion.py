@@ -226,6 +226,11 @@ def strong(x: Any) -> Array:
     return convert_to_type(x, aval.dtype, weak_type=False) if aval.weak_type else x
 
 
+def strong_array(x: Any) -> Any:
+    """`x` no longer weakly typed, but for scalars, which stay as they are."""
+    return strong(x) if aval_of(x).ndim else x
+
+
 def _numpy_scalar(x: Any, dtype: Any) -> Any:
     try:
         return dtype.type(x)

@@ -403,16 +403,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         dl_device: Any = None,
         copy: Any = None,
     ) -> Any:
-        if stream not in (None, -1) and dlpack_device(self)[0] == _DLPACK_CPU:
-            raise BufferError(
-                message(
-                    "__dlpack__",
-                    "host devices have no streams.",
-                    got=f"stream: {stream}",
-                    fix="None",
-                )
-            )
-        return to_dlpack(self, dl_device=dl_device, copy=copy)
+        return to_dlpack(self, stream, dl_device, copy)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._value, self.weak_type)
@@ -755,18 +746,17 @@ def dlpack_device(x: Array) -> tuple[int, int]:
     return kind, x.device.local_hardware_id if kind == _DLPACK_CUDA else 0
 
 
-def to_dlpack(
-    x: Array,
-    *,
-    dl_device: tuple[int, int] | None = None,
-    copy: bool | None = None,
-) -> Any:
+def to_dlpack(x: Array, stream: Any, dl_device: Any, copy: bool | None) -> Any:
     """A DLPack capsule of the array's memory, shared unless a copy is asked for.
 
     Raises:
         BufferError: the array lives on several devices, or its memory is not where it is wanted.
     """
     here = dlpack_device(x)
+    if stream not in (None, -1) and here[0] == _DLPACK_CPU:
+        raise BufferError(
+            message("__dlpack__", "host devices have no streams.", got=f"stream: {stream}")
+        )
     if dl_device is not None and tuple(map(int, dl_device)) != here:
         raise BufferError(
             message(

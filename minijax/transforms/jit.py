@@ -491,23 +491,6 @@ def resolve_names(
     return nums, names
 
 
-def _check_one_placement(in_shardings: Any, device: Any, backend: Any) -> None:
-    """Refuses to be told in two ways where to run.
-
-    Raises:
-        ValueError: both in_shardings and device or backend are given.
-    """
-    if in_shardings not in (None, UNSPECIFIED) and not (device is None and backend is None):
-        raise ValueError(
-            message(
-                "jit",
-                "takes in_shardings, or device or backend, not both.",
-                got=f"in_shardings, device={device!r}, backend={backend!r}",
-                fix="say with in_shardings alone where to run",
-            )
-        )
-
-
 def jit(
     fun: Callable[..., Any] | None = None,
     /,
@@ -590,10 +573,7 @@ def jit(
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         raise TypeError(message("jit", "cannot compile a generator or a coroutine.", got=repr(fun)))
-    _check_one_placement(in_shardings, device, backend)
-    if backend is not None:
-        device = client.get_backend(backend).local_devices()[0]
-    _check_device(device)
+    device = _device_of(device, backend, is_placed=in_shardings not in (None, UNSPECIFIED))
     static_nums, static_names = resolve_names(fun, static_argnums, static_argnames, "static")
     donate_nums, donate_names = resolve_names(fun, donate_argnums, donate_argnames, "donate")
     _check_not_both(fun, static_names or static_nums, donate_names or donate_nums)
@@ -625,7 +605,19 @@ def _check_not_both(fun: Any, static: tuple[Any, ...], donated: tuple[Any, ...])
         )
 
 
-def _check_device(device: Any) -> None:
+def _device_of(device: Any, backend: Any, *, is_placed: bool) -> Any:
+    """The device that the arguments `device` and `backend` name, if any."""
+    if is_placed and not (device is None and backend is None):
+        raise ValueError(
+            message(
+                "jit",
+                "takes in_shardings, or device or backend, not both.",
+                got=f"in_shardings, device={device!r}, backend={backend!r}",
+                fix="say with in_shardings alone where to run",
+            )
+        )
+    if backend is not None:
+        return client.get_backend(backend).local_devices()[0]
     if device is not None and not hasattr(device, "platform"):
         raise AttributeError(
             message(
@@ -635,6 +627,7 @@ def _check_device(device: Any) -> None:
                 expected="one of minijax.devices()",
             )
         )
+    return device
 
 
 def _native(half: JitFunction) -> Any:
