@@ -627,20 +627,20 @@ scatter_min_p = Scatter("scatter-min", binary.min, _tangent_of_extremum)
 scatter_max_p = Scatter("scatter-max", binary.max, _tangent_of_extremum)
 
 
-def _public(primitive: Scatter, verb: str, derivative: str, shown: str) -> Callable[..., Any]:
+def _public(primitive: Scatter, verb: str, derivative: str, shown: str) -> Callable[..., Array]:
     """The public function of a scatter; `shown` is what its example prints."""
     name = primitive.name.replace("-", "_")
 
     def function(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
         dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
-    ) -> Any:
+        mode: GatherScatterMode | str | None = None,
+    ) -> Array:
         numbers = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
         if mode is None and is_checking(INDEX):
             sizes = window_sizes(aval_of(operand), aval_of(updates), numbers)

@@ -18,8 +18,8 @@ from numpy import (
     set_printoptions,
 )
 
-from minijax.core.aval import aval_of
 from minijax.core import dtypes
+from minijax.core.aval import aval_of
 from minijax.lax import arguments
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array

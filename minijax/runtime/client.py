@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeAlias
 
 from jaxlib import _jax, xla_client
@@ -394,7 +395,7 @@ def _device_numbered(platform: str, number: int) -> Any:
 copyreg.pickle(_jax.Device, lambda device: (_device_numbered, (device.platform, device.id)))
 
 
-def cpu_devices(count: int) -> Any:
+def cpu_devices(count: int) -> AbstractContextManager[None]:
     """Context manager: inside it, this thread sees `count` host devices.
 
     Source:     minijax's own.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from minijax.core import caches, config, statistics, tree
@@ -159,7 +160,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     return named_scope(flattening.function_name(fun) if name is None else name)(fun)
 
 
-def disable_jit(disable: bool = True) -> Any:
+def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     """Context manager: inside it, jitted functions run operation by operation.
 
     Source: mirrors jax.disable_jit (0.10).
@@ -173,7 +174,7 @@ def disable_jit(disable: bool = True) -> Any:
     return config.disable_jit(disable)
 
 
-def checking_leaks() -> Any:
+def checking_leaks() -> AbstractContextManager[None]:
     """Context manager: a tracer that outlives its trace is an error that says who holds it.
 
     Source: mirrors jax.checking_leaks (0.10).

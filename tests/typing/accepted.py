@@ -143,6 +143,22 @@ def science(a: jax.Array) -> None:
     assert_type(jax.scipy.signal.convolve(a, a, mode="same"), jax.Array)
 
 
+def primitives(x: jax.Array) -> None:
+    assert_type(lax.add(lax.sin(x), 1.0), jax.Array)
+    assert_type(lax.broadcast_in_dim(x, (2, 3), (1,)), jax.Array)
+    assert_type(lax.dynamic_slice(x, (0, 1), (2, 2)), jax.Array)
+    assert_type(lax.select_n(x > 0, x, -x), jax.Array)
+    assert_type(lax.scatter_add(x, x, x, lax.ScatterDimensionNumbers((), (0,), (0,))), jax.Array)
+    assert_type(lax.axis_index("devices"), jax.Array)
+    assert_type(lax.linalg.svd(x), tuple[jax.Array, jax.Array, jax.Array])
+    assert_type(lax.cumsum(x, axis=1, reverse=True), jax.Array)
+
+
+def contexts(x: jax.Array) -> jax.Array:
+    with jax.disable_jit(), jax.cpu_devices(8), jax.enable_x64(True):
+        return x
+
+
 def trees(tree: Any) -> None:
     assert_type(jax.tree.leaves(tree), list[Any])
     assert_type(jax.tree.map(jnp.sin, tree), Any)

@@ -16,6 +16,7 @@ from minijax.interpreters import casts, lowering
 from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax.collectives import arguments
 from minijax.lax.creation import iota
+from minijax.runtime.array import Array
 
 
 class AxisIndex(Primitive):
@@ -78,7 +79,7 @@ def _names(axis_name: Any) -> tuple[Any, ...]:
     return axis_name if isinstance(axis_name, tuple) else (axis_name,)
 
 
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: Any) -> Array:
     """The position of this device, or example, along a named axis.
 
     Shapes: -> int32[]; of several axes the number that their positions are the digits of, the first
@@ -108,7 +109,9 @@ def axis_index(axis_name: Any) -> Any:
             own = own * np.int32(stride)
         total = own if total is None else total + own
         stride *= core_axes.size(axis)
-    return np.int32(0) if total is None else total
+    if total is None:
+        total = np.int32(0)
+    return total
 
 
 def _position(axis_name: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from minijax.lax.linalg.eigh import refuse_subset, subset_size
 from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.power import reciprocal
 from minijax.lax.slicing import slice_in_dim
+from minijax.runtime.array import Array
 
 
 class SvdAlgorithm(enum.Enum):
@@ -307,6 +308,35 @@ def _reciprocal_or_zero(x: Any) -> Any:
 svd_p = Svd()
 
 
+@overload
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+    algorithm: SvdAlgorithm | None = ...,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = ...,
+    compute_uv: Literal[False],
+    subset_by_index: tuple[int, int] | None = ...,
+    algorithm: SvdAlgorithm | None = ...,
+) -> Array: ...
+@overload
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = ...,
+    compute_uv: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+    algorithm: SvdAlgorithm | None = ...,
+) -> Array | tuple[Array, Array, Array]: ...
+
+
 def svd(
     x: Any,
     *,
@@ -314,7 +344,7 @@ def svd(
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array, Array]:
     """The singular value decomposition: (U, s, Vᴴ) with x = U diag(s) Vᴴ, or s alone.
 
     U and V have orthonormal columns; s descends.  All are NaN where the iteration did not converge.

@@ -209,7 +209,7 @@ def svd(
     if hermitian:
         u, s, vh = _svd_of_hermitian(a, compute_uv)
         return SVDResult(u, s, vh) if compute_uv else s
-    found = lax_linalg.svd(
+    found: Any = lax_linalg.svd(
         a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
     return SVDResult(*found) if compute_uv else found
