@@ -18,7 +18,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.logic import not_equal
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, inexact, promote_dtypes, promote_inexact, strong
+from minijax.numpy.promotion import check_array, inexact, promote_dtypes, strong
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import broadcast_to, flip, moveaxis
 from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
@@ -278,7 +278,8 @@ def interp(
     Source:     mirrors jax.numpy.interp.
 
     Raises:
-        ValueError: `xp` and `fp` do not have one dimension of one size, or the period is 0.
+        ValueError: `xp` and `fp` do not have one dimension of one size; coordinates are complex;
+            or the period is 0.
 
     Example:
         >>> jnp.interp(jnp.array([0.5, 1.5, 9.0]), jnp.array([0, 1, 2]), jnp.array([0, 10, 30]))
@@ -307,7 +308,8 @@ def interp(
 def _interp(
     x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond: tuple[str, ...]
 ) -> Any:
-    x, xp = (asarray(v) for v in promote_inexact("interp", x, xp))
+    x, xp = (asarray(inexact("interp", v)) for v in promote_dtypes("interp", x, xp))
+    check_not_complex("interp", x, ValueError)
     fp = inexact("interp", fp)
     if period is not None:
         period = abs(period)

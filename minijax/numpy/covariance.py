@@ -64,7 +64,8 @@ def cov(
         )
     count = aval_of(rows).shape[1]
     weights = _observation_weights(rows, fweights, aweights)
-    off = (0 if bias else 1) if ddof is None else ddof
+    # Without observations the mean is 0 / 0, and so is what is computed from it.
+    off = 0 if not count else (0 if bias else 1) if ddof is None else ddof
     mean, total = average(rows, 1, weights, returned=True)
     whole: Any = reductions.max(real(total)) if aval_of(total).size else float(count)
     norm = binary.sub(whole, float(off))

@@ -180,7 +180,9 @@ def _check_is_matrix(name: str, x: Any) -> None:
     if aval_of(x).ndim < 2:
         raise ValueError(
             message(
-                f"numpy.{name}", "an array of two dimensions or more is needed.", got=aval_of(x)
+                f"numpy.{name}",
+                "an array of two dimensions or more is needed.",
+                got=str(aval_of(x)),
             )
         )
 

@@ -429,7 +429,9 @@ def setxor1d(
     both = concatenate([a, b])
     order, kept = _firsts(both)
     both = both[order]
-    return _without_others(kept & (isin(both, a) ^ isin(both, b)), both, size, fill_value)
+    # A NaN is in neither array, as it equals nothing, and so it is kept.
+    shared = isin(both, a) & isin(both, b)
+    return _without_others(kept & ~shared, both, size, fill_value)
 
 
 @overload

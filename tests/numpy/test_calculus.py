@@ -36,6 +36,7 @@ CALLS: list[Callable[[Any], Any]] = [
     lambda np_: np_.interp(WHERE, POINTS, 2 * POINTS),
     lambda np_: np_.interp(WHERE, POINTS, 2 * POINTS, left=-1.0, right=-2.0),
     lambda np_: np_.interp(WHERE, POINTS, 2 * POINTS, period=10.0),
+    lambda np_: np_.interp(np_.asarray([[0.5], [3.0]], "float32"), POINTS, 2 * POINTS),
     lambda np_: np_.unwrap(ANGLES),
     lambda np_: np_.unwrap(np_.asarray([3, 0, 1, 2, 3, 0]), period=4),
     lambda np_: np_.convolve(V, W),
@@ -97,6 +98,9 @@ def test_function_is_that_of_numpy(call: Callable[[Any], Any]) -> None:
         (lambda: jnp.gradient(jnp.ones(1)), ValueError),
         (lambda: jnp.interp(WHERE, POINTS, V), ValueError),
         (lambda: jnp.interp(WHERE, POINTS, POINTS, left="flat"), ValueError),
+        (lambda: jnp.interp(1j, POINTS, POINTS), ValueError),
+        (lambda: jnp.tril(1.0), ValueError),
+        (lambda: jnp.trace(1.0), ValueError),
         (lambda: jnp.convolve(V, W, mode="all"), ValueError),
         (lambda: jnp.convolve(F, W), ValueError),
         (lambda: jnp.convolve(V, jnp.zeros(0)), ValueError),
@@ -136,6 +140,13 @@ def test_interp_extrapolates_on_request() -> None:
 def test_gradient_of_interp_is_the_slope() -> None:
     slope = minijax.grad(lambda x: jnp.interp(x, POINTS, POINTS**2))(2.0)
     np.testing.assert_allclose(slope, (16 - 1) / 3)
+
+
+def test_histogramdd_adds_up_weights_in_floats() -> None:
+    points, weights = np.ones((3, 2), np.float32), np.arange(3)
+    counts, _ = jnp.histogramdd(points, 2, weights=weights)
+    assert counts.dtype == np.float32
+    np.testing.assert_array_equal(counts, np.histogramdd(points, 2, weights=weights)[0])
 
 
 def test_bincount_within_jit_takes_a_length() -> None:

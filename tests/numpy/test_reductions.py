@@ -241,6 +241,10 @@ def test_covariance_is_that_of_numpy(options: dict[str, Any]) -> None:
     assert_close(jnp.cov(m, **options), np.cov(m, **options), 1e-5)
 
 
+def test_covariance_of_no_observations_is_not_a_number() -> None:
+    assert np.isnan(jnp.cov(jnp.zeros((2, 0)))).all()
+
+
 def test_correlation_is_that_of_numpy() -> None:
     assert_close(jnp.corrcoef(X[0], X[1]), np.corrcoef(X[0], X[1]), 1e-5)
 

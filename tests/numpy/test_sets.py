@@ -113,6 +113,17 @@ def test_results_of_unique_have_names() -> None:
     assert np.asarray(jnp.unique_counts(np.array([2, 1, 2])).counts).tolist() == [1, 2]
 
 
+def test_setdiff1d_keeps_the_dtype_of_the_first_array() -> None:
+    found = jnp.setdiff1d(np.array([3, 1, 2], np.int8), np.array([2.0, 0.5], np.float32))
+    assert found.dtype == np.int8
+    assert np.asarray(found).tolist() == [1, 3]
+
+
+def test_setxor1d_keeps_what_equals_nothing() -> None:
+    a, b = np.array([1.0, np.nan], np.float32), np.array([1.0, 2.0], np.float32)
+    np.testing.assert_array_equal(jnp.setxor1d(a, b), np.setxor1d(a, b))
+
+
 ERRORS = {
     "minijax.jit(jnp.unique)(x)": (TypeError, "fix +give size"),
     "minijax.jit(jnp.setdiff1d)(x, x)": (TypeError, "traced"),
