@@ -377,19 +377,21 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:  # n
 
 def _poch(z: Any, m: Any) -> Any:
     end = add(z, m)
-    ratio = exp(sub(special.lgamma(end), special.lgamma(z)))
-    positive = exp(sub(special.lgamma(m), log_beta(z, m)))
-    ratio = select(bitwise_and(gt(z, 0.0), gt(m, 0.0)), positive, ratio)
-    result = mul(mul(gamma_sign(end), gamma_sign(z)), ratio)
-    # From a pole to a pole the ratio is finite; from a pole elsewhere it is 0.
+    # From a pole to a pole the ratio is finite, by reflection; from a pole elsewhere it is 0.
     from_pole = bitwise_and(le(z, 0.0), _is_whole(z))
     to_pole = bitwise_and(le(end, 0.0), _is_whole(end))
-    mirrored = exp(sub(special.lgamma(sub(1.0, z)), special.lgamma(sub(1.0, end))))
+    top = select(from_pole, sub(1.0, z), end)
+    bottom = select(from_pole, sub(1.0, end), z)
+    ratio = exp(sub(special.lgamma(top), special.lgamma(bottom)))
+    positive = exp(sub(special.lgamma(m), log_beta(z, m)))
+    regular = select(bitwise_and(gt(z, 0.0), gt(m, 0.0)), positive, ratio)
+    regular = mul(mul(gamma_sign(end), gamma_sign(z)), regular)
     odd = ne(mul(floor(mul(m, 0.5)), 2.0), floor(m))
-    mirrored = select(odd, neg(mirrored), mirrored)
+    mirrored = select(odd, neg(ratio), ratio)
     at_pole = select(to_pole, mirrored, full_like(z, 0.0))
+    result = select(from_pole, at_pole, regular)
     whole = bitwise_and(bitwise_and(_is_whole(z), _is_whole(m)), gt(m, 0.0))
-    result = _rounded(select(from_pole, at_pole, result), whole)
+    result = _rounded(result, whole)
     return select(eq(m, 0.0), full_like(z, 1.0), result)
 
 
