@@ -38,13 +38,6 @@ def test_signature_equals_that_of_jax(name):
 
 
 @pytest.mark.parametrize("name", samples.ELEMENTWISE)
-def test_jit_gives_the_same_values(name):
-    function = getattr(nn, name)
-    points = samples.POINTS[1:-2]
-    np.testing.assert_allclose(jax.jit(function)(points), function(points), rtol=2e-6, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", samples.ELEMENTWISE)
 def test_jaxpr_hides_no_call(name):
     jaxpr = jax.make_jaxpr(getattr(nn, name))(np.float32(1))
     assert not {"jit", "pjit", "closed_call"} & {eqn.primitive.name for eqn in jaxpr.eqns}
@@ -67,13 +60,6 @@ def test_first_eager_call_compiles_one_program(call):
     before = jax.cache_stats()["compile"].misses
     call(np.ones((2, 3, 4), np.float32))
     assert jax.cache_stats()["compile"].misses - before == 1
-
-
-@pytest.mark.parametrize("name", ["relu", "relu6", "silu", "gelu", "hard_tanh", "softplus"])
-def test_vmap_equals_the_function_of_the_whole(name):
-    function = getattr(nn, name)
-    rows = np.linspace(-7, 7, 12, dtype=np.float32).reshape(3, 4)
-    np.testing.assert_allclose(jax.vmap(function)(rows), function(rows), rtol=2e-6)
 
 
 def test_swish_is_silu():

@@ -19,7 +19,14 @@ from minijax import tree
 
 # The dtypes of each kind; those of 64 bits are drawn with x64 on, and first.
 # "r" are the floats that special functions and Fourier transforms take.
-WIDE = {"b": (), "r": ("float64",), "i": ("int64",), "u": ("uint64",), "f": ("float64",), "c": ("complex128",)}
+WIDE = {
+    "b": (),
+    "r": ("float64",),
+    "i": ("int64",),
+    "u": ("uint64",),
+    "f": ("float64",),
+    "c": ("complex128",),
+}
 NARROW = {
     "b": ("bool",),
     "r": ("float32",),
@@ -204,7 +211,9 @@ class Record:
         result = oracle(*args, **call.options)
         # NumPy computes floats of small integers in few bits.
         if any(np.asarray(x).dtype in (np.float16, np.float32) for x in tree.leaves(result)):
-            args = tree.map(lambda x: np.float64(x) if np.asarray(x).dtype.kind in "biu" else x, args)
+            args = tree.map(
+                lambda x: np.float64(x) if np.asarray(x).dtype.kind in "biu" else x, args
+            )
             result = oracle(*args, **call.options)
         return result
 

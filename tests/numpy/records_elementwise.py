@@ -92,9 +92,7 @@ UNARY = [
     Record("numpy.around", lambda d: d.call(d.array("fc"), decimals=d.of(1, -1)), grad=STEPS),
     Record(
         "numpy.clip",
-        lambda d: d.call(
-            d.array("fiu", special=True), d.of(0.5, -1, None), d.of(2, 1.25, None)
-        ),
+        lambda d: d.call(d.array("fiu", special=True), d.of(0.5, -1, None), d.of(2, 1.25, None)),
         lambda x, low, high: np.minimum(
             np.maximum(x, -np.inf if low is None else low), np.inf if high is None else high
         ),

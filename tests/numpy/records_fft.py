@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.numpy.records import Record
 
 NORMS = (None, "backward", "ortho", "forward")
@@ -40,7 +38,9 @@ RECORDS = [
     *(space(name, "r") for name in ("rfft2", "rfftn")),
     *(space(name, "cf") for name in ("irfft2", "irfftn")),
     *(
-        Record(f"numpy.fft.{name}", lambda d: d.call(n=d.of(5, 4, 1), d=d.of(1.0, 0.5)), **NO_ARRAYS)
+        Record(
+            f"numpy.fft.{name}", lambda d: d.call(n=d.of(5, 4, 1), d=d.of(1.0, 0.5)), **NO_ARRAYS
+        )
         for name in ("fftfreq", "rfftfreq")
     ),
     *(

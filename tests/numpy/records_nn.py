@@ -23,8 +23,9 @@ FORMULAS: dict[str, Any] = {
     "log_sigmoid": lambda x: -np.logaddexp(-x, 0),
     "elu": lambda x: np.where(x > 0, x, np.expm1(x)),
     "celu": lambda x: np.where(x > 0, x, np.expm1(x)),
-    "selu": lambda x: 1.0507009873554805
-    * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))),
+    "selu": lambda x: (
+        1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0)))
+    ),
     "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
     "hard_tanh": lambda x: np.clip(x, -1, 1),
     "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,

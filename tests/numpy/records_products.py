@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tests.numpy.records import Record
 
 FLOATS = "the result is of floats where operands are integers"
@@ -56,8 +54,18 @@ RECORDS = [
         (((2, 3), (2, 3)), ((2, 3), (2, 3))),
         given={"axes": [((0, 1), (0, 1)), 0, ((1,), (1,)), ((-1, 0), (1, 0))]},
     ),
-    product("convolve", (((4,), (3,)), ((2,), (5,)), ((1,), (1,))), given={"mode": ["full", "same", "valid"]}, kinds=FLOATS),
-    product("correlate", (((4,), (3,)), ((2,), (5,)), ((1,), (1,))), given={"mode": ["valid", "same", "full"]}, kinds=FLOATS),
+    product(
+        "convolve",
+        (((4,), (3,)), ((2,), (5,)), ((1,), (1,))),
+        given={"mode": ["full", "same", "valid"]},
+        kinds=FLOATS,
+    ),
+    product(
+        "correlate",
+        (((4,), (3,)), ((2,), (5,)), ((1,), (1,))),
+        given={"mode": ["valid", "same", "full"]},
+        kinds=FLOATS,
+    ),
     product("cross", (((2, 3), (2, 3)), ((3,), (2, 1, 3))), "fiu"),
     einsum("ij->ji", (2, 3)),
     einsum("ii->i", (3, 3)),

@@ -13,7 +13,9 @@ NONEMPTY = (*FULL, ())
 INTEGERS = "its values are integers or bools"
 
 
-def reduction(name: str, kinds: str = "fiubc", shapes: Any = (*RANKED, ()), **options: Any) -> Record:
+def reduction(
+    name: str, kinds: str = "fiubc", shapes: Any = (*RANKED, ()), **options: Any
+) -> Record:
     """A record of a reduction over any axes."""
     draw = lambda d: d.call(
         x := d.array(kinds, shapes, special=True),
@@ -33,7 +35,10 @@ def masked(name: str, kinds: str = "fi", **options: Any) -> Record:
     """A record of a reduction of those elements that a mask selects."""
     given = options.pop("given", {})
     draw = lambda d: d.call(
-        x := d.array(kinds, [(2, 3)]), d.array("b", [(2, 3), (3,), (2, 1)]), axis=d.of(None, 0, -1, ()), **given
+        d.array(kinds, [(2, 3)]),
+        d.array("b", [(2, 3), (3,), (2, 1)]),
+        axis=d.of(None, 0, -1, ()),
+        **given,
     )
     call = lambda f, x, mask, **options: f(x, where=mask, **options)
     return Record(f"numpy.{name}", draw, call=call, case="where", **options)
@@ -124,7 +129,9 @@ STATISTICS = [
     ),
     Record(
         "numpy.cov",
-        lambda d: d.call(d.array("f", [(4,)]), d.array("i", [(4,)], (1, 3)), bias=d.of(False, True)),
+        lambda d: d.call(
+            d.array("f", [(4,)]), d.array("i", [(4,)], (1, 3)), bias=d.of(False, True)
+        ),
         call=lambda f, x, n, **options: f(x, -x, fweights=n, **options),
         case="weighted",
         tolerance=4,

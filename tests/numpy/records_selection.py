@@ -206,7 +206,8 @@ ORDERED = [
     record(
         "digitize",
         lambda d: d.call(
-            d.array("fi", [(2, 3), ()]), np.sort(d.array("fi", LISTS))[:: d.of(1, -1)],
+            d.array("fi", [(2, 3), ()]),
+            np.sort(d.array("fi", LISTS))[:: d.of(1, -1)],
             right=d.of(False, True),
         ),
         grad=INTEGERS,
@@ -216,16 +217,25 @@ ORDERED = [
 SETS = [
     record(
         "isin",
-        lambda d: d.call(d.array("fiu", FULL), d.array("fiu", [(3,), (0,)]), invert=d.of(False, True)),
+        lambda d: d.call(
+            d.array("fiu", FULL), d.array("fiu", [(3,), (0,)]), invert=d.of(False, True)
+        ),
         grad=INTEGERS,
     ),
     record(
         "unique",
-        lambda d: d.call(d.array(shape=[(2, 3), (0,), ()], special=True), equal_nan=d.of(True, False)),
+        lambda d: d.call(
+            d.array(shape=[(2, 3), (0,), ()], special=True), equal_nan=d.of(True, False)
+        ),
         call=lambda f, x, **options: f(x, True, True, True, **options),
         **UNSIZED,
     ),
-    record("unique", lambda d: d.call(d.array("bi", [(3, 2)], (0, 1)), axis=d.of(0, 1, -1)), case="axis", **UNSIZED),
+    record(
+        "unique",
+        lambda d: d.call(d.array("bi", [(3, 2)], (0, 1)), axis=d.of(0, 1, -1)),
+        case="axis",
+        **UNSIZED,
+    ),
     record(
         "unique",
         lambda d: d.call(d.array("if", [(5,)]), size=d.of(4, 7), fill_value=d.of(9, -9)),
@@ -234,19 +244,32 @@ SETS = [
         grad=INTEGERS,
     ),
     *(
-        record(name, lambda d: d.call(d.array("fi", [(2, 3), (0,)])), call=lambda f, x: tuple(f(x)), **UNSIZED)
+        record(
+            name,
+            lambda d: d.call(d.array("fi", [(2, 3), (0,)])),
+            call=lambda f, x: tuple(f(x)),
+            **UNSIZED,
+        )
         for name in ("unique_all", "unique_counts", "unique_inverse")
     ),
     record("unique_values", lambda d: d.call(d.array("fi", [(2, 3), (0,)])), np.unique, **UNSIZED),
     *(
-        record(name, lambda d: d.call(x := d.array("iu", LISTS), d.array(x.dtype.name, LISTS)), **UNSIZED)
+        record(
+            name,
+            lambda d: d.call(x := d.array("iu", LISTS), d.array(x.dtype.name, LISTS)),
+            **UNSIZED,
+        )
         for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d")
     ),
     *(
         record(
             name,
-            lambda d: d.call(d.array("i", [(4,)]), d.array("i", [(3,)]), size=d.of(3, 9), fill_value=d.of(-7)),
-            lambda x, y, size, fill_value, name=name: sized(getattr(np, name)(x, y), size, fill_value),
+            lambda d: d.call(
+                d.array("i", [(4,)]), d.array("i", [(3,)]), size=d.of(3, 9), fill_value=d.of(-7)
+            ),
+            lambda x, y, size, fill_value, name=name: sized(
+                getattr(np, name)(x, y), size, fill_value
+            ),
             case="sized",
             grad=INTEGERS,
         )

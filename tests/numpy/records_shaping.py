@@ -26,7 +26,8 @@ def one(name: str, shapes: Any, options: Callable[..., Any] | None = None, **mor
 def several(name: str, lists: Any, axes: Any = (), **more: Any) -> Record:
     """A record of a function of a list of arrays, whose dtypes may differ."""
     draw = lambda d: d.call(
-        [d.array(shape=[shape]) for shape in d.of(*lists)], **({"axis": d.of(*axes)} if axes else {})
+        [d.array(shape=[shape]) for shape in d.of(*lists)],
+        **({"axis": d.of(*axes)} if axes else {}),
     )
     return Record(f"numpy.{name}", draw, **more)
 
@@ -77,6 +78,12 @@ RESHAPED = [
     *(one(f"atleast_{n}d", ANY) for n in (1, 2, 3)),
     one("tile", ANY, lambda d, x: {"reps": d.of((2, 1), 2, (2, 1, 1, 3), 0)}, call=positional),
     one("repeat", ANY, lambda d, x: {"repeats": d.of(2, 0), "axis": d.axis(x, none=True)}),
+    one(
+        "repeat",
+        [(2, 3)],
+        lambda d, x: {"repeats": np.array(d.of([2, 0, 1], [1, 1, 3])), "axis": d.of(1, -1)},
+        case="unequally",
+    ),
     one("resize", FULL, lambda d, x: {"new_shape": d.of((7, 2), 3, (0, 2))}),
 ]
 
@@ -92,12 +99,21 @@ DIAGONALS = [
         for name in ("diagonal",)
     ),
     one("trace", [(2, 3), (2, 2, 4)], lambda d, x: {"offset": d.of(0, 1, -1)}),
-    *(one(name, [(2, 3), (2, 3, 3)], lambda d, x: {"k": d.of(0, 1, -1)}) for name in ("tril", "triu")),
-    one("vander", [(3,), (0,)], lambda d, x: {"N": d.of(4, None, 2), "increasing": d.of(False, True)}, kinds="integers keep their dtype"),
+    *(
+        one(name, [(2, 3), (2, 3, 3)], lambda d, x: {"k": d.of(0, 1, -1)})
+        for name in ("tril", "triu")
+    ),
+    one(
+        "vander",
+        [(3,), (0,)],
+        lambda d, x: {"N": d.of(4, None, 2), "increasing": d.of(False, True)},
+        kinds="integers keep their dtype",
+    ),
     Record(
         "numpy.fill_diagonal",
         lambda d: d.call(
-            x := d.array("f", [(3, 3), (2, 4), (4, 2), (2, 2, 2)]), d.array(x.dtype.name, [(2,), ()])
+            x := d.array("f", [(3, 3), (2, 4), (4, 2), (2, 2, 2)]),
+            d.array(x.dtype.name, [(2,), ()]),
         ),
         written(np.fill_diagonal),
         call=lambda f, x, values: f(x, values, inplace=False),
@@ -117,26 +133,43 @@ JOINED = [
     several("column_stack", [[(2, 3), (2,)], [(3,), (3,)]]),
     Record(
         "numpy.block",
-        lambda d: d.call([[d.array(shape=[(2, 3)]), d.array(shape=[(2, 1)])], [d.array(shape=[(4,)]), 7][:1]]),
+        lambda d: d.call(
+            [[d.array(shape=[(2, 3)]), d.array(shape=[(2, 1)])], [d.array(shape=[(4,)]), 7][:1]]
+        ),
     ),
     Record(
         "numpy.append",
-        lambda d: d.call(d.array(shape=[(2, 3)]), d.array(shape=[(2, 3), (2, 1)]), axis=d.of(-1, None, 1)),
+        lambda d: d.call(
+            d.array(shape=[(2, 3)]), d.array(shape=[(2, 3), (2, 1)]), axis=d.of(-1, None, 1)
+        ),
         grad=(0, 1),
     ),
 ]
 
 SPLIT = [
-    one("split", [(4, 2), (6, 0)], lambda d, x: {"indices_or_sections": d.of(2, (1, 3), (0, 1, 1))}),
+    one(
+        "split", [(4, 2), (6, 0)], lambda d, x: {"indices_or_sections": d.of(2, (1, 3), (0, 1, 1))}
+    ),
     one("array_split", [(5, 2), (3,)], lambda d, x: {"indices_or_sections": d.of(2, 3, (1, 3))}),
-    one("hsplit", [(2, 4), (4,)], lambda d, x: {"indices_or_sections": d.of(2, (1, 3))}, call=positional),
+    one(
+        "hsplit",
+        [(2, 4), (4,)],
+        lambda d, x: {"indices_or_sections": d.of(2, (1, 3))},
+        call=positional,
+    ),
     one("vsplit", [(4, 2)], lambda d, x: {"indices_or_sections": d.of(2, (1,))}, call=positional),
-    one("dsplit", [(1, 2, 4)], lambda d, x: {"indices_or_sections": d.of(2, (3,))}, call=positional),
+    one(
+        "dsplit", [(1, 2, 4)], lambda d, x: {"indices_or_sections": d.of(2, (3,))}, call=positional
+    ),
     one("unstack", FULL, lambda d, x: {"axis": d.axis(x)}),
 ]
 
 EDITED = [
-    one("delete", [(3, 4), (5, 2)], lambda d, x: {"obj": d.of(1, -1, slice(0, 3, 2)), "axis": d.of(0, None)}),
+    one(
+        "delete",
+        [(3, 4), (5, 2)],
+        lambda d, x: {"obj": d.of(1, -1, slice(0, 3, 2)), "axis": d.of(0, None)},
+    ),
     Record(
         "numpy.delete",
         lambda d: d.call(d.array(shape=[(5,)]), d.of(np.array([0, -1]), np.array([1, 1, 3]))),
@@ -146,28 +179,80 @@ EDITED = [
     ),
     Record(
         "numpy.insert",
-        lambda d: d.call(x := d.array("fi", [(3, 4)]), d.array(x.dtype.name, [(4,), ()]), obj=d.of(1, -1, 3), axis=0),
+        lambda d: d.call(
+            x := d.array("fi", [(3, 4)]),
+            d.array(x.dtype.name, [(4,), ()]),
+            obj=d.of(1, -1, 3),
+            axis=0,
+        ),
         call=lambda f, x, values, obj, axis: f(x, obj, values, axis),
         grad=(0, 1),
     ),
     Record(
         "numpy.insert",
-        lambda d: d.call(x := d.array("fi", [(5,)]), d.array(x.dtype.name, [(2,), ()]), obj=d.of((3, 1), (0, 0))),
+        lambda d: d.call(
+            x := d.array("fi", [(5,)]), d.array(x.dtype.name, [(2,), ()]), obj=d.of((3, 1), (0, 0))
+        ),
         call=lambda f, x, values, obj: f(x, np.array(obj), values),
         grad=(0, 1),
         case="positions",
     ),
+    Record(
+        "numpy.insert",
+        lambda d: d.call(
+            x := d.array("fi", [(3, 4)]),
+            d.array(x.dtype.name, [(3, 4), (4,)]),
+            obj=d.of((2, 0, 2), (-1, 3, 1)),
+        ),
+        call=lambda f, x, values, obj: f(x, np.array(obj), values, 0),
+        grad=(0, 1),
+        case="rows",
+    ),
+    one(
+        "insert",
+        [(4, 3)],
+        lambda d, x: {
+            "obj": d.of(slice(1, 3), slice(None, None, 2)),
+            "values": 2,
+            "axis": d.of(0, 1),
+        },
+        case="slice",
+    ),
     *(
-        one("pad", [(2, 3), (3, 2)], lambda d, x, mode=mode: {"pad_width": d.of(1, (2, 0), ((1, 2), (0, 3))), "mode": mode}, case=mode)
+        one(
+            "pad",
+            [(2, 3), (3, 2)],
+            lambda d, x, mode=mode: {"pad_width": d.of(1, (2, 0), ((1, 2), (0, 3))), "mode": mode},
+            case=mode,
+        )
         for mode in ("constant", "edge", "wrap", "reflect", "symmetric")
     ),
     *(
         Record(
             "numpy.pad",
-            lambda d, mode=mode: d.call(d.array("fi", [(2, 3), (4,)]), pad_width=d.of((1, 2), 3), mode=mode),
+            lambda d, mode=mode: d.call(
+                d.array("fi", [(2, 3), (4,)]), pad_width=d.of((1, 2), 3), mode=mode
+            ),
             case=mode,
         )
         for mode in ("linear_ramp", "maximum", "minimum", "mean", "median")
+    ),
+    *(
+        Record(
+            "numpy.pad",
+            lambda d, mode=mode, options=options: d.call(
+                d.array("fi", [(2, 3), (3, 3)]), pad_width=d.of(5, (2, 3)), mode=mode, **options
+            ),
+            case=f"{mode} {next(iter(options))}",
+        )
+        for mode, options in (
+            ("constant", {"constant_values": ((1, 2), (3, 4))}),
+            ("reflect", {"reflect_type": "odd"}),
+            ("symmetric", {"reflect_type": "odd"}),
+            ("linear_ramp", {"end_values": (4, 8)}),
+            ("minimum", {"stat_length": 2}),
+            ("mean", {"stat_length": ((1, 2), (2, 1))}),
+        )
     ),
     Record(
         "numpy.trim_zeros",

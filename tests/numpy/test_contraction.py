@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -107,32 +107,6 @@ def test_product_of_two_dtypes_is_that_of_the_promoted_operands(x: str, y: str) 
     wide = complex if x != "bool" or y != "bool" else bool
     expected = np.asarray(a).astype(wide) @ np.asarray(b).astype(wide)
     np.testing.assert_array_equal(np.asarray(found).astype(wide), expected)
-
-
-PRODUCTS: dict[str, Callable[..., Any]] = {
-    "vdot": lambda np, a, b: np.vdot(a, b),
-    "inner": lambda np, a, b: np.inner(a, b),
-    "outer": lambda np, a, b: np.outer(a, b),
-    "kron": lambda np, a, b: np.kron(a, b[0]),
-    "tensordot": lambda np, a, b: np.tensordot(a, b.T, 1),
-    "tensordot over two": lambda np, a, b: np.tensordot(a, b, ((0, 1), (0, 1))),
-    "tensordot over none": lambda np, a, b: np.tensordot(a, b, 0),
-    "vecdot": lambda np, a, b: np.vecdot(a, b, axis=0),
-    "matvec": lambda np, a, b: np.matvec(a, b[0]),
-    "vecmat": lambda np, a, b: np.vecmat(a[:, 0], b),
-}
-
-
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("dtype", ["int32", "float32", "complex64"])
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_other_products_are_those_of_numpy(name: str, dtype: str) -> None:
-    a, b = array(2, 3, dtype=dtype), array(2, 3, dtype=dtype, offset=2)
-    if dtype == "complex64":
-        a, b = a * (1 + 2j), b * (3 - 1j)
-    expected = PRODUCTS[name](np, a, b)
-    found = PRODUCTS[name](jnp, jnp.asarray(a), jnp.asarray(b))
-    np.testing.assert_array_equal(np.asarray(found), expected)
 
 
 EINSUMS = [

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import minijax
 import minijax.numpy as jnp
@@ -16,34 +12,11 @@ from tests.numpy import facts
 FACTS = facts.load("coordinates")
 NAMES = facts.namespace(minijax, FACTS)
 
-SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
-
 
 @pytest.mark.feature("NP-01")
 @pytest.mark.parametrize("expression", FACTS.answers)
 def test_coordinates_are_those_of_jax(expression: str) -> None:
     facts.check(expression, FACTS, NAMES)
-
-
-@pytest.mark.feature("NP-01")
-@given(shape=SHAPES)
-def test_all_places_have_the_coordinates_of_numpy(shape: tuple[int, ...]) -> None:
-    numbers = np.arange(int(np.prod(shape)))
-    expected = np.unravel_index(numbers, shape)
-    found = jnp.unravel_index(numbers, shape)
-    assert [np.asarray(x).tolist() for x in found] == [x.tolist() for x in expected]
-
-
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("mode", ["clip", "wrap"])
-@given(shape=SHAPES, order=st.sampled_from("CF"), data=st.data())
-def test_numbers_of_places_are_those_of_numpy(mode: Any, shape: Any, order: Any, data: Any) -> None:
-    places = [
-        np.array(data.draw(st.lists(st.integers(-9, 9), min_size=2, max_size=2))) for _ in shape
-    ]
-    expected = np.ravel_multi_index(places, shape, mode, order)
-    found = minijax.jit(lambda places: jnp.ravel_multi_index(places, shape, mode, order))(places)
-    assert np.asarray(found).tolist() == expected.tolist()
 
 
 def test_open_mesh_selects_the_product_of_positions() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -20,22 +18,6 @@ NORMS = (None, "backward", "ortho", "forward")
 def assert_same(actual, expected):
     assert actual.shape == expected.shape
     np.testing.assert_allclose(actual, expected, rtol=2e-4, atol=2e-5)
-
-
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
-def test_transforms_along_one_axis_match_numpy(name):
-    x = X if name in ("rfft", "ihfft") else Z
-    options = list(itertools.product((None, 2, 7), (0, -1), NORMS))
-
-    def compute(xp, x):
-        function = getattr(xp.fft, name)
-        return [function(x, n, axis, norm=norm) for n, axis, norm in options]
-
-    for actual, expected in zip(
-        minijax.jit(lambda x: compute(jnp, x))(x), compute(np, x), strict=True
-    ):
-        assert_same(actual, expected)
 
 
 @pytest.mark.feature("NP-01")

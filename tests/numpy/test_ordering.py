@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as numpy_strategies
 
 import minijax
 import minijax.numpy as jnp
@@ -16,8 +15,6 @@ from tests.numpy import facts
 
 FACTS = facts.load("ordering")
 NAMES = facts.namespace(minijax, FACTS)
-
-DTYPES = ["bool", "int8", "uint32", "float16", "float32", "complex64"]
 
 
 @pytest.mark.feature("NP-01")
@@ -31,25 +28,9 @@ def array(dtype: str) -> np.ndarray[Any, Any]:
     return x + 1j * (x > 2) if dtype == "complex64" else x
 
 
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("axis", [0, 1, -1, None])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_sort_and_argsort_are_those_of_numpy(dtype: str, axis: int | None) -> None:
-    x = array(dtype)
-    np.testing.assert_array_equal(np.asarray(jnp.sort(x, axis)), np.sort(x, axis))
-    np.testing.assert_array_equal(
-        np.asarray(jnp.argsort(x, axis)), np.argsort(x, axis, kind="stable")
-    )
-
-
 def test_descending_argsort_keeps_the_order_of_equal_elements() -> None:
     found = jnp.argsort(np.array([1, 2, 1, 2]), descending=True)
     assert np.asarray(found).tolist() == [1, 3, 0, 2]
-
-
-def test_nan_comes_last() -> None:
-    x = np.array([np.nan, -np.inf, 3.0, -0.0, 0.0, np.inf, np.nan], np.float32)
-    np.testing.assert_array_equal(np.asarray(jnp.sort(x)), np.sort(x))
 
 
 def test_sorting_permutes_tangents() -> None:
@@ -61,23 +42,6 @@ def test_batched_sort_sorts_each_array() -> None:
     x = array("int8")
     found = minijax.vmap(lambda x: jnp.sort(x, 0), 1, 1)(x)
     np.testing.assert_array_equal(np.asarray(found), np.sort(x, 0))
-
-
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("axis", [0, -1])
-def test_lexsort_is_that_of_numpy(axis: int) -> None:
-    keys = [array("int8") % 2, array("float32") % 3]
-    np.testing.assert_array_equal(np.asarray(jnp.lexsort(keys, axis)), np.lexsort(keys, axis))
-
-
-@pytest.mark.parametrize("kth", range(-4, 4))
-def test_partition_puts_an_element_in_its_place(kth: int) -> None:
-    x = array("float32")
-    found = np.asarray(jnp.partition(x, kth))
-    np.testing.assert_array_equal(found[..., kth], np.sort(x)[..., kth])
-    assert (found[..., : kth % 4] <= found[..., [kth]]).all()
-    places = np.asarray(jnp.argpartition(x, kth))
-    np.testing.assert_array_equal(np.take_along_axis(x, places, -1), found)
 
 
 NUMBERS = st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 1.0, 2.0, np.inf, np.nan])
@@ -112,15 +76,6 @@ def test_digitize_is_that_of_numpy(bins: list[float], right: bool) -> None:
     x = np.arange(-1, 4, 0.5)
     found = jnp.digitize(x, np.array(bins), right)
     assert np.asarray(found).tolist() == np.digitize(x, bins, right).tolist()
-
-
-@given(
-    x=numpy_strategies.arrays(
-        np.complex64, st.integers(0, 5), elements=st.complex_numbers(max_magnitude=3, width=64)
-    )
-)
-def test_complex_numbers_are_sorted_as_numpy_sorts_them(x: Any) -> None:
-    np.testing.assert_array_equal(np.asarray(jnp.sort_complex(x)), np.sort_complex(x))
 
 
 ERRORS = {

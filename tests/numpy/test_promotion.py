@@ -168,6 +168,8 @@ def test_results_of_several_stages_are_of_the_dtypes_of_jax() -> None:
     short = {"i": "int", "f": "float", "bf": "bfloat"}
     kinds = ["i8", "i64", "f16", "f32", "bf16"]
     with config.enable_x64(True):
-        names = {k: jnp.array([1, 2, 3], short[k.rstrip("0123456789")] + k.lstrip("ibf")) for k in kinds}
+        names = {
+            k: jnp.array([1, 2, 3], short[k.rstrip("0123456789")] + k.lstrip("ibf")) for k in kinds
+        }
         found = {call: str(eval(call, {"jnp": jnp, **names}).dtype) for call in WIDE}
     assert found == WIDE

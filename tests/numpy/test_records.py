@@ -103,7 +103,10 @@ def assert_close(found: Any, wanted: Any, tolerance: float = 1.0) -> None:
             wide = np.complex128 if x.dtype.kind == "c" else np.float64
             largest = np.max(np.abs(y[np.isfinite(y.astype(wide))]), initial=1.0)
             np.testing.assert_allclose(
-                x.astype(wide), y.astype(wide), rtol=bound * tolerance, atol=bound * tolerance * largest
+                x.astype(wide),
+                y.astype(wide),
+                rtol=bound * tolerance,
+                atol=bound * tolerance * largest,
             )
 
 
@@ -242,8 +245,7 @@ ELSEWHERE = {
     "tests/numpy/test_contraction.py": "einsum_path",
     "tests/numpy/test_ufunc_methods.py": "frompyfunc",
     "tests/numpy/test_creation.py": "from_dlpack fromiter",
-    "tests/nn/test_scaled.py": "get_scaled_dot_general_config scaled_dot_general "
-    "scaled_matmul",
+    "tests/nn/test_scaled.py": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",
     "tests/scipy/special/test_values.py": "bernoulli bessel_jn gammasgn multigammaln sph_harm_y "
     "wofz",
     "tests/scipy/test_linalg.py": "expm_frechet funm sqrtm rsf2csf",

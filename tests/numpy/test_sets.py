@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as numpy_strategies
 
@@ -28,29 +27,6 @@ def test_set_is_that_of_jax(expression: str) -> None:
     facts.check(expression, FACTS, NAMES)
 
 
-@pytest.mark.feature("NP-01")
-@given(
-    x=numpy_strategies.arrays(
-        np.float32, numpy_strategies.array_shapes(max_dims=2), elements=FLOATS
-    ),
-    equal_nan=st.booleans(),
-)
-def test_unique_is_that_of_numpy(x: Any, equal_nan: bool) -> None:
-    expected = np.unique(x, True, True, True, equal_nan=equal_nan)
-    found = jnp.unique(x, True, True, True, equal_nan=equal_nan)
-    for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(np.asarray(ours), theirs)
-
-
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_unique_slices_are_those_of_numpy(axis: int) -> None:
-    x = np.array([[1, 2, 1, 2], [0, 3, 0, 3], [1, 2, 1, 2]])
-    expected = np.unique(x, True, True, True, axis=axis)
-    for ours, theirs in zip(jnp.unique(x, True, True, True, axis=axis), expected, strict=True):
-        np.testing.assert_array_equal(np.asarray(ours), theirs)
-
-
 @given(x=VECTORS.filter(len), size=st.integers(0, 8))
 def test_unique_of_a_size_is_cut_or_filled_up(x: Any, size: int) -> None:
     values, counts = minijax.jit(lambda x: jnp.unique(x, return_counts=True, size=size))(x)
@@ -58,28 +34,6 @@ def test_unique_of_a_size_is_cut_or_filled_up(x: Any, size: int) -> None:
     filled = np.append(expected, np.full(size, expected[0]))[:size]
     assert np.asarray(values).tolist() == filled.tolist()
     assert np.asarray(counts).tolist() == np.append(numbers, np.zeros(size, int))[:size].tolist()
-
-
-SETS: dict[str, Callable[..., Any]] = {
-    "union1d": lambda np, a, b, **options: np.union1d(a, b, **options),
-    "intersect1d": lambda np, a, b, **options: np.intersect1d(a, b, **options),
-    "setdiff1d": lambda np, a, b, **options: np.setdiff1d(a, b, **options),
-    "setxor1d": lambda np, a, b, **options: np.setxor1d(a, b, **options),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("name", SETS)
-@settings(max_examples=8)
-@example(a=np.array([], np.int32), b=np.array([], np.int32))
-@example(a=np.array([2, 1, 2], np.int32), b=np.array([], np.int32))
-@given(a=VECTORS, b=VECTORS)
-def test_combined_set_is_that_of_numpy(name: str, a: Any, b: Any) -> None:
-    expected = SETS[name](np, a, b).tolist()
-    assert np.asarray(SETS[name](jnp, a, b)).tolist() == expected
-    sized = minijax.jit(lambda a, b: SETS[name](jnp, a, b, size=9, fill_value=-7))(a, b)
-    assert np.asarray(sized).tolist() == (expected + [-7] * 9)[:9]
 
 
 @given(a=VECTORS, b=VECTORS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,73 +19,11 @@ NAMES = facts.namespace(minijax, FACTS)
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
-# The same call of NumPy and of ours; `np` is either.
-CALLS: dict[str, Callable[[Any, Any], Any]] = {
-    "reshape": lambda np, x: np.reshape(x, (4, -1)),
-    "reshape by columns": lambda np, x: np.reshape(x, (4, 6), order="F"),
-    "ravel": lambda np, x: np.ravel(x),
-    "ravel by columns": lambda np, x: np.ravel(x, order="F"),
-    "transpose": lambda np, x: np.transpose(x),
-    "transpose with axes": lambda np, x: np.transpose(x, (1, -1, 0)),
-    "swapaxes": lambda np, x: np.swapaxes(x, 0, -1),
-    "moveaxis": lambda np, x: np.moveaxis(x, (0, 1), (-1, 0)),
-    "rollaxis": lambda np, x: np.rollaxis(x, 2, 1),
-    "matrix_transpose": lambda np, x: np.matrix_transpose(x),
-    "expand_dims": lambda np, x: np.expand_dims(x, (0, -1)),
-    "squeeze": lambda np, x: np.squeeze(x[:, :1], 1),
-    "broadcast_to": lambda np, x: np.broadcast_to(x, (5, 2, 3, 4)),
-    "broadcast_arrays": lambda np, x: np.broadcast_arrays(x, x[0], x[:, :1])[2],
-    "atleast_3d": lambda np, x: np.atleast_3d(x[0, 0], x[0], x)[0],
-    "flip": lambda np, x: np.flip(x),
-    "flip one axis": lambda np, x: np.flip(x, 1),
-    "fliplr": lambda np, x: np.fliplr(x),
-    "flipud": lambda np, x: np.flipud(x),
-    "rot90": lambda np, x: np.rot90(x, 1, (1, 2)),
-    "rot90 backwards": lambda np, x: np.rot90(x, -1),
-    "roll": lambda np, x: np.roll(x, 5),
-    "roll one axis": lambda np, x: np.roll(x, -1, 2),
-    "roll two axes": lambda np, x: np.roll(x, (1, 2), (0, 2)),
-    "roll one axis twice": lambda np, x: np.roll(x, (1, 2), 1),
-    "tile": lambda np, x: np.tile(x, (2, 1, 3)),
-    "tile more dimensions": lambda np, x: np.tile(x, (2, 1, 1, 2)),
-    "tile fewer dimensions": lambda np, x: np.tile(x, 2),
-    "repeat": lambda np, x: np.repeat(x, 2),
-    "repeat one axis": lambda np, x: np.repeat(x, 3, 1),
-    "repeat unequally": lambda np, x: np.repeat(x, [2, 0, 1], 1),
-    "resize": lambda np, x: np.resize(x, (7, 5)),
-}
-
 
 @pytest.mark.feature("NP-01")
 @pytest.mark.parametrize("expression", FACTS.answers)
 def test_shaping_gives_what_jax_gives(expression: str) -> None:
     facts.check(expression, FACTS, NAMES)
-
-
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("name", CALLS)
-def test_eager_call_does_as_numpy(name: str) -> None:
-    np.testing.assert_array_equal(np.asarray(CALLS[name](jnp, jnp.asarray(X))), CALLS[name](np, X))
-
-
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("name", CALLS)
-def test_call_under_vmap_and_jit_does_as_a_loop(name: str) -> None:
-    def call(x: Any) -> Any:
-        return CALLS[name](jnp, x)
-
-    found = minijax.jit(minijax.vmap(call))(np.stack([X, -X]))
-    expected = np.stack([CALLS[name](np, X), CALLS[name](np, -X)])
-    np.testing.assert_array_equal(np.asarray(found), expected)
-
-
-@pytest.mark.feature("NP-01")
-@pytest.mark.parametrize("name", CALLS)
-def test_cotangent_counts_the_copies_of_each_element(name: str) -> None:
-    places = CALLS[name](np, np.arange(X.size).reshape(X.shape))
-    expected = np.bincount(np.ravel(places), minlength=X.size).reshape(X.shape)
-    found = minijax.grad(lambda x: CALLS[name](jnp, x).sum())(X)
-    np.testing.assert_array_equal(np.asarray(found), expected)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "bfloat16", "complex64"])
