@@ -31,8 +31,7 @@ RECORDS: list[Record] = sorted(
 
 # A fourth of what the profile asks for: each example is a program that has to be compiled.
 _EXAMPLES = max(6, settings().max_examples // 4)
-# XLA's optimizations are not what the laws are about, and take most of the time.
-_UNOPTIMIZED = {**versions.ONE_OP_OPTIONS, "xla_backend_optimization_level": 0}
+_OPTIONS = dict(versions.ONE_OP_OPTIONS)
 _STEP = 1e-6
 _BATCH = 2
 
@@ -123,7 +122,7 @@ def traced(record: Record, options: dict[str, Any]) -> Any:
         return function(*args, **options)
 
     call.__name__ = record.name.rpartition(".")[2]
-    return minijax.jit(call, compiler_options=dict(versions.ONE_OP_OPTIONS))
+    return minijax.jit(call, compiler_options=_OPTIONS)
 
 
 def check_call(record: Record, x64: bool, call: Call) -> None:
@@ -217,7 +216,7 @@ def test_function_has_batches_and_derivatives(record: Record) -> None:
         return batch, None if isinstance(record.grad, str) else derivatives(record, given[0])
 
     with enable_x64(True):
-        run = minijax.jit(compute, compiler_options=_UNOPTIMIZED) if record.jit is True else compute
+        run = minijax.jit(compute, compiler_options=_OPTIONS) if record.jit is True else compute
         batch, slopes = run([call.args for call in generic])
         if batch is not None:
             rows = tree.map(lambda *xs: np.stack(xs), *batch["rows"])
