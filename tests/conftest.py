@@ -49,7 +49,7 @@ def jax_stays_unimported() -> Iterator[None]:
 
 # Tests of what functions compute, over very many small programs.  How well machine code is
 # made is the subject of none of them; tests of transformations and examples compile as users do.
-_MANY_SMALL_PROGRAMS = ("lax", "nn", "numpy", "random", "scipy", "testing")
+_MANY_SMALL_PROGRAMS = ("lax", "numpy", "scipy", "testing")
 
 
 @pytest.fixture(autouse=True)
