@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.core import tree
+from minijax.core import tree, variance
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr
@@ -102,6 +102,7 @@ class Composite(Composed):
 
     name = "composite"
     multiple_results = True
+    vary = variance.from_types
 
     def composition(self, avals: Sequence[Any], params: Mapping[str, Any]) -> ClosedJaxpr:
         closed: ClosedJaxpr = params["jaxpr"]

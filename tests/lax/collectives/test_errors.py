@@ -35,9 +35,9 @@ EVERY: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("lax.unreduced_psum", lax.unreduced_psum),
     ("lax.unreduced_psum_scatter", lax.unreduced_psum_scatter),
     ("lax.all_to_all", lambda v, a: lax.all_to_all(v, a, 0, 0)),
-    ("lax.all_to_all", lambda v, a: lax.pswapaxes(v, a, 0)),
+    ("lax.pswapaxes", lambda v, a: lax.pswapaxes(v, a, 0)),
     ("lax.ppermute", lambda v, a: lax.ppermute(v, a, PERM)),
-    ("lax.ppermute", lambda v, a: lax.pshuffle(v, a, [1, 0])),
+    ("lax.pshuffle", lambda v, a: lax.pshuffle(v, a, [1, 0])),
     ("lax.pbroadcast", lambda v, a: lax.pbroadcast(v, a, 0)),
     ("lax.psend", lambda v, a: lax.psend(v, a, PERM)),
     ("lax.precv", lambda v, a: lax.precv(lax.create_token(), v, a, PERM)),
@@ -159,8 +159,8 @@ HALVES = {"axis_index_groups": [[0, 1], [2, 3]]}
     [
         ("lax.psum", lambda v: lax.psum(v, "x", **HALVES)),
         ("lax.psum", lambda v: lax.psum(unreduced(v), "x", **HALVES)),
-        ("lax.all_gather_invariant", lambda v: lax.all_gather(v, "x", to="invarying", **HALVES)),
-        ("lax.all_gather_reduced", lambda v: lax.all_gather(v, "x", to="reduced", **HALVES)),
+        ("lax.all_gather", lambda v: lax.all_gather(v, "x", to="invarying", **HALVES)),
+        ("lax.all_gather", lambda v: lax.all_gather(v, "x", to="reduced", **HALVES)),
     ],
 )
 def test_types_know_no_groups(name: str, call: Any) -> None:
@@ -289,7 +289,7 @@ def test_permutations_name_each_position_once(name: str, call: Any, perm: Any, w
             lambda v: lax.psum_scatter(v, "x", scatter_dimension=1, tiled=True),
         ),
         (
-            "lax.psum_scatter",
+            "lax.unreduced_psum_scatter",
             "scatter_dimension 1 has size 3, which 4 devices cannot share equally",
             lambda v: lax.unreduced_psum_scatter(
                 unreduced(v), "x", scatter_dimension=1, tiled=True
