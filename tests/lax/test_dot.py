@@ -53,7 +53,7 @@ def test_preferred_type_is_that_of_the_result(dtype, preferred):
 
 @pytest.mark.parametrize(("dtype", "preferred"), [("int32", "int8"), ("complex64", "float16")])
 def test_preferred_type_too_narrow_for_exact_results_is_refused(dtype, preferred):
-    with pytest.raises(TypeError, match=r"^lax\.dot_general: .* is narrower"):
+    with pytest.raises(TypeError, match=r"^lax\.dot: .* is narrower"):
         lax.dot(X.astype(dtype), Y.astype(dtype), preferred_element_type=preferred)
 
 
