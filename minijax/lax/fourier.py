@@ -89,6 +89,9 @@ class Fft(Primitive):
     def lower(self, ctx: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
         kind = hlo_build.attribute(f"#stablehlo<fft_type {fft_type.name}>")
         lengths = ctx.i64_array(fft_lengths)
+        ndim = ctx.avals_in[0].ndim
+        # XLA gathers what is split, and may leave it in an order that its transform refuses.
+        x = ctx.module.partitioning.whole_along(ctx, x, range(ndim), ndim)
         return ctx.op("stablehlo.fft", [x], {"fft_type": kind, "fft_length": lengths})
 
     def transpose(self, ct: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> tuple[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from minijax.core import effects, tree
 from minijax.core.aval import ShapedArray
 from minijax.core.primitive import Primitive
-from minijax.interpreters import hlo_build
+from minijax.interpreters import hlo_build, manual_regions
 from minijax.interpreters.structural import moveaxis
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
@@ -58,7 +58,11 @@ class DceSink(Primitive):
                 "api_version": hlo_build.integer(4, 32),
                 "backend_config": hlo_build.dictionary({}),
             }
-            ctx.ops("stablehlo.custom_call", values, attributes, types=[])
+
+            def sink(ctx: Any, *values: Any) -> list[Any]:
+                return list(ctx.ops("stablehlo.custom_call", values, attributes, types=[]))
+
+            manual_regions.on_each_device(ctx, values, [], sink)
         return []
 
     def jvp(

@@ -75,7 +75,7 @@ RECORDS = [
             ErrorSample(
                 convert.bitcast_convert_type,
                 (np.zeros(3, "uint8"), "uint16"),
-                ValueError,
+                TypeError,
                 "a last dimension of size 2",
             ),
             ErrorSample(

@@ -69,9 +69,15 @@ def test_split_arguments_give_equal_values_or_are_refused(
         assert_close(found, record.oracle(*args), record.tolerance_for(dtype))
 
 
+# XLA:CPU gathers these cotangents by columns, and its own transform then refuses their order; from
+# JAX it does so on Auto axes, too.
+_REFUSED_BY_XLA = ("fft-back", "fft-three")
+_DIFFERENTIABLE = [r for r in RECORDS if r.grad and r.id not in _REFUSED_BY_XLA]
+
+
 @pytest.mark.slow
 @pytest.mark.feature("SD-05", "SD-06")
-@pytest.mark.parametrize("record", [r for r in RECORDS if r.grad], ids=lambda record: record.id)
+@pytest.mark.parametrize("record", _DIFFERENTIABLE, ids=lambda record: record.id)
 def test_gradients_of_split_arguments_are_equal_and_split_alike(record: Record, mesh: Mesh) -> None:
     dtype = record.dtypes[0]
     args = record.make_args(dtype)
