@@ -18,6 +18,8 @@ from minijax.core.errors import message
 _USER = "distributed.initialize"
 _GREETING = "minijax"
 # Seconds between attempts to reach a coordinator that does not listen yet.
+_GRACE = 1.0
+"""Seconds that an answer may take on its way."""
 _PAUSE = 0.05
 _MOST_BYTES = 4096
 
@@ -185,7 +187,7 @@ def _announce(
             with socket.create_connection(coordinator, timeout=left) as peer:
                 peer.sendall(json.dumps(greeting).encode() + b"\n")
                 # The coordinator waits no longer than that for the others, and answers then.
-                peer.settimeout(timeout)
+                peer.settimeout(timeout + _GRACE)
                 answer = _line(peer)
         except OSError as error:
             reason, answer = error, b""

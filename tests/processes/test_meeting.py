@@ -37,7 +37,7 @@ def test_processes_meet() -> None:
 def test_missing_processes_are_named_to_all() -> None:
     # Long enough for a busy machine to let the other one come.
     told = meeting([(0, 4), (2, 4)], timeout=3)
-    assert all("process(es) 1, 3 of 4 missing" in text for text in told)
+    assert all("process(es) 1, 3 of 4 missing" in text for text in told), told
 
 
 def test_unreachable_coordinator_is_named() -> None:
