@@ -110,15 +110,14 @@ def _recorded(
         return None
     numbers: dict[Any, int] = {tracer.variable: i for i, tracer in enumerate(traced)}
     computed = {v for eqn in eqns for v in eqn.outvars}
-    constants = dict(trace.constants.values())
-    fixed: list[Any] = []
-    for atom in (v for eqn in eqns for v in eqn.invars):
-        if atom not in numbers and atom not in computed:
-            value = atom if type(atom) is Literal else constants.get(atom)
-            if value is None or isinstance(value, Tracer):
-                return None
-            numbers[atom] = len(traced) + len(fixed)
-            fixed.append(value)
+    outer = [v for eqn in eqns for v in eqn.invars if v not in numbers and v not in computed]
+    needed = list(dict.fromkeys(outer))
+    # A large program has many constants, and most calls need none.
+    constants = dict(trace.constants.values()) if any(type(v) is Var for v in needed) else {}
+    fixed = [v if type(v) is Literal else constants.get(v) for v in needed]
+    if any(x is None or isinstance(x, Tracer) for x in fixed):
+        return None
+    numbers.update((v, len(traced) + i) for i, v in enumerate(needed))
     steps = []
     for eqn in eqns:
         places = [numbers[v] for v in eqn.invars]

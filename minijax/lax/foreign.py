@@ -72,9 +72,7 @@ class FfiCall(Primitive):
     def shard(
         self, avals: Sequence[Any], outs: Sequence[Any], *, num_batch_dims: int | None, **_: Any
     ) -> list[PartitionSpec]:
-        specs = [tuple(rules.spec_of(aval))[:num_batch_dims] for aval in avals if _is_array(aval)]
-        columns = zip(*specs, strict=True) if num_batch_dims else ()
-        entries = [rules.join_entries(self, avals, dim, c) for dim, c in enumerate(columns)]
+        entries = rules.join_leading(self, list(filter(_is_array, avals)), num_batch_dims or 0)
         return [_result_spec(aval, entries) for aval in outs]
 
     def lower(

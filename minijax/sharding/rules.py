@@ -246,6 +246,12 @@ def join_entries(primitive: Any, avals: Sequence[Any], dim: int, entries: Sequen
     return found
 
 
+def join_leading(primitive: Any, avals: Sequence[Any], count: int) -> list[Any]:
+    """The entries of the leading dimensions that operands share, such as those of a batch."""
+    columns = zip(*(tuple(spec_of(aval))[:count] for aval in avals), strict=True)
+    return [join_entries(primitive, avals, dim, column) for dim, column in enumerate(columns)]
+
+
 def join(primitive: Any, avals: Sequence[Any], ndim: int) -> PartitionSpec:
     """The spec of elementwise results; scalars, and dimensions of size 1, have no part in it."""
     full = [a for a in avals if a.ndim == ndim]

@@ -49,8 +49,7 @@ class BatchedPrimitive(Primitive):
         for aval, core in zip(avals, cores, strict=True):
             rules.check_unsharded(self, [aval], range(aval.ndim - core, aval.ndim))
         batch = avals[0].ndim - cores[0]
-        columns = zip(*(tuple(rules.spec_of(aval))[:batch] for aval in avals), strict=True)
-        entries = [rules.join_entries(self, avals, dim, c) for dim, c in enumerate(columns)]
+        entries = rules.join_leading(self, avals, batch)
         specs = [PartitionSpec(*entries, *[None] * (out.ndim - batch)) for out in outs]
         return specs if self.multiple_results else specs[0]
 
