@@ -71,6 +71,7 @@ LAZY_FACADES = frozenset(
     {
         "minijax",
         "minijax.core",
+        "minijax.experimental",
         "minijax.lax",
         "minijax.numpy",
         "minijax.random",

@@ -1,7 +1,9 @@
 """`dir(module)`, and so tab completion, shows what users call and nothing else."""
 
+import importlib
 import inspect
 import json
+import pkgutil
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +30,10 @@ OWN = {
     "scipy": ["optimize", "spatial"],
 }
 BORROWED = ("__future__", "abc", "collections.abc", "functools", "importlib", "typing")
+
+# A submodule becomes an attribute of its package once anyone imports it: here, all of them.
+for _found in pkgutil.walk_packages(minijax.__path__, "minijax."):
+    importlib.import_module(_found.name)
 
 each_module = pytest.mark.parametrize("module", public.MODULES, ids=lambda m: m.__name__)
 
