@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from minijax.core import bootstrap  # noqa: F401  isort: skip  jaxlib must be loaded first
 
 from minijax import core, dtypes, errors, lax, numpy, sharding, stages, tree, tree_util
+from minijax.core import deferral
 from minijax.core.config import (
     check_tracer_leaks,
     config,
@@ -32,18 +32,8 @@ from minijax.core.config import (
     threefry_partitionable,
 )
 from minijax.core.dtypes import float0
-from minijax.core.guards import (
-    array_garbage_collection_guard,
-    transfer_guard,
-    transfer_guard_device_to_device,
-    transfer_guard_device_to_host,
-    transfer_guard_host_to_device,
-)
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.specs import PartitionSpec as P
-from minijax.core.statistics import cache_stats
-from minijax.interpreters.evaluation import eval_jaxpr
-from minijax.lax.references import Ref, empty_ref, free_ref, freeze, new_ref
 from minijax.runtime.array import Array, Shard, live_arrays
 from minijax.runtime.client import (
     Device,
@@ -57,7 +47,6 @@ from minijax.runtime.client import (
     process_index,
     process_indices,
 )
-from minijax.runtime.mesh_layout import make_mesh
 from minijax.runtime.tokens import effects_barrier
 from minijax.sharding.contexts import set_mesh
 from minijax.sharding.named import NamedSharding
@@ -77,21 +66,8 @@ from minijax.transforms.grad import (
     value_and_grad,
     vjp,
 )
-from minijax.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.jit import jit
-from minijax.transforms.shard_map import shard_map
 from minijax.transforms.stages import ShapeDtypeStruct
-from minijax.transforms.tracing import (
-    checking_leaks,
-    clear_caches,
-    disable_jit,
-    ensure_compile_time_eval,
-    eval_shape,
-    make_jaxpr,
-    named_call,
-    named_scope,
-    typeof,
-)
 from minijax.transforms.vmap import vmap
 
 if TYPE_CHECKING:
@@ -120,10 +96,21 @@ if TYPE_CHECKING:
         testing,
         typing,
     )
+    from minijax.core.guards import (
+        array_garbage_collection_guard,
+        transfer_guard,
+        transfer_guard_device_to_device,
+        transfer_guard_device_to_host,
+        transfer_guard_host_to_device,
+    )
+    from minijax.core.statistics import cache_stats
     from minijax.explain import no_retrace
+    from minijax.interpreters.evaluation import eval_jaxpr
     from minijax.lax.host_callbacks import pure_callback
     from minijax.lax.reference_indexing import ds
+    from minijax.lax.references import Ref, empty_ref, free_ref, freeze, new_ref
     from minijax.runtime.environment import print_environment_info
+    from minijax.runtime.mesh_layout import make_mesh
     from minijax.transforms.checked import checked
     from minijax.transforms.checkpoint import checkpoint, remat
     from minijax.transforms.custom_jvp import custom_jvp
@@ -134,8 +121,21 @@ if TYPE_CHECKING:
         make_array_from_process_local_data,
         make_array_from_single_device_arrays,
     )
+    from minijax.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
     from minijax.transforms.pmap import pmap
+    from minijax.transforms.shard_map import shard_map
     from minijax.transforms.smap import smap
+    from minijax.transforms.tracing import (
+        checking_leaks,
+        clear_caches,
+        disable_jit,
+        ensure_compile_time_eval,
+        eval_shape,
+        make_jaxpr,
+        named_call,
+        named_scope,
+        typeof,
+    )
 
 __all__ = [
     "Array",
@@ -274,39 +274,40 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
-    """Loads rooms and functions that many programs do without when they are first named."""
-    rooms = (
-        *("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug"),
-        *("distributed", "dlpack", "experimental", "explain", "extend", "ffi", "flatten_util"),
-        *("image", "monitoring", "nn", "ops", "profiler", "random", "ref", "scipy", "test_util"),
-        *("testing", "typing"),
-    )
-    homes = {
-        "checked": "transforms.checked",
-        "checkpoint": "transforms.checkpoint",
-        "custom_gradient": "transforms.custom_vjp",
-        "custom_jvp": "transforms.custom_jvp",
-        "custom_vjp": "transforms.custom_vjp",
-        "ds": "lax.reference_indexing",
-        "make_array_from_callback": "transforms.global_arrays",
-        "make_array_from_process_local_data": "transforms.global_arrays",
-        "make_array_from_single_device_arrays": "transforms.global_arrays",
-        "no_retrace": "explain",
-        "pmap": "transforms.pmap",
-        "print_environment_info": "runtime.environment",
-        "pure_callback": "lax.host_callbacks",
-        "remat": "transforms.checkpoint",
-        "reshard": "transforms.explicit",
-        "smap": "transforms.smap",
-    }
-    if name in rooms:
-        return importlib.import_module(f"minijax.{name}")
-    if name not in homes:
-        raise AttributeError(f"module 'minijax' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"minijax.{homes[name]}"), name)
-    globals()[name] = found
-    return found
+_ROOMS = (
+    *("ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug"),
+    *("distributed", "dlpack", "experimental", "explain", "extend", "ffi", "flatten_util"),
+    *("image", "monitoring", "nn", "ops", "profiler", "random", "ref", "scipy", "test_util"),
+    *("testing", "typing"),
+)
+# What many programs do without.
+_LATER = {
+    "core.guards": "array_garbage_collection_guard transfer_guard transfer_guard_device_to_device "
+    "transfer_guard_device_to_host transfer_guard_host_to_device",
+    "core.statistics": "cache_stats",
+    "explain": "no_retrace",
+    "interpreters.evaluation": "eval_jaxpr",
+    "lax.host_callbacks": "pure_callback",
+    "lax.reference_indexing": "ds",
+    "lax.references": "Ref empty_ref free_ref freeze new_ref",
+    "runtime.environment": "print_environment_info",
+    "runtime.mesh_layout": "make_mesh",
+    "transforms.checked": "checked",
+    "transforms.checkpoint": "checkpoint remat",
+    "transforms.custom_jvp": "custom_jvp",
+    "transforms.custom_vjp": "custom_gradient custom_vjp",
+    "transforms.explicit": "reshard",
+    "transforms.global_arrays": "make_array_from_callback make_array_from_process_local_data "
+    "make_array_from_single_device_arrays",
+    "transforms.jacobian": "hessian jacfwd jacobian jacrev",
+    "transforms.pmap": "pmap",
+    "transforms.shard_map": "shard_map",
+    "transforms.smap": "smap",
+    "transforms.tracing": "checking_leaks clear_caches disable_jit ensure_compile_time_eval "
+    "eval_shape make_jaxpr named_call named_scope typeof",
+}
+
+__getattr__ = deferral.attributes(__name__, modules=_ROOMS, names=_LATER)
 
 
 def __dir__() -> list[str]:

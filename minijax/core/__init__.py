@@ -5,8 +5,9 @@ What JAX shows as jax.core is found here too, and loaded when it is named.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from minijax.core import deferral
 
 if TYPE_CHECKING:
     from minijax.core.aval import AbstractValue, ShapedArray
@@ -22,19 +23,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Loads what JAX shows here."""
-    homes = {
-        "AbstractValue": "core.aval",
-        "ShapedArray": "core.aval",
-        "Trace": "core.trace",
-        "Tracer": "core.trace",
-        "ensure_compile_time_eval": "transforms.tracing",
-        "eval_jaxpr": "interpreters.evaluation",
-    }
-    if name not in homes:
-        raise AttributeError(f"module 'minijax.core' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"minijax.{homes[name]}"), name)
+__getattr__ = deferral.attributes(
+    __name__,
+    names={
+        "core.aval": "AbstractValue ShapedArray",
+        "core.trace": "Trace Tracer",
+        "interpreters.evaluation": "eval_jaxpr",
+        "transforms.tracing": "ensure_compile_time_eval",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from minijax.core import deferral
 from minijax.lax.host_callbacks import io_callback
 
 if TYPE_CHECKING:
@@ -34,11 +34,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Loads a module of the room when it is first named."""
-    if name not in __all__:
-        raise AttributeError(f"module 'minijax.experimental' has no attribute {name!r}")
-    return importlib.import_module(f"minijax.experimental.{name}")
+__getattr__ = deferral.attributes(__name__, modules=__all__)
 
 
 def __dir__() -> list[str]:

@@ -3,27 +3,12 @@
 Mirrors jax.lax.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from minijax.interpreters.structural import (
-    add_any_p,
-    broadcast_in_dim_p,
-    reduce_sum_p,
-    transpose_p,
-)
+from minijax.core import deferral
+from minijax.interpreters.structural import add_any_p, broadcast_in_dim_p, reduce_sum_p, transpose_p
 from minijax.lax import collectives
-from minijax.lax.accuracy import (
-    AccuracyMode,
-    Tolerance,
-)
-from minijax.lax.arguments import (
-    padtype_to_pads,
-)
-from minijax.lax.barrier import (
-    optimization_barrier,
-    optimization_barrier_p,
-)
+from minijax.lax.arguments import padtype_to_pads
 from minijax.lax.binary import (
     add,
     add_p,
@@ -72,32 +57,8 @@ from minijax.lax.binary import (
     sub_p,
     xor_p,
 )
-from minijax.lax.choice import (
-    clamp,
-    clamp_p,
-    select,
-    select_n,
-    select_n_p,
-)
-from minijax.lax.collectives import *  # noqa: F403
-from minijax.lax.compositions import composite
+from minijax.lax.choice import clamp, clamp_p, select, select_n, select_n_p
 from minijax.lax.constraints import sharding_constraint_p, with_sharding_constraint
-from minijax.lax.control_flow import (
-    associative_scan,
-    cond,
-    cond_p,
-    custom_linear_solve,
-    custom_root,
-    fori_loop,
-    linear_solve_p,
-    map,
-    platform_dependent,
-    scan,
-    scan_p,
-    switch,
-    while_loop,
-    while_p,
-)
 from minijax.lax.convert import (
     bitcast_convert_type,
     bitcast_convert_type_p,
@@ -106,33 +67,7 @@ from minijax.lax.convert import (
     reduce_precision,
     reduce_precision_p,
 )
-from minijax.lax.convolution import (
-    conv,
-    conv_general_dilated,
-    conv_general_dilated_local,
-    conv_general_dilated_p,
-    conv_general_dilated_patches,
-    conv_transpose,
-    conv_with_general_padding,
-)
-from minijax.lax.convolution_numbers import (
-    ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers,
-    conv_dimension_numbers,
-    conv_general_permutations,
-    conv_general_shape_tuple,
-    conv_shape_tuple,
-    conv_transpose_shape_tuple,
-)
-from minijax.lax.creation import (
-    broadcasted_iota,
-    empty,
-    empty_p,
-    full,
-    full_like,
-    iota,
-    iota_p,
-)
+from minijax.lax.creation import broadcasted_iota, empty, empty_p, full, full_like, iota, iota_p
 from minijax.lax.cumulative import (
     cumlogsumexp,
     cumlogsumexp_p,
@@ -145,22 +80,8 @@ from minijax.lax.cumulative import (
     cumsum,
     cumsum_p,
 )
-from minijax.lax.dots import (
-    DotDimensionNumbers,
-    batch_matmul,
-    dot,
-    dot_general,
-    dot_general_p,
-)
-from minijax.lax.families import (
-    mul_p,
-    neg_p,
-)
-from minijax.lax.fourier import (
-    FftType,
-    fft,
-    fft_p,
-)
+from minijax.lax.dots import DotDimensionNumbers, batch_matmul, dot, dot_general, dot_general_p
+from minijax.lax.families import mul_p, neg_p
 from minijax.lax.gather_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -183,16 +104,6 @@ from minijax.lax.gather_scatter import (
     scatter_sub,
     scatter_sub_p,
 )
-from minijax.lax.incomplete_gamma import (
-    igamma,
-    igamma_grad_a,
-    igamma_grad_a_p,
-    igamma_p,
-    igammac,
-    igammac_p,
-    random_gamma_grad,
-    random_gamma_grad_p,
-)
 from minijax.lax.padding import pad, pad_p
 from minijax.lax.power import (
     cbrt,
@@ -209,25 +120,8 @@ from minijax.lax.power import (
     square,
     square_p,
 )
-from minijax.lax.precision import (
-    DotAlgorithm,
-    DotAlgorithmPreset,
-    Precision,
-    PrecisionLike,
-)
-from minijax.lax.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
-from minijax.lax.random_bits import (
-    RandomAlgorithm,
-    rng_bit_generator,
-    rng_bit_generator_p,
-    rng_uniform,
-    rng_uniform_p,
-    threefry2x32_p,
-)
-from minijax.lax.reducers import (
-    reduce,
-    reduce_p,
-)
+from minijax.lax.precision import DotAlgorithm, DotAlgorithmPreset, Precision, PrecisionLike
+from minijax.lax.reducers import reduce, reduce_p
 from minijax.lax.reduction import (
     argmax,
     argmax_p,
@@ -247,7 +141,6 @@ from minijax.lax.reduction import (
     reduce_xor,
     reduce_xor_p,
 )
-from minijax.lax.scaled import scaled_dot
 from minijax.lax.shape import (
     broadcast,
     broadcast_in_dim,
@@ -269,7 +162,6 @@ from minijax.lax.shape import (
     squeeze_p,
     transpose,
 )
-from minijax.lax.sinks import dce_sink, dce_sink_p
 from minijax.lax.slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -295,41 +187,7 @@ from minijax.lax.sorting import (
     top_k,
     top_k_p,
 )
-from minijax.lax.special import (
-    bessel_i0e,
-    bessel_i0e_p,
-    bessel_i1e,
-    bessel_i1e_p,
-    betainc,
-    digamma,
-    digamma_p,
-    erf,
-    erf_inv,
-    erf_inv_p,
-    erf_p,
-    erfc,
-    erfc_p,
-    lgamma,
-    lgamma_p,
-    polygamma,
-    polygamma_p,
-    regularized_incomplete_beta_p,
-    zeta,
-    zeta_p,
-)
-from minijax.lax.stacking import (
-    stack,
-    stack_p,
-    unstack,
-    unstack_p,
-)
-from minijax.lax.tiling import tile, tile_p
-from minijax.lax.tokens import (
-    after_all,
-    after_all_p,
-    create_token,
-    create_token_p,
-)
+from minijax.lax.stacking import stack, stack_p, unstack, unstack_p
 from minijax.lax.trigonometry import (
     acos,
     acos_p,
@@ -400,25 +258,107 @@ from minijax.lax.unary import (
     stop_gradient,
     stop_gradient_p,
 )
-from minijax.lax.values import dtype, shape_as_value, stage
-from minijax.lax.window_reduction import (
-    reduce_window,
-    reduce_window_max_p,
-    reduce_window_min_p,
-    reduce_window_p,
-    reduce_window_sum_p,
-)
-from minijax.lax.window_selection import (
-    select_and_gather_add_p,
-    select_and_scatter_add_p,
-    select_and_scatter_p,
-)
-from minijax.lax.windows import (
-    reduce_window_shape_tuple,
-)
 
 if TYPE_CHECKING:
     from minijax.lax import linalg as linalg
+    from minijax.lax.accuracy import AccuracyMode, Tolerance
+    from minijax.lax.barrier import optimization_barrier, optimization_barrier_p
+    from minijax.lax.collectives import *  # noqa: F403
+    from minijax.lax.compositions import composite
+    from minijax.lax.control_flow import (
+        associative_scan,
+        cond,
+        cond_p,
+        custom_linear_solve,
+        custom_root,
+        fori_loop,
+        linear_solve_p,
+        map,
+        platform_dependent,
+        scan,
+        scan_p,
+        switch,
+        while_loop,
+        while_p,
+    )
+    from minijax.lax.convolution import (
+        conv,
+        conv_general_dilated,
+        conv_general_dilated_local,
+        conv_general_dilated_p,
+        conv_general_dilated_patches,
+        conv_transpose,
+        conv_with_general_padding,
+    )
+    from minijax.lax.convolution_numbers import (
+        ConvDimensionNumbers,
+        ConvGeneralDilatedDimensionNumbers,
+        conv_dimension_numbers,
+        conv_general_permutations,
+        conv_general_shape_tuple,
+        conv_shape_tuple,
+        conv_transpose_shape_tuple,
+    )
+    from minijax.lax.fourier import FftType, fft, fft_p
+    from minijax.lax.incomplete_gamma import (
+        igamma,
+        igamma_grad_a,
+        igamma_grad_a_p,
+        igamma_p,
+        igammac,
+        igammac_p,
+        random_gamma_grad,
+        random_gamma_grad_p,
+    )
+    from minijax.lax.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
+    from minijax.lax.random_bits import (
+        RandomAlgorithm,
+        rng_bit_generator,
+        rng_bit_generator_p,
+        rng_uniform,
+        rng_uniform_p,
+        threefry2x32_p,
+    )
+    from minijax.lax.scaled import scaled_dot
+    from minijax.lax.sinks import dce_sink, dce_sink_p
+    from minijax.lax.special import (
+        bessel_i0e,
+        bessel_i0e_p,
+        bessel_i1e,
+        bessel_i1e_p,
+        betainc,
+        digamma,
+        digamma_p,
+        erf,
+        erf_inv,
+        erf_inv_p,
+        erf_p,
+        erfc,
+        erfc_p,
+        lgamma,
+        lgamma_p,
+        polygamma,
+        polygamma_p,
+        regularized_incomplete_beta_p,
+        zeta,
+        zeta_p,
+    )
+    from minijax.lax.tiling import tile, tile_p
+    from minijax.lax.tokens import after_all, after_all_p, create_token, create_token_p
+    from minijax.lax.values import dtype, shape_as_value, stage
+    from minijax.lax.window_reduction import (
+        reduce_window,
+        reduce_window_max_p,
+        reduce_window_min_p,
+        reduce_window_p,
+        reduce_window_sum_p,
+    )
+    from minijax.lax.window_selection import (
+        select_and_gather_add_p,
+        select_and_scatter_add_p,
+        select_and_scatter_p,
+    )
+    from minijax.lax.windows import reduce_window_shape_tuple
 
 __all__ = [
     "AccuracyMode",
@@ -775,13 +715,41 @@ __all__ = [
 __all__ += collectives.__all__
 
 
-def __getattr__(name: str) -> Any:
-    """Loads linear algebra when it is first named, and finds what later rooms define."""
-    if name == "linalg":
-        return importlib.import_module("minijax.lax.linalg")
-    if name == "device_put_p":
-        return importlib.import_module("minijax.transforms.device_put").device_put_p
-    raise AttributeError(f"module 'minijax.lax' has no attribute {name!r}")
+# What many programs do without.
+_LATER: deferral.Names = {
+    "lax.collectives": collectives.__all__,
+    "lax.accuracy": "AccuracyMode Tolerance",
+    "lax.barrier": "optimization_barrier optimization_barrier_p",
+    "lax.compositions": "composite",
+    "lax.control_flow": "associative_scan cond cond_p custom_linear_solve custom_root fori_loop "
+    "linear_solve_p map platform_dependent scan scan_p switch while_loop while_p",
+    "lax.convolution": "conv conv_general_dilated conv_general_dilated_local "
+    "conv_general_dilated_p conv_general_dilated_patches conv_transpose conv_with_general_padding",
+    "lax.convolution_numbers": "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers "
+    "conv_dimension_numbers conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
+    "conv_transpose_shape_tuple",
+    "lax.fourier": "FftType fft fft_p",
+    "lax.incomplete_gamma": "igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p "
+    "random_gamma_grad random_gamma_grad_p",
+    "lax.ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general",
+    "lax.random_bits": "RandomAlgorithm rng_bit_generator rng_bit_generator_p rng_uniform "
+    "rng_uniform_p threefry2x32_p",
+    "lax.scaled": "scaled_dot",
+    "lax.sinks": "dce_sink dce_sink_p",
+    "lax.special": "bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p betainc digamma digamma_p erf "
+    "erf_inv erf_inv_p erf_p erfc erfc_p lgamma lgamma_p polygamma polygamma_p "
+    "regularized_incomplete_beta_p zeta zeta_p",
+    "lax.tiling": "tile tile_p",
+    "lax.tokens": "after_all after_all_p create_token create_token_p",
+    "lax.values": "dtype shape_as_value stage",
+    "lax.window_reduction": "reduce_window reduce_window_max_p reduce_window_min_p "
+    "reduce_window_p reduce_window_sum_p",
+    "lax.window_selection": "select_and_gather_add_p select_and_scatter_add_p select_and_scatter_p",
+    "lax.windows": "reduce_window_shape_tuple",
+    "transforms.device_put": "device_put_p",
+}
+
+__getattr__ = deferral.attributes(__name__, modules=("linalg",), names=_LATER)
 
 
 def __dir__() -> list[str]:

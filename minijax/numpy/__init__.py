@@ -8,10 +8,10 @@ Importing this gives arrays their operators and methods.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from minijax.numpy import operators as operators, standard as standard
+from minijax.core import deferral
+from minijax.numpy import operators as operators
 from minijax.numpy.accumulations import (
     cumprod as cumprod,
     cumsum as cumsum,
@@ -44,18 +44,6 @@ from minijax.numpy.arithmetic import (
     square as square,
     true_divide as true_divide,
 )
-from minijax.numpy.bits import packbits as packbits, unpackbits as unpackbits
-from minijax.numpy.calculus import (
-    convolve as convolve,
-    correlate as correlate,
-    cross as cross,
-    diff as diff,
-    ediff1d as ediff1d,
-    gradient as gradient,
-    interp as interp,
-    trapezoid as trapezoid,
-    unwrap as unwrap,
-)
 from minijax.numpy.constants import (
     e as e,
     euler_gamma as euler_gamma,
@@ -78,12 +66,6 @@ from minijax.numpy.contraction import (
     vecdot as vecdot,
     vecmat as vecmat,
 )
-from minijax.numpy.coordinates import (
-    ix_ as ix_,
-    ravel_multi_index as ravel_multi_index,
-    unravel_index as unravel_index,
-)
-from minijax.numpy.covariance import corrcoef as corrcoef, cov as cov
 from minijax.numpy.creation import (
     array as array,
     asarray as asarray,
@@ -103,24 +85,6 @@ from minijax.numpy.creation import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from minijax.numpy.description import (
-    array_repr as array_repr,
-    array_str as array_str,
-    get_printoptions as get_printoptions,
-    index_exp as index_exp,
-    iterable as iterable,
-    load as load,
-    ndarray as ndarray,
-    ndim as ndim,
-    printoptions as printoptions,
-    s_ as s_,
-    save as save,
-    savez as savez,
-    set_printoptions as set_printoptions,
-    shape as shape,
-    size as size,
-)
-from minijax.numpy.divisors import gcd as gcd, lcm as lcm
 from minijax.numpy.elementary import (
     acos as acos,
     acosh as acosh,
@@ -166,30 +130,6 @@ from minijax.numpy.elementary import (
     tan as tan,
     tanh as tanh,
     trunc as trunc,
-)
-from minijax.numpy.floats import (
-    copysign as copysign,
-    frexp as frexp,
-    ldexp as ldexp,
-    modf as modf,
-    nan_to_num as nan_to_num,
-    nextafter as nextafter,
-    signbit as signbit,
-    spacing as spacing,
-)
-from minijax.numpy.functional import (
-    apply_along_axis as apply_along_axis,
-    apply_over_axes as apply_over_axes,
-    piecewise as piecewise,
-    vectorize as vectorize,
-)
-from minijax.numpy.grids import c_ as c_, mgrid as mgrid, ogrid as ogrid, r_ as r_
-from minijax.numpy.histograms import (
-    bincount as bincount,
-    histogram as histogram,
-    histogram2d as histogram2d,
-    histogram_bin_edges as histogram_bin_edges,
-    histogramdd as histogramdd,
 )
 from minijax.numpy.joining import (
     append as append,
@@ -272,16 +212,6 @@ from minijax.numpy.ordering import (
     searchsorted as searchsorted,
     sort as sort,
     sort_complex as sort_complex,
-)
-from minijax.numpy.padding import pad as pad
-from minijax.numpy.polynomials import (
-    polyadd as polyadd,
-    polyder as polyder,
-    polydiv as polydiv,
-    polyint as polyint,
-    polymul as polymul,
-    polysub as polysub,
-    polyval as polyval,
 )
 from minijax.numpy.ranges import (
     arange as arange,
@@ -382,18 +312,6 @@ from minijax.numpy.selection import (
     take_along_axis as take_along_axis,
     where as where,
 )
-from minijax.numpy.sets import (
-    intersect1d as intersect1d,
-    isin as isin,
-    setdiff1d as setdiff1d,
-    setxor1d as setxor1d,
-    union1d as union1d,
-    unique as unique,
-    unique_all as unique_all,
-    unique_counts as unique_counts,
-    unique_inverse as unique_inverse,
-    unique_values as unique_values,
-)
 from minijax.numpy.shaping import (
     atleast_1d as atleast_1d,
     atleast_2d as atleast_2d,
@@ -420,84 +338,173 @@ from minijax.numpy.shaping import (
     tile as tile,
     transpose as transpose,
 )
-from minijax.numpy.statistics import (
-    average as average,
-    median as median,
-    nanargmax as nanargmax,
-    nanargmin as nanargmin,
-    nancumprod as nancumprod,
-    nancumsum as nancumsum,
-    nanmax as nanmax,
-    nanmean as nanmean,
-    nanmedian as nanmedian,
-    nanmin as nanmin,
-    nanpercentile as nanpercentile,
-    nanprod as nanprod,
-    nanquantile as nanquantile,
-    nanstd as nanstd,
-    nansum as nansum,
-    nanvar as nanvar,
-    percentile as percentile,
-    quantile as quantile,
-)
-from minijax.numpy.ufuncs import (
-    add as add,
-    bitwise_and as bitwise_and,
-    bitwise_or as bitwise_or,
-    bitwise_xor as bitwise_xor,
-    frompyfunc as frompyfunc,
-    logaddexp as logaddexp,
-    logaddexp2 as logaddexp2,
-    logical_and as logical_and,
-    logical_or as logical_or,
-    logical_xor as logical_xor,
-    maximum as maximum,
-    minimum as minimum,
-    multiply as multiply,
-    negative as negative,
-    subtract as subtract,
-    ufunc as ufunc,
-)
-from minijax.numpy.windows import (
-    bartlett as bartlett,
-    blackman as blackman,
-    hamming as hamming,
-    hanning as hanning,
-    kaiser as kaiser,
+from minijax.numpy.standard import (
+    __array_api_version__ as __array_api_version__,
+    __array_namespace_info__ as __array_namespace_info__,
 )
 
 if TYPE_CHECKING:
+    from minijax.numpy.bits import packbits as packbits, unpackbits as unpackbits
+    from minijax.numpy.calculus import (
+        convolve as convolve,
+        correlate as correlate,
+        cross as cross,
+        diff as diff,
+        ediff1d as ediff1d,
+        gradient as gradient,
+        interp as interp,
+        trapezoid as trapezoid,
+        unwrap as unwrap,
+    )
+    from minijax.numpy.coordinates import (
+        ix_ as ix_,
+        ravel_multi_index as ravel_multi_index,
+        unravel_index as unravel_index,
+    )
+    from minijax.numpy.covariance import corrcoef as corrcoef, cov as cov
+    from minijax.numpy.description import (
+        array_repr as array_repr,
+        array_str as array_str,
+        get_printoptions as get_printoptions,
+        index_exp as index_exp,
+        iterable as iterable,
+        load as load,
+        ndarray as ndarray,
+        ndim as ndim,
+        printoptions as printoptions,
+        s_ as s_,
+        save as save,
+        savez as savez,
+        set_printoptions as set_printoptions,
+        shape as shape,
+        size as size,
+    )
+    from minijax.numpy.divisors import gcd as gcd, lcm as lcm
+    from minijax.numpy.floats import (
+        copysign as copysign,
+        frexp as frexp,
+        ldexp as ldexp,
+        modf as modf,
+        nan_to_num as nan_to_num,
+        nextafter as nextafter,
+        signbit as signbit,
+        spacing as spacing,
+    )
+    from minijax.numpy.functional import (
+        apply_along_axis as apply_along_axis,
+        apply_over_axes as apply_over_axes,
+        piecewise as piecewise,
+        vectorize as vectorize,
+    )
+    from minijax.numpy.grids import c_ as c_, mgrid as mgrid, ogrid as ogrid, r_ as r_
+    from minijax.numpy.histograms import (
+        bincount as bincount,
+        histogram as histogram,
+        histogram2d as histogram2d,
+        histogram_bin_edges as histogram_bin_edges,
+        histogramdd as histogramdd,
+    )
+    from minijax.numpy.padding import pad as pad
+    from minijax.numpy.polynomials import (
+        polyadd as polyadd,
+        polyder as polyder,
+        polydiv as polydiv,
+        polyint as polyint,
+        polymul as polymul,
+        polysub as polysub,
+        polyval as polyval,
+    )
+    from minijax.numpy.sets import (
+        intersect1d as intersect1d,
+        isin as isin,
+        setdiff1d as setdiff1d,
+        setxor1d as setxor1d,
+        union1d as union1d,
+        unique as unique,
+        unique_all as unique_all,
+        unique_counts as unique_counts,
+        unique_inverse as unique_inverse,
+        unique_values as unique_values,
+    )
+    from minijax.numpy.statistics import (
+        average as average,
+        median as median,
+        nanargmax as nanargmax,
+        nanargmin as nanargmin,
+        nancumprod as nancumprod,
+        nancumsum as nancumsum,
+        nanmax as nanmax,
+        nanmean as nanmean,
+        nanmedian as nanmedian,
+        nanmin as nanmin,
+        nanpercentile as nanpercentile,
+        nanprod as nanprod,
+        nanquantile as nanquantile,
+        nanstd as nanstd,
+        nansum as nansum,
+        nanvar as nanvar,
+        percentile as percentile,
+        quantile as quantile,
+    )
+    from minijax.numpy.ufuncs import (
+        add as add,
+        bitwise_and as bitwise_and,
+        bitwise_or as bitwise_or,
+        bitwise_xor as bitwise_xor,
+        frompyfunc as frompyfunc,
+        logaddexp as logaddexp,
+        logaddexp2 as logaddexp2,
+        logical_and as logical_and,
+        logical_or as logical_or,
+        logical_xor as logical_xor,
+        maximum as maximum,
+        minimum as minimum,
+        multiply as multiply,
+        negative as negative,
+        subtract as subtract,
+        ufunc as ufunc,
+    )
+    from minijax.numpy.windows import (
+        bartlett as bartlett,
+        blackman as blackman,
+        hamming as hamming,
+        hanning as hanning,
+        kaiser as kaiser,
+    )
     from minijax.numpy import fft as fft, linalg as linalg
     from minijax.numpy.polynomial_roots import poly as poly, polyfit as polyfit, roots as roots
 
-_MODULES = ("fft", "linalg")
-# Functions that need linear algebra.
-_OF_ROOTS = ("poly", "polyfit", "roots")
-# Names of the array API standard.
-_OF_THE_STANDARD = {
-    "__array_api_version__": "VERSION",
-    "__array_namespace_info__": "__array_namespace_info__",
+# What many programs do without.
+_LATER = {
+    "numpy.bits": "packbits unpackbits",
+    "numpy.calculus": "convolve correlate cross diff ediff1d gradient interp trapezoid unwrap",
+    "numpy.coordinates": "ix_ ravel_multi_index unravel_index",
+    "numpy.covariance": "corrcoef cov",
+    "numpy.description": "array_repr array_str get_printoptions index_exp iterable load ndarray "
+    "ndim printoptions s_ save savez set_printoptions shape size",
+    "numpy.divisors": "gcd lcm",
+    "numpy.floats": "copysign frexp ldexp modf nan_to_num nextafter signbit spacing",
+    "numpy.functional": "apply_along_axis apply_over_axes piecewise vectorize",
+    "numpy.grids": "c_ mgrid ogrid r_",
+    "numpy.histograms": "bincount histogram histogram2d histogram_bin_edges histogramdd",
+    "numpy.padding": "pad",
+    "numpy.polynomial_roots": "poly polyfit roots",
+    "numpy.polynomials": "polyadd polyder polydiv polyint polymul polysub polyval",
+    "numpy.sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+    "unique_inverse unique_values",
+    "numpy.statistics": "average median nanargmax nanargmin nancumprod nancumsum nanmax nanmean "
+    "nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar percentile quantile",
+    "numpy.ufuncs": "add bitwise_and bitwise_or bitwise_xor frompyfunc logaddexp logaddexp2 "
+    "logical_and logical_or logical_xor maximum minimum multiply negative subtract ufunc",
+    "numpy.windows": "bartlett blackman hamming hanning kaiser",
 }
 
+_MODULES = ("fft", "linalg")
 
-def __getattr__(name: str) -> Any:
-    """Loads the parts that many programs do without when they are first named."""
-    if name in _MODULES:
-        return importlib.import_module(f"minijax.numpy.{name}")
-    if name in _OF_ROOTS:
-        found = getattr(importlib.import_module("minijax.numpy.polynomial_roots"), name)
-        globals()[name] = found
-        return found
-    if name in _OF_THE_STANDARD:
-        return getattr(standard, _OF_THE_STANDARD[name])
-    raise AttributeError(f"module 'minijax.numpy' has no attribute {name!r}")
+__all__ = deferral.shown(__name__, modules=_MODULES, names=_LATER)  # noqa: PLE0605
+__getattr__ = deferral.attributes(__name__, modules=_MODULES, names=_LATER)
 
 
 def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    shown = {
-        name
-        for name, value in globals().items()
-        if not name.startswith("_") and not isinstance(value, type(importlib))
-    }
-    return sorted((shown - {"Any", "TYPE_CHECKING", "annotations"}) | {*_MODULES, *_OF_ROOTS})
+    """The public names, loaded or not, without the modules that define them."""
+    return sorted(__all__)

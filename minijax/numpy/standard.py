@@ -11,7 +11,7 @@ from minijax.core import dtypes
 from minijax.core.dtype_queries import isdtype
 from minijax.runtime import client
 
-VERSION = "2024.12"
+__array_api_version__ = "2024.12"
 
 _NAMED = (
     dtypes.bool_,

@@ -1,8 +1,8 @@
 """Random numbers from explicit keys, with the figures of `jax.random`."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from minijax.core import deferral
 from minijax.random.counts import binomial, multinomial, poisson
 from minijax.random.discrete import (
     bernoulli,
@@ -116,8 +116,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def __getattr__(name: str) -> Any:
-    """Loads what needs linear algebra when it is first named."""
-    if name not in ("multivariate_normal", "orthogonal"):
-        raise AttributeError(f"module 'minijax.random' has no attribute {name!r}")
-    return getattr(importlib.import_module("minijax.random.multivariate"), name)
+__getattr__ = deferral.attributes(
+    __name__, names={"random.multivariate": "multivariate_normal orthogonal"}
+)

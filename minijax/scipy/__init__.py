@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from minijax.core import deferral
 
 if TYPE_CHECKING:
     from minijax.scipy import cluster as cluster
@@ -35,11 +36,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Loads a part of the room when it is first named."""
-    if name not in __all__:
-        raise AttributeError(f"module 'minijax.scipy' has no attribute {name!r}")
-    return importlib.import_module(f"minijax.scipy.{name}")
+__getattr__ = deferral.attributes(__name__, modules=__all__)
 
 
 def __dir__() -> list[str]:

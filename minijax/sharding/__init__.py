@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from minijax.core import deferral
 from minijax.core.aval import ManualAxisType
 from minijax.core.meshes import AbstractMesh, AxisType, get_abstract_mesh
 from minijax.core.specs import PartitionSpec
@@ -42,21 +42,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Loads what few programs use, and what rooms below this one in the table define."""
-    homes = {
-        "GSPMDSharding": "sharding.gspmd",
-        "PmapSharding": "runtime.pmap_sharding",
-        "PositionalSharding": "sharding.positional",
-        "auto_axes": "transforms.explicit",
-        "explicit_axes": "transforms.explicit",
-        "reshard": "transforms.explicit",
-    }
-    if name not in homes:
-        raise AttributeError(f"module 'minijax.sharding' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"minijax.{homes[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = deferral.attributes(
+    __name__,
+    names={
+        "runtime.pmap_sharding": "PmapSharding",
+        "sharding.gspmd": "GSPMDSharding",
+        "sharding.positional": "PositionalSharding",
+        "transforms.explicit": "auto_axes explicit_axes reshard",
+    },
+)
 
 
 def __dir__() -> list[str]:

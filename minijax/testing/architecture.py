@@ -67,28 +67,17 @@ OUTSIDE_OF_MODULE = {
 }
 """What a single module may import beyond its room."""
 
-LAZY_FACADES = frozenset(
+DYNAMIC_IMPORTERS = frozenset(
     {
-        "minijax",
-        "minijax.core",
-        "minijax.experimental",
-        "minijax.lax",
-        "minijax.numpy",
-        "minijax.random",
-        "minijax.scipy",
-        "minijax.sharding",
+        "minijax.core.bootstrap",
+        "minijax.core.config",
+        "minijax.core.deferral",
+        "minijax.nn.initializers",
+        "minijax.numpy.einsum_paths",
+        "minijax.runtime.call_targets",
+        "minijax.runtime.plugins",
     }
 )
-"""Façades that load what few programs need, or what later rooms define, when it is named."""
-
-DYNAMIC_IMPORTERS = LAZY_FACADES | {
-    "minijax.core.bootstrap",
-    "minijax.core.config",
-    "minijax.nn.initializers",
-    "minijax.numpy.einsum_paths",
-    "minijax.runtime.call_targets",
-    "minijax.runtime.plugins",
-}
 """Modules that import within a changed environment, or find at run time what to import."""
 
 ALIASES = frozenset({"np", "hlo"})
@@ -312,18 +301,20 @@ def check_facades(root: Path) -> Iterator[Violation]:
         if not source.is_facade:
             continue
         for node in source.tree.body:
-            if not (_is_facade_statement(node) or _is_hook(source, node)):
+            if not (_is_facade_statement(node) or _is_hook(node)):
                 yield source.violation(node, f"a façade holds no {type(node).__name__}")
 
 
-def _is_hook(source: Source, node: ast.stmt) -> bool:
+def _is_hook(node: ast.stmt) -> bool:
     """Whether a statement says what completion shows, or loads on demand what few programs need."""
-    name = node.name if isinstance(node, ast.FunctionDef) else None
-    if name == "__dir__" or source.module not in LAZY_FACADES:
-        return name == "__dir__"
-    return name == "__getattr__" or (
-        isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    )
+    match node:
+        case ast.FunctionDef(name="__dir__"):
+            return True
+        case ast.If():
+            return ast.unparse(node.test) == "TYPE_CHECKING"
+        case ast.Assign(value=ast.Call(func=function)):
+            return ast.unparse(function).startswith("deferral.")
+    return False
 
 
 def _is_facade_statement(node: ast.stmt) -> bool:
