@@ -55,6 +55,24 @@ def attributes(
     return load
 
 
+def module(name: str) -> Any:
+    """A stand-in for a module, which is imported when one of its attributes is asked for.
+
+    For what one function in a hundred programs needs:
+
+        if TYPE_CHECKING:
+            import gzip
+        else:
+            gzip = deferral.module("gzip")
+    """
+    return _Deferred(name)
+
+
+class _Deferred(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
 def shown(package: str, *, modules: Iterable[str] = (), names: Names = NO_NAMES) -> list[str]:
     """The public names of a package: those it has, but for modules, and those that load later."""
     present = {

@@ -9,6 +9,7 @@ for Python's `int`, `float` and `complex`: types without a width, that adapt to 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -615,18 +616,17 @@ def _upper_bounds(edges: dict[_Node, tuple[_Node, ...]]) -> dict[_Node, frozense
     return bounds
 
 
-_LATTICES = {
-    ("standard", True): _upper_bounds(_STANDARD_EDGES),
-    ("standard", False): _upper_bounds(_STANDARD_EDGES_32),
-    ("strict", True): _upper_bounds(_STRICT_EDGES),
-    ("strict", False): _upper_bounds(_STRICT_EDGES),
-}
+@functools.cache
+def _lattice(mode: str, x64: bool) -> dict[_Node, frozenset[_Node]]:
+    if mode == "strict":
+        return _upper_bounds(_STRICT_EDGES)
+    return _upper_bounds(_STANDARD_EDGES if x64 else _STANDARD_EDGES_32)
 
 
 def _join(nodes: Iterable[_Node], mode: str) -> _Node:
     """The least upper bound of `nodes`."""
     nodes = list(dict.fromkeys(nodes))
-    bounds = _LATTICES[mode, _x64.value]
+    bounds = _lattice(mode, _x64.value)
     common = frozenset.intersection(*(bounds[node] for node in nodes))
     for node in common:
         if bounds[node] == common:

@@ -7,15 +7,20 @@ both registries.  What is done with trees is in `core/tree.py`.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxlib import _jax
 
+from minijax.core import deferral
 from minijax.core.errors import message
+
+if TYPE_CHECKING:
+    import dataclasses
+else:
+    dataclasses = deferral.module("dataclasses")
 
 PyTreeDef = _jax.pytree.PyTreeDef
 SequenceKey = _jax.pytree.SequenceKey

@@ -7,17 +7,22 @@ processes: no device takes part.
 from __future__ import annotations
 
 import collections
-import hashlib
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib import xla_client
 
+from minijax.core import deferral
 from minijax.core.errors import message
 from minijax.runtime import client
 from minijax.sharding.base import Sharding
 from minijax.sharding.devices import device_list
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = deferral.module("hashlib")
 
 # How long to wait for a process that has not come so far.
 _SECONDS = 300

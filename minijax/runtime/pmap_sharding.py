@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minijax.core import deferral
 from minijax.core.aval import Shape
 from minijax.core.errors import message
 from minijax.runtime import client
-from minijax.sharding import sharding_spec
 from minijax.sharding.base import Sharding
 from minijax.sharding.devices import device_list
-from minijax.sharding.sharding_spec import ShardingSpec
 from minijax.sharding.tiling import Tiling
+
+if TYPE_CHECKING:
+    from minijax.sharding import sharding_spec
+    from minijax.sharding.sharding_spec import ShardingSpec
+else:
+    sharding_spec = deferral.module("minijax.sharding.sharding_spec")
 
 
 class PmapSharding(Sharding):

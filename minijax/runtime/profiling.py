@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gzip
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib import _profile_data, _profiler
 
+from minijax.core import deferral
 from minijax.core.errors import message
 from minijax.runtime import client
+
+if TYPE_CHECKING:
+    import gzip
+    import json
+else:
+    gzip = deferral.module("gzip")
+    json = deferral.module("json")
 
 ProfileOptions = _profiler.ProfileOptions
 ProfileData = _profile_data.ProfileData

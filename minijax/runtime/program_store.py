@@ -8,23 +8,28 @@ without either every program is compiled.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import platform
 import re
-import tempfile
 import time
 import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jaxlib import version
 
-from minijax.core import config, statistics
+from minijax.core import config, deferral, statistics
 from minijax.core.errors import message
 from minijax.runtime import placement
+
+if TYPE_CHECKING:
+    import hashlib
+    import tempfile
+else:
+    hashlib = deferral.module("hashlib")
+    tempfile = deferral.module("tempfile")
 
 _DIGEST_BYTES = 32
 
