@@ -184,7 +184,7 @@ def _param(value: Any) -> str:
     nested = getattr(value, "jaxpr", value)
     if hasattr(nested, "eqns"):
         return "{" + "; ".join(_equations(nested, _names(nested))) + "}"
-    if "name" in getattr(value, "_fields", ()):
+    if isinstance(getattr(value, "tag", None), str):
         return str(value.name)
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_param, value))})"

@@ -48,10 +48,11 @@ def main(epochs: int = 2) -> Result:
     """Trains on all devices and on one."""
     step, args = workload()
     layers = len(SIZES) - 1
-    # Accelerators gather again on the way back; XLA does not, for host devices.
-    sent = jax.testing.assert_collectives(
-        step, exactly=True, all_gather=layers, reduce_scatter=layers, all_reduce=1
-    )(*args)
+    sent = jax.testing.assert_collectives(step, reduce_scatter=layers, all_reduce=1)(*args)
+    # All layers but the first gather again on the way back, unless XLA knows that nothing is saved
+    # by it: for host devices it did so until jaxlib 0.11.
+    assert sent.counts["all_gather"] in {layers, 2 * layers - 1}
+    assert len(sent) == sent.counts["all_gather"] + layers + 1
     held, whole = (
         placements.bytes_on_each_device(args[:2]),
         sum(leaf.nbytes for leaf in jax.tree.leaves(args[:2])),

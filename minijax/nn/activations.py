@@ -47,11 +47,6 @@ def identity(x: ArrayLike) -> Array:
     return numpy_creation.asarray(check_array("identity", x))
 
 
-def _constant_outside(inside: Any, x: Any, value: Any) -> Any:
-    """`value`, which equals `x` where `inside` and has derivative 0 elsewhere."""
-    return selection.where(inside, x, unary.stop_gradient(value))
-
-
 @_activation
 def relu(x: ArrayLike) -> Array:
     """max(`x`, 0), with derivative 0 at 0.
@@ -66,7 +61,9 @@ def relu(x: ArrayLike) -> Array:
         Array(0., dtype=float32, weak_type=True)
     """
     x = check_array("relu", x)
-    return _constant_outside(logic.greater(x, 0), x, arithmetic.maximum(x, 0))
+    # The derivative of the maximum, which would be 1/2 at 0, is not so much as staged.
+    constant = arithmetic.maximum(unary.stop_gradient(x), 0)
+    return selection.where(logic.greater(x, 0), x, constant)
 
 
 @_activation
@@ -81,7 +78,8 @@ def relu6(x: ArrayLike) -> Array:
     """
     x = check_array("relu6", x)
     inside = logic.logical_and(logic.greater(x, 0), logic.less(x, 6))
-    return _constant_outside(inside, x, arithmetic.minimum(arithmetic.maximum(x, 0), 6.0))
+    constant = arithmetic.minimum(arithmetic.maximum(unary.stop_gradient(x), 0), 6.0)
+    return selection.where(inside, x, constant)
 
 
 @_activation

@@ -188,7 +188,8 @@ def project_files(root: Path) -> list[Path]:
             for name in subfolders
             if name not in _GENERATED_FOLDERS and (name == ".ci" or not name.startswith("."))
         )
-        found.extend(Path(folder, name) for name in sorted(names))
+        # In a second worktree `.git` is a file that says where the first one is.
+        found.extend(Path(folder, name) for name in sorted(names) if name != ".git")
     return found
 
 

@@ -165,3 +165,8 @@ def test_room_may_go_before_the_name_of_a_module(tmp_path: Path) -> None:
     text = "from minijax.lax import shape as lax_shape\n"
     root = write(tmp_path, {"minijax/numpy/shaping.py": text, "minijax/lax/shape.py": ""})
     assert list(architecture.check_module_aliases(root)) == []
+
+
+def test_worktrees_are_checkouts(tmp_path: Path) -> None:
+    root = write(tmp_path, {".git": "gitdir: /{}/someone/notes".format("home"), "docs/a.md": ""})
+    assert [path.name for path in architecture.project_files(root)] == ["a.md"]

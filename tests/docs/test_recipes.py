@@ -32,5 +32,6 @@ def test_page_prints_what_it_shows(path: Path, capsys: pytest.CaptureFixture[str
     assert programs
     exec(compile("\n".join(programs), path.name, "exec"), namespace)
 
-    printed = capsys.readouterr().out
+    # The partitioner of jaxlib 0.11 records its gathers with an argument's name and no line.
+    printed = capsys.readouterr().out.replace("  near ", "  ")
     assert [block for block in _blocks(path, "text") if block not in printed] == []

@@ -11,7 +11,10 @@ import numpy as np
 from jaxlib import version
 
 # The figures were recorded with jaxlib 0.10; other versions of XLA round some functions otherwise.
-OTHER_ROUNDING = 0 if version.__version__.startswith("0.10.") else 64
+# Its log1p of 64 bits was 128 floats off near -1, of which a small share of a Dirichlet sample,
+# an exponential, makes as many thousands.
+OTHER_XLA = not version.__version__.startswith("0.10.")
+OTHER_ROUNDING = {"float32": 64, "complex64": 64, "float64": 8192, "complex128": 8192}
 
 FIGURES: dict[str, Any] = json.loads(Path(__file__).with_name("recorded.json").read_text())
 
@@ -46,5 +49,5 @@ def check(name: str, actual: object, *, x64: bool = False, ulps: int = 0) -> Non
     expected = figure(name, x64=x64)
     host = np.asarray(actual)
     assert (host.dtype, host.shape) == (expected.dtype, expected.shape)
-    slack = OTHER_ROUNDING if expected.dtype.kind not in "biu" else 0
+    slack = OTHER_ROUNDING.get(expected.dtype.name, 0) if OTHER_XLA else 0
     assert ulps_apart(host, expected) <= ulps + slack
