@@ -25,13 +25,20 @@ from minijax.core.errors import message
 class ExtendedDType:
     """Base of element types that NumPy cannot describe, such as those of random keys.
 
-    A subclass sets `name` (its short notation), `itemsize` (bytes of one element) and `type` (the
-    abstract scalar type that `issubdtype` compares), and defines equality and hash.
+    A subclass sets `name` (its short notation), `itemsize` (bytes of one element), `type` (the
+    abstract scalar type that `issubdtype` compares), and what XLA computes with: elements of
+    `physical_shape` and `physical_dtype`.  It defines equality and hash.
     """
 
     name: str
     itemsize: int
     type: type[np.generic]
+    physical_shape: tuple[int, ...]
+    physical_dtype: np.dtype[Any]
+
+    def element(self, value: Any) -> Any:
+        """The element of which all physical numbers are `value`, a number."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.name

@@ -83,6 +83,9 @@ class Primitive:
     holds_functions: ClassVar[bool] = False
     # Whether `lower` takes operands of extended dtypes, such as random keys, as they are.
     knows_extended: ClassVar[bool] = False
+    # What an operation that gives no extended dtype says of its operands, from what it says of the
+    # numbers underneath: `over_words(result, dim)`, where these are along `dim`.
+    over_words: Any = None
     # The parameter that says how results are split, for operations that users may tell.
     sharding_param: ClassVar[str] = ""
     # Whether an operand of which devices hold summands gives a result of which they do.

@@ -5,6 +5,7 @@ Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from minijax.lax.families import (
     neg_p,
     operands,
 )
+from minijax.lax.stacking import unstack
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 
@@ -337,7 +339,12 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _comparison(
-    name: str, direction: str, *, accepts: tuple[type, ...], total_order: bool = False
+    name: str,
+    direction: str,
+    *,
+    accepts: tuple[type, ...],
+    total_order: bool = False,
+    over_words: Callable[[Any, int], Any] | None = None,
 ) -> Binary:
     return Binary(
         name,
@@ -348,16 +355,23 @@ def _comparison(
         attributes=lambda ctx: ctx.comparison(
             direction, ctx.avals_in[0].dtype, total_order=total_order
         ),
+        over_words=over_words,
     )
 
 
-eq_p = _comparison("eq", "EQ", accepts=ANY)
+eq_p = _comparison(
+    "eq",
+    "EQ",
+    accepts=(*ANY, dtypes.extended),
+    over_words=lambda same, dim: functools.reduce(bitwise_and, unstack(same, dim)),
+)
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x == y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
+    Dtypes:     all; random keys are compared by all of their words.
     Lowers to:  stablehlo.compare EQ.
     Source:     mirrors jax.lax.eq.
 
@@ -368,13 +382,19 @@ def eq(x: ArrayLike, y: ArrayLike) -> Array:
     return eq_p.bind(*operands(x, y))
 
 
-ne_p = _comparison("ne", "NE", accepts=ANY)
+ne_p = _comparison(
+    "ne",
+    "NE",
+    accepts=(*ANY, dtypes.extended),
+    over_words=lambda other, dim: functools.reduce(bitwise_or, unstack(other, dim)),
+)
 
 
 def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x != y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
+    Dtypes:     all; random keys are compared by all of their words.
     Lowers to:  stablehlo.compare NE.
     Source:     mirrors jax.lax.ne.
 

@@ -40,7 +40,7 @@ class ConvertElementType(Primitive):
         self, x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any
     ) -> ShapedArray:
         if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
-            raise TypeError(
+            raise ValueError(
                 message(
                     "lax.convert_element_type",
                     "random keys convert to and from nothing.",

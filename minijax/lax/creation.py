@@ -17,7 +17,7 @@ from minijax.lax.arguments import is_array
 from minijax.lax.convert import convert_to_type
 from minijax.lax.families import COMPLEX, REAL, check_dtype
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, physical_aval
 from minijax.sharding import rules
 
 
@@ -115,7 +115,8 @@ class Empty(Primitive):
         return shaped_array(shape, dtype)
 
     def lower(self, ctx: Any, *, shape: Shape, dtype: Any, out_sharding: Any) -> Any:
-        return ctx.full(shape, 0, dtype)
+        physical = physical_aval(ctx.avals_out[0])
+        return ctx.full(physical.shape, 0, physical.dtype)
 
 
 empty_p = Empty()
@@ -230,7 +231,15 @@ def _sharding_of(like: Any, shape: Shape | None) -> Any:
     return None if shape is not None or aval is None else aval.split
 
 
+def as_element(value: Any, dtype: Any) -> Any:
+    """A number as an element of a dtype that it is to fill an array of; others as they are."""
+    if not dtypes.is_extended(dtype) or dtypes.is_extended(getattr(value, "dtype", None)):
+        return value
+    return dtype.element(value)
+
+
 def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:
+    value = as_element(value, dtype)
     if is_array(value):
         if dtype is not None:
             value = convert_to_type(value, dtype, weak_type)

@@ -177,6 +177,7 @@ class Binary(Primitive):
         linear_in: see `Primitive`.
         faults: what may go wrong, see `Primitive`.
         total: whether no numbers, infinite ones included, give a NaN or an infinity.
+        over_words: see `Primitive`.
     """
 
     fault_flow = "elementwise"
@@ -197,9 +198,11 @@ class Binary(Primitive):
         linear_in: tuple[tuple[int, ...], ...] = (),
         faults: Callable[..., Any] | None = None,
         total: bool = False,
+        over_words: Callable[[Any, int], Any] | None = None,
     ) -> None:
         super().__init__(name)
         self.public_name = public_name or name
+        self.over_words = over_words
         self.keeps_unreduced = additive
         self.linear_in = linear_in
         self.op = op

@@ -65,6 +65,8 @@ def fill_value_of_mode(mode: GatherScatterMode, value: Any) -> Any:
 
 def fill_of_dtype(dtype: Any) -> Any:
     """What is read out of range: NaN, the lowest signed, the highest unsigned integer, True."""
+    if dtypes.is_extended(dtype):
+        return fill_of_dtype(dtype.physical_dtype)
     if dtypes.issubdtype(dtype, np.inexact):
         return np.nan
     if dtypes.issubdtype(dtype, np.unsignedinteger):

@@ -26,6 +26,7 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather
 from minijax.lax.shape import expand_dims
+from minijax.lax.stacking import unstack
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -98,6 +99,10 @@ class Sort(Primitive):
 
         types = [ctx.type_of(scalar) for scalar in scalars for _ in range(2)]
         return ctx.ops("stablehlo.sort", values, attributes, regions=[(types, comes_before)])
+
+    def over_words(self, x: Any, dim: int) -> Any:
+        # Operands beside keys are sorted once for each word, and alike.
+        return unstack(x, dim)[0]
 
     def jvp(
         self,

@@ -22,6 +22,7 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, eager
 from minijax.lax import shape
 from minijax.lax.convert import convert_to_type
+from minijax.lax.creation import as_element
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     broadcast_to,
@@ -67,7 +68,13 @@ def _constant(name: str, dims: Any, value: Any, dtype: Any, device: Any, out_sha
     dims = canonicalize_shape(dims, f"numpy.{name}")
     if made_on_host(math.prod(dims), dtype):
         return on_device(array_from_host(np.full(dims, value, dtype)), device, out_sharding)
-    return _repeated(name, np.asarray(value, dtype)[()], dims, device, out_sharding)
+    return _repeated(name, _element(value, dtype), dims, device, out_sharding)
+
+
+def _element(value: Any, dtype: Any) -> Any:
+    """A known number as an element of a dtype."""
+    known = as_element(value, dtype)
+    return known if dtypes.is_extended(dtype) else np.asarray(known).astype(dtype)[()]
 
 
 def zeros(
@@ -167,6 +174,9 @@ def full(
     """
     fill_value = check_array("full", fill_value, "fill_value")
     dims = canonicalize_shape(shape, "numpy.full")
+    if dtype is not None and isinstance(fill_value, int):
+        # Of a wide integer only the bits that fit count.
+        fill_value = _element(fill_value, dtype_argument("full", dtype, None))
     aval = aval_of(fill_value)
     weak = dtype is None and aval.weak_type
     dtype = dtype_argument("full", dtype, aval.dtype)
@@ -176,7 +186,7 @@ def full(
         return on_device(
             array_from_host(host, shaped_array(dims, dtype, weak)), device, out_sharding
         )
-    value = convert_to_type(fill_value, dtype, weak)
+    value = convert_to_type(as_element(fill_value, dtype), dtype, weak)
     return _repeated("full", value, dims, device, out_sharding)
 
 
@@ -220,6 +230,7 @@ def _made_like(
     dtype = dtype_argument(name, dtype, dtypes.canonicalize_dtype(described.dtype))
     if device is None and sharding is None and dims == described.shape:
         sharding = _sharding_in_type(described)
+    value = as_element(value, dtype)
     if hasattr(value, "aval"):
         return _repeated(name, convert_to_type(value, dtype, weak), dims, device, sharding)
     value = np.asarray(value).astype(dtype)

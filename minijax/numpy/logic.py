@@ -499,6 +499,8 @@ def isclose(
         Array([ True,  True, False], dtype=bool)
     """
     x, y = promote("isclose", a, b)
+    if aval_of(x).is_extended:
+        return binary.eq(x, y)
     if not is_kind(x, np.inexact):
         x, y = promote_inexact("isclose", x, y)
     gap = unary.abs(binary.sub(x, y))

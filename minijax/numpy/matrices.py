@@ -172,7 +172,7 @@ def _triangle(name: str, m: Any, k: int, *, keep_below: bool) -> Any:
     aval = aval_of(m)
     _check_is_matrix(name, m)
     below = broadcast_to(_compared(binary.ge, aval.shape[-2:], k), aval.shape)
-    nothing = broadcast_to(np.zeros((), aval.dtype)[()], aval.shape)
+    nothing = zeros(aval.shape, aval.dtype)
     return pick(below, m, nothing) if keep_below else pick(below, nothing, m)
 
 

@@ -328,7 +328,7 @@ def isin(
     dims, count = element.aval.shape, others.aval.size
     if not count:
         found = creation.full(dims, False, dtypes.bool_)
-    elif method == "compare_all":
+    elif method == "compare_all" or element.aval.is_extended:
         found = (shape.expand_dims(element, (-1,)) == others).any(-1)
     else:
         ordered = ordering.sort(others)

@@ -40,6 +40,15 @@ class KeyDType(dtypes.ExtendedDType):
         self.physical_shape = (impl.words,)
         self.itemsize = 4 * impl.words
 
+    def element(self, value: Any) -> Any:
+        if hasattr(value, "aval"):
+            word = convert.convert_to_type(value, self.physical_dtype, weak_type=False)
+        else:
+            word = np.asarray(value).astype(self.physical_dtype)[()]
+        return random_wrap_p.bind(
+            broadcast_in_dim(word, self.physical_shape, ()), impl=self.impl
+        )
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KeyDType) and other.impl == self.impl
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxlib import _jax
@@ -454,7 +454,8 @@ class ExtendedArray(Array):
     def weak_type(self) -> bool:
         return False
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    @property
+    def _value(self) -> Any:
         raise TypeError(
             message(
                 "numpy.asarray",
@@ -462,6 +463,12 @@ class ExtendedArray(Array):
                 fix="minijax.random.key_data(key) gives the underlying integers",
             )
         )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return cast("np.ndarray[Any, Any]", self._value)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
 
     def __repr__(self) -> str:
         if self.is_deleted() or not placement.is_readable(self.sharding):

@@ -274,6 +274,8 @@ def device_get(x: Any) -> Any:
 
 
 def _to_host(x: Any) -> Any:
+    if isinstance(x, ExtendedArray):
+        return x
     if isinstance(x, Tracer) or type.__instancecheck__(Array, x):
         return np.asarray(x)
     return x

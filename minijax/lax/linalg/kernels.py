@@ -103,8 +103,7 @@ def routine(name: str, platform: str, routine: str, dtype: Any) -> str:
         dtype: that of the matrices.
 
     Raises:
-        NotImplementedError: there is none for the dtype.
-        ValueError: there is none for the platform.
+        NotImplementedError: there is none for the dtype, or for the platform.
     """
     if dtype.name not in LETTERS:
         raise refuse_dtype(name, dtype)
@@ -127,9 +126,9 @@ def refuse_dtype(name: str, dtype: Any) -> NotImplementedError:
     )
 
 
-def refuse_platform(name: str, platform: str) -> ValueError:
+def refuse_platform(name: str, platform: str) -> NotImplementedError:
     """The error of a platform for which there is no kernel."""
-    return ValueError(
+    return NotImplementedError(
         message(
             f"lax.linalg.{name}",
             f"there is no kernel for {platform}.",
