@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxlib import _jax
 
@@ -44,6 +44,8 @@ from minijax.core.tree_registry import (
     registry,
     static,
 )
+
+T = TypeVar("T")
 
 __all__ = [
     "DictKey",
@@ -314,11 +316,11 @@ def all_true(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
 
 
 def reduce(
-    function: Callable[[Any, Any], Any],
+    function: Callable[[Any, Any], T],
     tree: Any,
     initializer: Any = _UNSPECIFIED,
     is_leaf: IsLeaf = None,
-) -> Any:
+) -> T:
     """Folds `function` over the leaves, from left to right.
 
     Source:     mirrors jax.tree.reduce (0.10).
@@ -339,12 +341,12 @@ def reduce(
 
 
 def reduce_associative(
-    operation: Callable[[Any, Any], Any],
+    operation: Callable[[Any, Any], T],
     tree: Any,
     *,
     identity: Any = _UNSPECIFIED,
     is_leaf: IsLeaf = None,
-) -> Any:
+) -> T:
     """Combines the leaves pairwise, in a balanced way; `operation` has to be associative.
 
     The longest chain of operations has logarithmic length, which compiles to a shallow program.

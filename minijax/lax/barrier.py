@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from minijax.core import tree, variance
 from minijax.core.aval import ShapedArray
@@ -12,6 +12,8 @@ from minijax.interpreters.structural import instantiate
 from minijax.interpreters.tangents import Zero
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
+
+T = TypeVar("T")
 
 
 class OptimizationBarrier(Primitive):
@@ -54,7 +56,7 @@ class OptimizationBarrier(Primitive):
 optimization_barrier_p = OptimizationBarrier()
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: T, /) -> T:
     """Returns `operand`, and keeps the compiler from moving operations across.
 
     What uses the result is computed after all of `operand` is; nothing is merged, reordered or

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from minijax.core import key_paths, meshes, tree
 from minijax.core.aval import ShapedArray, aval_of
@@ -23,6 +23,8 @@ from minijax.sharding import contexts, hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.gspmd import GSPMDSharding
 from minijax.sharding.named import NamedSharding, has_open_dims, is_abstract
+
+T = TypeVar("T")
 
 
 class ShardingConstraint(Primitive):
@@ -144,7 +146,7 @@ def _without_open_dims(x: Array, sharding: Sharding) -> Sharding:
     return sharding.with_spec(sharding.spec.with_entries(entries))
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+def with_sharding_constraint(x: T, shardings: Any) -> T:
     """The arrays of a tree, placed as `shardings` says; inside `jit`, an order to the compiler.
 
     Source: mirrors jax.lax.with_sharding_constraint (0.10).

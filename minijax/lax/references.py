@@ -32,6 +32,7 @@ from minijax.lax.reference_checks import (
     refuse_differentiated,
 )
 from minijax.lax.reference_indexing import Index, Span, place_text
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -98,7 +99,7 @@ class Ref(Cell, metaclass=_RefType):
         """Parts of the reference as references: `ref.at[idx]`."""
         return reference_views.Indexer(self)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Array:
         return get(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -501,7 +502,7 @@ def _of_dtype(value: Any, dtype: Any) -> Any:
     return value
 
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any:
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref:
     """A mutable reference whose first value is `init_val`.
 
     Read it with `ref[...]` or `ref[i]`, write it with `ref[...] = x`; functions that are traced
@@ -546,7 +547,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any
     return new_ref_p.bind(init_val, is_tangent=False, memory_space=None, kind=None)
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Any:
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A mutable reference to an array of the shape and dtype of `ty`; its contents are undefined.
 
     Source: mirrors jax.empty_ref (0.10).
@@ -564,7 +565,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     return new_ref(zeros(ShapedArray(ty.shape, ty.dtype)), memory_space=memory_space)
 
 
-def freeze(ref: Any) -> Any:
+def freeze(ref: Any) -> Array:
     """The value of a reference, which cannot be used afterwards.
 
     Source: mirrors jax.freeze (0.10).

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -226,7 +226,22 @@ def _lexicographically_less(ctx: Any, pairs: Sequence[tuple[Any, Any, ShapedArra
     return result
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+@overload
+def sort(
+    operand: ArrayLike, dimension: int = ..., is_stable: bool = ..., num_keys: int = ...
+) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = ..., is_stable: bool = ..., num_keys: int = ...
+) -> tuple[Array, ...]: ...
+
+
+def sort(
+    operand: ArrayLike | Sequence[ArrayLike],
+    dimension: int = -1,
+    is_stable: bool = True,
+    num_keys: int = 1,
+) -> Array | tuple[Array, ...]:
     """Sorts one array, or several together, in ascending order along `dimension`.
 
     Shapes:     T_i[s] -> T_i[s], for each operand.
@@ -252,7 +267,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
         (Array([1, 1, 2], dtype=int32), Array([6, 7, 5], dtype=int32))
     """
     several = isinstance(operand, (tuple, list))
-    arrays = [as_operand(x) for x in (operand if several else (operand,))]
+    operands: Any = operand if several else (operand,)
+    arrays = [as_operand(x) for x in operands]
     if not arrays:
         raise TypeError(message("lax.sort", "there is nothing to sort.", got="no operands"))
     if not 1 <= num_keys <= len(arrays):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from minijax.lax.families import (
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+T = TypeVar("T")
 
 
 def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:
@@ -627,7 +629,7 @@ class StopGradient(Primitive):
 stop_gradient_p = StopGradient()
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: T) -> T:
     """`x` as it is, held constant by differentiation.
 
     Args:

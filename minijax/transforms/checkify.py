@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from minijax.lax import unary
 from minijax.lax.functionalization import STATE_SIZE
 from minijax.runtime.array import Array
 from minijax.transforms.checked import CheckedFunction, Sites, report_p
+
+R = TypeVar("R")
 
 ErrorCategory = str
 
@@ -239,8 +241,8 @@ def check_error(error: Error) -> None:
 
 
 def checkify(
-    f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks
-) -> Callable[..., tuple[Error, Any]]:
+    f: Callable[..., R], errors: frozenset[ErrorCategory] = user_checks
+) -> Callable[..., tuple[Error, R]]:
     """`f`, returning what went wrong in it along with its result.
 
     Source: mirrors jax.experimental.checkify.checkify (0.10).  What counts as a fault is what

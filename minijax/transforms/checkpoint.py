@@ -7,8 +7,8 @@ and what a policy says.  Policies are in `policies.py`, the primitive in `remat_
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from minijax.core import tree
 from minijax.core.aval import ShapedArray
@@ -20,18 +20,21 @@ from minijax.sharding import rules
 from minijax.transforms import jit
 from minijax.transforms.remat_primitive import PreventCse, remat_p
 
+R = TypeVar("R")
+T = TypeVar("T")
+
 _NOT_GIVEN = object()
 
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[..., R],
     *,
     prevent_cse: bool | Sequence[Any] = True,
     policy: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
-    static_argnames: str | Sequence[str] = (),
+    static_argnames: str | Iterable[str] = (),
     concrete: Any = _NOT_GIVEN,
-) -> Callable[..., Any]:
+) -> Callable[..., R]:
     """`fun`, with a derivative that computes intermediate values again instead of storing them.
 
     Between the forward and the backward pass only the arguments of `fun` are alive, and the values
@@ -243,7 +246,7 @@ class Name(Primitive):
 name_p = Name()
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: T, name: str) -> T:
     """Returns `x`, and gives its arrays a name that policies of `checkpoint` refer to.
 
     Shapes:     x: a tree of T_i[s_i] -> T_i[s_i].

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
@@ -23,6 +23,9 @@ from minijax.interpreters.tangents import Zero
 from minijax.lax.control_flow.mapping import map as map_slices
 from minijax.transforms import checked_calls, custom_rules
 from minijax.transforms.custom_rules import FlatPrimal, Rule
+
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 FlatRule = Callable[..., tuple[list[Any], list[bool]]]
 
@@ -244,7 +247,7 @@ class _FlatVmapRule:
             )
 
 
-class custom_vmap:  # noqa: N801  mirrors jax.custom_batching.custom_vmap
+class custom_vmap(Generic[R]):  # noqa: N801  mirrors jax.custom_batching.custom_vmap
     """A function that `vmap` maps by a rule, which is set with `def_vmap`.
 
     Forward mode differentiates both, the function and its rule; reverse mode differentiates
@@ -274,13 +277,13 @@ class custom_vmap:  # noqa: N801  mirrors jax.custom_batching.custom_vmap
         Array([8., 8.], dtype=float32)
     """
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[..., R]) -> None:
         self._signature = custom_rules.Signature("custom_vmap", fun, (), ())
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
 
-    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+    def def_vmap(self, vmap_rule: F) -> F:
         """Sets the rule `vmap_rule(axis_size, in_batched, *args) -> (out, out_batched)`.
 
         Args:
@@ -294,7 +297,7 @@ class custom_vmap:  # noqa: N801  mirrors jax.custom_batching.custom_vmap
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         signature = self._signature
         if self.vmap_rule is None:
             raise AttributeError(
@@ -315,7 +318,7 @@ class custom_vmap:  # noqa: N801  mirrors jax.custom_batching.custom_vmap
         return tree.unflatten(rule.out_tree if seen is None else seen, outs)
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[..., R]) -> custom_vmap[R]:
     """`f`, which `vmap` applies to one example after the other.
 
     Lowers to:  stablehlo.while where it is mapped.

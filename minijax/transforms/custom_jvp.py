@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
@@ -20,6 +20,9 @@ from minijax.interpreters.structural import add_tangents, instantiate
 from minijax.interpreters.tangents import Zero
 from minijax.transforms import checked_calls, custom_rules
 from minijax.transforms.custom_rules import FlatPrimal, Rule, SymbolicZero
+
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 FlatRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
 
@@ -161,7 +164,7 @@ class _FlatJvpRule:
         return found
 
 
-class custom_jvp:  # noqa: N801  mirrors jax.custom_jvp
+class custom_jvp(Generic[R]):  # noqa: N801  mirrors jax.custom_jvp
     """A function whose forward derivative is given by a rule; reverse mode follows from it.
 
     The rule is set with `defjvp` or `defjvps`.  It is not differentiated through the function:
@@ -192,7 +195,7 @@ class custom_jvp:  # noqa: N801  mirrors jax.custom_jvp
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[..., R],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -205,7 +208,7 @@ class custom_jvp:  # noqa: N801  mirrors jax.custom_jvp
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
         """Sets the rule `jvp(*nondiff, primals, tangents) -> (primal_out, tangent_out)`.
 
         Args:
@@ -257,7 +260,7 @@ class custom_jvp:  # noqa: N801  mirrors jax.custom_jvp
 
         self.defjvp(jvp, symbolic_zeros=True)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         signature = self._signature
         if self.jvp is None:
             raise AttributeError(

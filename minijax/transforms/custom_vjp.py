@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from minijax.lax import convert
 from minijax.sharding import rules
 from minijax.transforms import checked_calls, custom_rules
 from minijax.transforms.custom_rules import Arguments, FlatPrimal, Rule, SymbolicZero
+
+R = TypeVar("R")
 
 FlatBackward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 FlatForward = Callable[..., tuple[list[Any], list[Any], FlatBackward]]
@@ -427,7 +429,7 @@ class _FlatForward:
         return convert.convert_to_type(ct, expected.dtype, given.weak_type)
 
 
-class custom_vjp:  # noqa: N801  mirrors jax.custom_vjp
+class custom_vjp(Generic[R]):  # noqa: N801  mirrors jax.custom_vjp
     """A function whose reverse derivative is given by rules for a forward and a backward pass.
 
     The rules are set with `defvjp`.  Forward mode does not know the function's derivative.
@@ -458,7 +460,7 @@ class custom_vjp:  # noqa: N801  mirrors jax.custom_vjp
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[..., R],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -497,7 +499,7 @@ class custom_vjp:  # noqa: N801  mirrors jax.custom_vjp
         self.symbolic_zeros = symbolic_zeros
         self.optimize_remat = optimize_remat
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         signature = self._signature
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
@@ -549,7 +551,7 @@ class custom_vjp:  # noqa: N801  mirrors jax.custom_vjp
                 )
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[..., tuple[R, Any]]) -> custom_vjp[R]:
     """A function that tells its gradient itself: `fun(*args)` returns `(out, rule)`.
 
     `rule(ct)` maps the cotangent of `out` to those of the arguments: a tuple of them, or the one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding, is_abstract
 from minijax.sharding.single_device import SingleDeviceSharding
+
+T = TypeVar("T")
 
 
 def _target_of(target: Any) -> Sharding | None:
@@ -281,7 +283,7 @@ def _to_host(x: Any) -> Any:
     return x
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: T) -> T:
     """Waits until all arrays of a tree are computed, and returns the tree.
 
     Source: mirrors jax.block_until_ready (0.10).
@@ -296,7 +298,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: T) -> T:
     """Starts copying all arrays of a tree to the host.
 
     Source:     mirrors jax.copy_to_host_async (0.10).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from minijax.core import meshes, tree
 from minijax.core.aval import aval_of
@@ -23,8 +23,10 @@ from minijax.sharding.named import NamedSharding, is_abstract, named
 from minijax.transforms import jit
 from minijax.transforms.device_put import device_put
 
+T = TypeVar("T")
 
-def reshard(xs: Any, out_shardings: Any) -> Any:
+
+def reshard(xs: T, out_shardings: Any) -> T:
     """The arrays of a tree, split otherwise.
 
     Inside programs the types of the results show it, and the compiler communicates as needed.
@@ -98,9 +100,19 @@ def _check_explicit(sharding: NamedSharding) -> None:
         )
 
 
+@overload
 def auto_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
-) -> Callable[..., Any]:
+    f: Callable[..., T], /, *, axes: Any = ..., out_sharding: Any = ...
+) -> Callable[..., T]: ...
+@overload
+def auto_axes(
+    f: None = None, /, *, axes: Any = ..., out_sharding: Any = ...
+) -> Callable[[Callable[..., T]], Callable[..., T]]: ...
+
+
+def auto_axes(
+    f: Callable[..., T] | None = None, /, *, axes: Any = None, out_sharding: Any = None
+) -> Callable[..., T] | Callable[[Callable[..., T]], Callable[..., T]]:
     """A function inside which the compiler decides about mesh axes.
 
     Source:     mirrors jax.sharding.auto_axes.
@@ -126,7 +138,8 @@ def auto_axes(
         [7 6 5 4 3 2 1 0]
     """
     if f is None:
-        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+        decorator: Any = functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+        return decorator
     eager.check_callable("auto_axes", f)
     default = out_sharding
 
@@ -150,9 +163,19 @@ def auto_axes(
     return call
 
 
+@overload
 def explicit_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
-) -> Callable[..., Any]:
+    f: Callable[..., T], /, *, axes: Any = ..., in_sharding: Any = ...
+) -> Callable[..., T]: ...
+@overload
+def explicit_axes(
+    f: None = None, /, *, axes: Any = ..., in_sharding: Any = ...
+) -> Callable[[Callable[..., T]], Callable[..., T]]: ...
+
+
+def explicit_axes(
+    f: Callable[..., T] | None = None, /, *, axes: Any = None, in_sharding: Any = None
+) -> Callable[..., T] | Callable[[Callable[..., T]], Callable[..., T]]:
     """A function inside which types show how values are split over mesh axes.
 
     Source:     mirrors jax.sharding.explicit_axes.
@@ -178,7 +201,8 @@ def explicit_axes(
         i32[8@x]
     """
     if f is None:
-        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+        decorator: Any = functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+        return decorator
     eager.check_callable("explicit_axes", f)
     default = in_sharding
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from minijax.interpreters.tangents import Zero
 from minijax.lax import convert
 from minijax.runtime.array import array_from_host
 from minijax.transforms.jit import jit
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 def _flat(function: Callable[..., Any], args: Any) -> tuple[list[Any], flattening.FlatFunction]:
@@ -77,12 +80,32 @@ def _split_aux(out_tree: Any, outs: Sequence[Any]) -> tuple[Any, int, Any]:
     return value_tree, count, tree.unflatten(aux_tree, outs[count:])
 
 
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = ...,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> tuple[Any, ...]: ...
+
+
 def jvp(
     fun: Callable[..., Any],
     primals: Sequence[Any],
     tangents: Sequence[Any],
     has_aux: bool = False,
-) -> Any:
+) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and its derivative in the direction `tangents`.
 
     Shapes: tangents have the trees and shapes of primals; out_tangents those of the result.
@@ -297,7 +320,23 @@ def _linearized(
     return (out, linear, aux) if has_aux else (out, linear)
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = ...
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], A]: ...
+@overload
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]: ...
+
+
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
     """The value of `fun` at `primals`, and its derivative there as a linear function.
 
     Source: mirrors jax.linearize (0.10).
@@ -313,9 +352,23 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return _linearized("linearize", fun, primals, has_aux, _PushForward)
 
 
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = ..., reduce_axes: Any = ...
+) -> tuple[R, Callable[..., tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True], reduce_axes: Any = ...
+) -> tuple[R, Callable[..., tuple[Any, ...]], A]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Any = ...
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]: ...
+
+
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
-) -> Any:
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
     """The value of `fun` at `primals`, and the function from cotangents of it to those of them.
 
     Source: mirrors jax.vjp (0.10).
@@ -410,7 +463,7 @@ def grad(
         >>> jax.grad(lambda p: p["w"] * p["x"])({"w": jnp.float32(2), "x": jnp.float32(5)})
         {'w': Array(5., dtype=float32), 'x': Array(2., dtype=float32)}
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, _name="grad")
+    both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(fun, assigned=_WRAPPED)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -426,15 +479,13 @@ _WRAPPED = tuple(n for n in functools.WRAPPER_ASSIGNMENTS if n != "__annotations
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[..., R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    *,
-    _name: str = "value_and_grad",
-) -> Callable[..., Any]:
+) -> Callable[..., tuple[R, Any]]:
     """The value of a function with a scalar result, and its gradient; arguments as `grad`.
 
     Source: mirrors jax.value_and_grad (0.10).
@@ -447,28 +498,40 @@ def value_and_grad(
         >>> [float(g) for g in (value, *gradients)]
         [6.0, 3.0, 2.0]
     """
-    eager.check_callable(_name, fun)
+    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def _value_and_grad(
+    name: str,
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[..., Any]:
+    """`value_and_grad`, in whose messages the function is called `name`."""
+    eager.check_callable(name, fun)
 
     @functools.wraps(fun, assigned=_WRAPPED)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        positions, single = flattening.normalize_argnums(_name, argnums, len(args))
+        positions, single = flattening.normalize_argnums(name, argnums, len(args))
         chosen = [args[i] for i in positions]
         held = with_held_arguments(fun, args, kwargs, positions)
-        leaves, flat = _flat(_Aux(_name, held) if has_aux else held, chosen)
+        leaves, flat = _flat(_Aux(name, held) if has_aux else held, chosen)
         avals = flattening.avals_of(
-            leaves, lambda: argument_names(fun, flat.in_tree, positions), _name
+            leaves, lambda: argument_names(fun, flat.in_tree, positions), name
         )
         for i, aval in enumerate(avals):
             if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
                 place = argument_names(fun, flat.in_tree, positions)[i]
-                check_input(_name, place, aval, holomorphic, allow_int)
+                check_input(name, place, aval, holomorphic, allow_int)
         nonzero = [dtypes.issubdtype(aval.dtype, np.inexact) for aval in avals]
-        lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(_name, fun))
+        lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
         out_tree, count, aux = flat.out_tree, len(lin.outs), None
         if has_aux:
             out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
         value = tree.unflatten(out_tree, lin.outs[:count])
-        _check_scalar(_name, fun, value, out_tree, holomorphic)
+        _check_scalar(name, fun, value, out_tree, holomorphic)
         cts: list[Any] = [
             Zero(a) for a, nz in zip(lin.out_tangent_avals, lin.out_nonzero, strict=True) if nz
         ]
@@ -591,7 +654,9 @@ def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: b
         )
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Any:
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
+) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a function promised to be linear.
 
     Args:
@@ -658,7 +723,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
     return transposed
 
 
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, list[Any]]:
+def closure_convert(
+    fun: Callable[..., R], *example_args: Any
+) -> tuple[Callable[..., R], list[Any]]:
     """`fun` with the traced values that it closes over as further arguments.
 
     Returns:

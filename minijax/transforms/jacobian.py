@@ -100,7 +100,7 @@ def jacrev(
             if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
                 grad.check_input("jacrev", place, aval, holomorphic, allow_int)
         held = grad.with_held_arguments(fun, args, kwargs, positions)
-        results = grad.vjp(held, *chosen, has_aux=has_aux)
+        results: tuple[Any, ...] = grad.vjp(held, *chosen, has_aux=has_aux)
         out, pull = results[0], results[1]
         for y in tree.leaves(out):
             _check_dtype("jacrev", aval_of(y), holomorphic, real_only=True, result=True)

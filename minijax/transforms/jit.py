@@ -11,8 +11,8 @@ import functools
 import inspect
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -23,10 +23,15 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, evaluation, flattening, program, staging, trivial
 from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray, to_numpy
+from minijax.runtime.client import Device
 from minijax.sharding.markers import UNSPECIFIED
 from minijax.transforms import jit_shardings, stages
 from minijax.transforms.jit_primitive import jit_p
 from minijax.transforms.jit_shardings import PlacementTree
+from minijax.transforms.stages import JitWrapped
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Settings(NamedTuple):
@@ -491,22 +496,56 @@ def resolve_names(
     return nums, names
 
 
+@overload
 def jit(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Device | None = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> JitWrapped[P, R]: ...
+@overload
+def jit(
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Device | None = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
+
+
+def jit(
+    fun: Callable[P, R] | None = None,
     /,
     *,
     in_shardings: Any = UNSPECIFIED,
     out_shardings: Any = UNSPECIFIED,
     static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Sequence[str] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False,
-    device: Any = None,
+    device: Device | None = None,
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> Any:
+) -> JitWrapped[P, R] | Callable[[Callable[P, R]], JitWrapped[P, R]]:
     """Compiles `fun` with XLA, once for each signature of its arguments.
 
     The function is traced with abstract values: Python code in it runs once per signature, and
@@ -556,7 +595,7 @@ def jit(
           in (b,) }
     """
     if fun is None:
-        return functools.partial(
+        decorator: Any = functools.partial(
             jit,
             in_shardings=in_shardings,
             out_shardings=out_shardings,
@@ -570,6 +609,7 @@ def jit(
             inline=inline,
             compiler_options=compiler_options,
         )
+        return decorator
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         raise TypeError(message("jit", "cannot compile a generator or a coroutine.", got=repr(fun)))

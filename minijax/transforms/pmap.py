@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from minijax.transforms import (
 )
 from minijax.transforms.pmap_arguments import Settings
 from minijax.transforms.pmap_primitive import pmap_p
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Staged(NamedTuple):
@@ -316,17 +319,17 @@ def _check_uniform(closed: ClosedJaxpr, in_axes: Sequence[int | None], axis_name
 
 
 def pmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     axis_name: Any = None,
     *,
-    in_axes: Any = 0,
+    in_axes: int | Sequence[Any] | None = 0,
     out_axes: Any = 0,
     static_broadcasted_argnums: int | Iterable[int] = (),
     devices: Sequence[Any] | None = None,
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Iterable[int] = (),
-) -> Any:
+) -> stages.JitWrapped[P, R]:
     """Maps `fun` over slices of its arguments, on a device each.
 
     Computes what `vmap` does, by a program that each device runs on its slice: the function is
@@ -383,12 +386,13 @@ def pmap(
     def call(*args: Any, **kwargs: Any) -> Any:
         return half.call(*args, **kwargs)
 
-    call.trace = half.trace  # type: ignore[attr-defined]
-    call.lower = half.lower  # type: ignore[attr-defined]
-    call.eval_shape = half.eval_shape  # type: ignore[attr-defined]
-    call.clear_cache = half.staged.clear  # type: ignore[attr-defined]
-    call.pmap_function = half  # type: ignore[attr-defined]
-    return call
+    mapped: Any = call
+    mapped.trace = half.trace
+    mapped.lower = half.lower
+    mapped.eval_shape = half.eval_shape
+    mapped.clear_cache = half.staged.clear
+    mapped.pmap_function = half
+    return mapped
 
 
 @caches.forgets

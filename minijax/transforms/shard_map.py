@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from minijax.core import config, meshes, tree, variance
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
@@ -24,6 +24,9 @@ from minijax.sharding import contexts
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import shard_map_primitive, shard_map_region, shard_map_steps
 from minijax.transforms.shard_map_region import Region
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Infer:
@@ -40,8 +43,34 @@ other_meshes: dict[type, Callable[[Callable[..., Any], Any, Any, Any], Callable[
 function, the mesh, in_specs and out_specs."""
 
 
+@overload
 def shard_map(
-    f: Callable[..., Any] | None = None,
+    f: Callable[P, R],
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = ...,
+    mesh: MeshAxes | None = ...,
+    axis_names: Any = ...,
+    check_vma: bool = ...,
+    check_rep: bool | None = ...,
+) -> Callable[P, R]: ...
+@overload
+def shard_map(
+    f: None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = ...,
+    mesh: MeshAxes | None = ...,
+    axis_names: Any = ...,
+    check_vma: bool = ...,
+    check_rep: bool | None = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
+def shard_map(
+    f: Callable[P, R] | None = None,
     /,
     *,
     out_specs: Any = INFER,
@@ -50,7 +79,7 @@ def shard_map(
     axis_names: Any = frozenset(),
     check_vma: bool = True,
     check_rep: bool | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
     """Runs a function on each device of a mesh, on that device's blocks of the arguments.
 
     Inside, collectives such as `lax.psum` communicate over the names of the mesh's axes.

@@ -8,22 +8,35 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from minijax.core import tree
 from minijax.core.errors import message
 from minijax.core.specs import PartitionSpec
 from minijax.transforms.shard_map import INFER, shard_map
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def smap(
+    f: Callable[P, R], /, *, in_axes: Any = ..., out_axes: Any, axis_name: Any
+) -> Callable[P, R]: ...
+@overload
+def smap(
+    f: None = None, /, *, in_axes: Any = ..., out_axes: Any, axis_name: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
 
 def smap(
-    f: Callable[..., Any] | None = None,
+    f: Callable[P, R] | None = None,
     /,
     *,
     in_axes: Any = INFER,
     out_axes: Any,
     axis_name: Any,
-) -> Callable[..., Any]:
+) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
     """Runs a function on each device along one mesh axis, as `vmap` maps over one dimension.
 
     Source: mirrors jax.smap (0.10).
@@ -48,7 +61,10 @@ def smap(
         [3. 3. 3. 3. 3. 3. 3. 3.]
     """
     if f is None:
-        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+        decorator: Any = functools.partial(
+            smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name
+        )
+        return decorator
     if isinstance(axis_name, (tuple, list, set, frozenset)):
         raise TypeError(
             message(

@@ -6,8 +6,8 @@ Input: a jitted function and the types of its arguments.  Output: `Traced`, `Low
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from minijax.sharding import contexts, equality, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import jit_shardings
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
 
 CompilerOptions = dict[str, str | bool]
 """Fields of XLA's DebugOptions by name.  Mirrors jax.stages."""
@@ -52,6 +55,31 @@ class Wrapped(Protocol):
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lowers the function for the types of its arguments."""
+
+
+class JitWrapped(Wrapped, Protocol[P, R_co]):
+    """What a type checker knows of a jitted function: its parameters, its result, its stages.
+
+    It may be called as the function may, which is what editors show, and with all that becomes an
+    array on the way in: NumPy's arrays, numbers, trees of both.
+    """
+
+    @property
+    def __name__(self) -> str: ...
+
+    @property
+    def __wrapped__(self) -> Callable[P, R_co]: ...
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> R_co: ...
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results, without computing them."""
+
+    def clear_cache(self) -> None:
+        """Forgets what was compiled."""
 
 
 class ShapeDtypeStruct:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from minijax.core import caches, config, statistics, tree
 from minijax.core.aval import aval_of
@@ -20,13 +20,41 @@ from minijax.interpreters import eager, flattening, staging
 from minijax.lax.control_flow import bodies
 from minijax.transforms import jit, stages
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = ...,
+    axis_env: Any = ...,
+    return_shape: Literal[False] = ...,
+) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = ...,
+    axis_env: Any = ...,
+    *,
+    return_shape: Literal[True],
+) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = ...,
+    axis_env: Any = ...,
+    *,
+    return_shape: bool,
+) -> Callable[..., ClosedJaxpr | tuple[ClosedJaxpr, Any]]: ...
+
 
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
     axis_env: Any = None,
     return_shape: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., ClosedJaxpr | tuple[ClosedJaxpr, Any]]:
     """A function that stages `fun` for the types of its arguments and returns the jaxpr.
 
     Source: mirrors jax.make_jaxpr (0.10).
@@ -146,7 +174,7 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
         return scoped
 
 
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """`fun` inside a `named_scope` of its own name, or of another one.
 
     Source: mirrors jax.named_call (0.10).

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from minijax.core import config, tree
 from minijax.core.aval import aval_of
@@ -16,16 +16,19 @@ from minijax.interpreters import batching, eager, flattening
 from minijax.interpreters.structural import to_batch_dim
 from minijax.transforms import vmap_primitive
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def vmap(
-    fun: Callable[..., Any],
-    in_axes: Any = 0,
+    fun: Callable[P, R],
+    in_axes: int | Sequence[Any] | None = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     sum_match: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Maps `fun` over a dimension of its arguments, all at once.
 
     Shapes: an argument leaf of shape s with axis a is seen by `fun` without dimension a; a result

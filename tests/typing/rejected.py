@@ -13,11 +13,11 @@ def loss(weights: jax.Array) -> jax.Array:
     return total
 
 
-jax.jit(3)  # type: ignore[arg-type]
-jax.jit(loss, static_argnum=0)  # type: ignore[call-arg]
+jax.jit(3)  # type: ignore[call-overload]
+jax.jit(loss, static_argnum=0)  # type: ignore[call-overload]
 jax.grad("loss")  # type: ignore[arg-type]
 jax.vmap(loss, 0, 0, axes=0)  # type: ignore[call-arg]
-jax.make_jaxpr()  # type: ignore[call-arg]
+jax.make_jaxpr()  # type: ignore[call-overload]
 jax.ShapeDtypeStruct((2, 3))  # type: ignore[call-arg]
 jnp.sum()  # type: ignore[call-arg]
 lax.add(1.0)  # type: ignore[call-arg]

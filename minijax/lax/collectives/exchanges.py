@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from minijax.core import variance
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of
@@ -17,6 +17,8 @@ from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Application, Groups
 from minijax.lax.shape import expand_dims, reshape
 from minijax.sharding import rules
+
+T = TypeVar("T")
 
 
 class AllToAll(Primitive):
@@ -166,14 +168,14 @@ all_to_all_p = AllToAll()
 
 
 def all_to_all(
-    x: Any,
+    x: T,
     axis_name: Any,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: Any = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """Cuts an array into one block for each device, sends them there, and joins what is received.
 
     Shapes: T[s] -> T[s without `split_axis`, of the axes' size n, with a new dimension of size n at
@@ -275,7 +277,7 @@ def _check_length(aval: Any, dim: int, size: int, *, tiled: bool) -> None:
         )
 
 
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(x: T, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> T:
     """Exchanges a dimension of an array with a named axis of the same size.
 
     Shapes: T[s] -> T[s]; `all_to_all` that cuts and joins the same dimension.

@@ -7,7 +7,7 @@ device its block of the sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from minijax.lax.collectives.indices import axis_index
 from minijax.lax.shape import reshape, squeeze
 from minijax.lax.slicing import dynamic_slice_in_dim
 from minijax.sharding import rules
+
+T = TypeVar("T")
 
 
 class Gather(Primitive):
@@ -466,14 +468,14 @@ _KINDS = ("varying", "invarying", "reduced")
 
 
 def all_gather(
-    x: Any,
+    x: T,
     axis_name: Any,
     *,
     axis_index_groups: Any = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
-) -> Any:
+) -> T:
     """What all devices, or examples, of named axes hold, on each of them.
 
     Shapes: T[s] -> T[s] with a new dimension of the axes' size at `axis`; `tiled`, dimension `axis`
@@ -581,7 +583,7 @@ def _check_typed(x: Any, axes: Axes) -> None:
         )
 
 
-def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
+def all_gather_invariant(x: T, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> T:
     """As `all_gather`, with a result of which types know that it is the same everywhere.
 
     Shapes: as `all_gather`.
@@ -596,7 +598,7 @@ def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool =
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="invarying")
 
 
-def all_gather_reduced(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
+def all_gather_reduced(x: T, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> T:
     """As `all_gather`, with a reduced result: its cotangents are summands.
 
     Shapes: as `all_gather`.
@@ -648,13 +650,13 @@ def check_block(
 
 
 def psum_scatter(
-    x: Any,
+    x: T,
     axis_name: Any,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: Any = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """The sum over the devices, or examples, of named axes, of which each keeps its own block.
 
     Shapes: T[s] -> T[s without dimension `scatter_dimension`, which must be of the axes' size];
@@ -740,8 +742,8 @@ def scatter_params(
 
 
 def unreduced_psum_scatter(
-    x: Any, axis_name: Any, *, scatter_dimension: int = 0, tiled: bool = False
-) -> Any:
+    x: T, axis_name: Any, *, scatter_dimension: int = 0, tiled: bool = False
+) -> T:
     """As `psum_scatter`, of values that are unreduced over the axes.
 
     Shapes: as `psum_scatter`.
@@ -772,7 +774,7 @@ def unreduced_psum_scatter(
     return arguments.map_leaves(of_leaf, x)
 
 
-def unreduced_psum(x: Any, axis_name: Any) -> Any:
+def unreduced_psum(x: T, axis_name: Any) -> T:
     """The sum whose summands the devices of mesh axes hold; the same everywhere.
 
     Shapes: T[s] -> T[s].

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from minijax.lax.creation import full_like
 from minijax.lax.shape import broadcast, concatenate
 from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take, slice_in_dim
 from minijax.sharding import rules
+
+T = TypeVar("T")
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -271,7 +273,7 @@ ppermute_p = PPermute()
 pbroadcast_p = PBroadcast()
 
 
-def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
+def ppermute(x: T, axis_name: Any, perm: Any) -> T:
     """Sends blocks between the devices, or examples, of a named axis.
 
     Shapes: T[s] -> T[s]; who is nobody's destination gets zeros.
@@ -314,7 +316,7 @@ def permute_applications(x: Any, axis_name: Any, perm: Any) -> Any:
     return arguments.map_leaves(of_leaf, x)
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
+def pshuffle(x: T, axis_name: Any, perm: Any) -> T:
     """The device at position i gets the block of the device at position `perm[i]`.
 
     Shapes: T[s] -> T[s].
@@ -348,7 +350,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: T, axis_name: Any, source: int) -> T:
     """All devices, or examples, of a named axis get the block of the one at position `source`.
 
     Shapes: T[s] -> T[s].

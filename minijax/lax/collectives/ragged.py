@@ -32,6 +32,7 @@ from minijax.lax.gather_scatter import scatter_add
 from minijax.lax.reduction import reduce_max
 from minijax.lax.shape import broadcast_in_dim, concatenate, reshape
 from minijax.lax.slicing import dynamic_slice_in_dim, index_take, slice_in_dim
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 _SIZES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
@@ -310,7 +311,7 @@ def ragged_all_to_all(
     *,
     axis_name: Any,
     axis_index_groups: Any = None,
-) -> Any:
+) -> Array:
     """Sends slices of rows, of lengths that are known at run time only, between all devices.
 
     Slice i of a device goes to device `i // (k // n)` of the n, k being how many there are: rows

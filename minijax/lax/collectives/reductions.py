@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,10 @@ from minijax.lax.collectives.indices import axis_index
 from minijax.lax.convert import convert_element_type
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
+from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+T = TypeVar("T")
 
 
 class AllReduce(Primitive):
@@ -230,7 +233,7 @@ pmax_p = PMax()
 pmin_p = PMin()
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def psum(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
     """The sum of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s]; bool becomes int32; axes that are ints are dimensions that are summed too.
@@ -330,7 +333,7 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
     return Application(casts.psum_invariant_p, arguments.with_pvary(x, typed), {"axes": typed})
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
     """The mean of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s]; integers become floats.
@@ -362,7 +365,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree.unflatten(treedef, [s / n for s, n in zip(sums, counts, strict=True)])
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmax(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
     """The greatest value of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s].
@@ -385,7 +388,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _extreme(pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmin(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
     """The least value of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes:     T[s] -> T[s]; arguments, types and errors are those of `pmax`.
@@ -432,7 +435,7 @@ def _extreme(primitive: AllReduce, x: Any, axis_name: Any, axis_index_groups: An
     return arguments.map_leaves(of_leaf, x)
 
 
-def pargmax(x: Any, axis_name: Any) -> Any:
+def pargmax(x: Any, axis_name: Any) -> Array:
     """Where along an axis the greatest value is, for each element; the lowest position of ties.
 
     Shapes: T[s] -> int32[s].  Where the greatest value is NaN no position has it: 2**31 - 1.
@@ -453,7 +456,7 @@ def pargmax(x: Any, axis_name: Any) -> Any:
     return _position("lax.pargmax", pmax, x, axis_name)
 
 
-def pargmin(x: Any, axis_name: Any) -> Any:
+def pargmin(x: Any, axis_name: Any) -> Array:
     """Where along an axis the least value is, for each element; the lowest position of ties.
 
     Shapes:     T[s] -> int32[s]; arguments and errors are those of `pargmax`.

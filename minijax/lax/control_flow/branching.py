@@ -6,7 +6,7 @@ Input: an index and functions of the same operands.  Output: the results of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from minijax.lax.binary import eq, ne
 from minijax.lax.control_flow import bodies, checked_bodies, divergence, mutation
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
+
+R = TypeVar("R")
+S = TypeVar("S")
 
 _UNSPECIFIED = Unspecified()
 Branches = tuple[ClosedJaxpr, ...]
@@ -452,11 +455,11 @@ def _like(x: Any, shape: tuple[int, ...]) -> Any:
 
 def cond(
     pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., S],
     *operands: Any,
     operand: Any = _UNSPECIFIED,
-) -> Any:
+) -> R | S:
     """The result of `true_fun(*operands)` or of `false_fun(*operands)`.
 
     Only one of them is computed, unless the predicate differs between examples of a batch: then
@@ -561,12 +564,22 @@ def _predicate(pred: Any) -> Any:
     return ne(pred, aval.dtype.type(0))
 
 
+@overload
+def switch(
+    index: Any, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = ...
+) -> R: ...
+@overload
+def switch(
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = ...
+) -> Any: ...
+
+
 def switch(
     index: Any,
-    branches: Sequence[Callable[..., Any]],
+    branches: Sequence[Callable[..., R]],
     *operands: Any,
     operand: Any = _UNSPECIFIED,
-) -> Any:
+) -> R:
     """The result of `branches[index](*operands)`; an index out of range is clamped.
 
     Shapes:     index: a scalar; the results of all branches have the same types.
@@ -677,8 +690,8 @@ def _platform_number(platform: str, platforms: Sequence[tuple[str, ...] | None])
 
 
 def platform_dependent(
-    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
-) -> Any:
+    *args: Any, default: Callable[..., R] | None = None, **per_platform: Callable[..., R]
+) -> R:
     """The result of the function for the platform that the program is compiled for.
 
     Shapes:     the results of all functions have the same types.

@@ -7,7 +7,7 @@ fails.  A loop whose number of trips is known is a scan (`scanning.py`), which h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from minijax.lax.control_flow import (
     while_lowering,
 )
 from minijax.sharding import rules
+
+T = TypeVar("T")
 
 
 class While(Primitive):
@@ -315,9 +317,7 @@ def _kept_where_done(goes_on: Any, before: Any, after: Any) -> Any:
     return choice.select_n(which, before, after)
 
 
-def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
-) -> Any:
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], T], init_val: Any) -> T:
     """Replaces `val` by `body_fun(val)` as long as `cond_fun(val)` holds, from `init_val`.
 
     Shapes:     body_fun returns a tree of the types of init_val; cond_fun a boolean scalar.
@@ -463,11 +463,11 @@ def _fori_condition(carry: Any) -> Any:
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Callable[[Any, Any], Any],
+    body_fun: Callable[[Any, Any], T],
     init_val: Any,
     *,
     unroll: int | bool | None = None,
-) -> Any:
+) -> T:
     """Replaces `val` by `body_fun(i, val)` for i = lower, …, upper - 1, from `init_val`.
 
     With bounds known when the program is staged, the loop is a scan, and has reverse mode;

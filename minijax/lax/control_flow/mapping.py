@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
@@ -17,6 +17,8 @@ from minijax.lax.control_flow import bodies, scanning
 from minijax.lax.families import operand as as_operand
 from minijax.lax.families import scalar_like
 from minijax.lax.padding import pad
+
+R = TypeVar("R")
 
 
 def _map_step(function: Callable[[], Any]) -> Callable[..., Any]:
@@ -45,7 +47,7 @@ def _over_batch(function: Callable[[Any], Any], xs: Any) -> Any:
     return tree.unflatten(flat.out_tree, placed)
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
     """The results of `f` on each slice of `xs`, stacked; one slice after the other.
 
     Shapes:     xs: a tree of T_i[n, s_i] -> a tree of U_i[n, u_i].
@@ -110,8 +112,8 @@ def _joined(*parts: Any) -> Any:
 
 
 def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+    fn: Callable[[Any, Any], R], elems: Any, reverse: bool = False, axis: int = 0
+) -> R:
     """Prefix sums for any associative `fn`, in logarithmic depth.
 
     Element i of the result is fn(… fn(fn(elems[0], elems[1]), elems[2]) …, elems[i]).

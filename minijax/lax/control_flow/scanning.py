@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from minijax.lax.control_flow import (
     scan_lowering,
 )
 from minijax.sharding import rules
+
+Carry = TypeVar("Carry")
+Y = TypeVar("Y")
 
 
 class Scan(Primitive):
@@ -220,14 +223,14 @@ scan_p = Scan()
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Any, Any], tuple[Carry, Y]],
     init: Any,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Carry, Y]:
     """Calls `carry, y = f(carry, x)` for each slice x of `xs`; the last carry, and the ys stacked.
 
     The body is staged, differentiated and compiled once, whatever the length.

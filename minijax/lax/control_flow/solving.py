@@ -7,7 +7,7 @@ the implicit function theorem and not through the steps of the solver.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from minijax.core import tree, variance
 from minijax.core.aval import aval_of
@@ -22,6 +22,8 @@ from minijax.lax.binary import sub
 from minijax.lax.control_flow import bodies, checked_bodies
 from minijax.lax.unary import neg
 from minijax.sharding import rules
+
+R = TypeVar("R")
 
 
 class RootParts(NamedTuple):
@@ -361,10 +363,10 @@ def _result(outs: Sequence[Any], solution: Any, aux: Any) -> Any:
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
+    solve: Callable[[Callable[[Any], Any], Any], R],
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
-) -> Any:
+) -> R:
     """A root of `f`, differentiated by the implicit function theorem.
 
     The root depends on what `f` closes over; the derivative is found from that of `f` at the
@@ -437,11 +439,11 @@ def custom_root(
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
+    solve: Callable[[Callable[[Any], Any], Any], R],
     transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
-) -> Any:
+) -> R:
     """The solution x of `matvec(x) = b`, differentiated as the solution of a linear equation.
 
     Shapes:     matvec: a tree of the types of b -> the same.
