@@ -133,7 +133,8 @@ def _check_sum(primitive: Any, avals: Sequence[Any], axis: Any) -> None:
         problem = (
             f"both factors are unreduced over {axis!r}: a product of sums is no sum of products."
         )
-        raise ShardingTypeError(_text(primitive, avals, problem, f"{_sum_first(axis)} on one"))
+        fix = f"lax.psum(x, {axis!r}) on one of them"
+        raise ShardingTypeError(_text(primitive, avals, problem, fix))
     if members is None:
         problem = (
             f"an operand is unreduced over {axis!r}: devices hold summands of it, which the "

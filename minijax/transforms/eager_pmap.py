@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import relocation, staging
+from minijax.interpreters import eager, evaluation, relocation, staging
 from minijax.interpreters.structural import moveaxis, new_axis
 from minijax.runtime.array import Array, array_from_host
 from minijax.transforms import pmap_program
@@ -77,12 +77,10 @@ class MapTrace(Trace):
         return MapTracer(self, value, dims) if dims else value
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        if primitive.holds_functions:
-            # There is nothing to differentiate below: what the functions do comes here.
-            out = primitive.impl(*args, **params)
-            return out if primitive.multiple_results else (out,)
+        if primitive.holds_functions and not isinstance(params["call_jaxpr"], ClosedJaxpr):
+            return self._call(primitive, args, params)
         values, dims = zip(*map(self.split, args), strict=True) if args else ((), ())
-        wanted = {name for own in dims for name in own} | _names_in(primitive, params)
+        wanted = {name for own in dims for name in own} | self._names_in(primitive, params)
         used = [axis for axis in self.bound if axis.name in wanted]
         current.set_local(self.parent)
         try:
@@ -94,17 +92,27 @@ class MapTrace(Trace):
             current.set_local(self)
         return [self.tracer(x, {axis.name: i for i, axis in enumerate(used)}) for x in outs]
 
+    def _call(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        """Calls a function that has a rule of the user's, which traces around may ask for."""
+        if self.parent is eager.EAGER:
+            return primitive.impl(*args, **params)
+        with config.disable_jit(False):
+            call = functools.partial(primitive.bind_all, **params)
+            jaxpr, consts = staging.stage(call, list(map(aval_of, args)))
+        return evaluation.eval_jaxpr(jaxpr, consts, *args)
 
-def _names_in(primitive: Any, params: Mapping[str, Any]) -> set[Any]:
-    """The axes that an operation refers to."""
-    found: set[Any] = set()
-    for key in primitive.axis_params:
-        value = params[key]
-        found.update(value if isinstance(value, tuple) else (value,))
-    for value in params.values():
-        if isinstance(value, ClosedJaxpr):
-            found |= core_axes.used_by(value.jaxpr)
-    return found
+    def _names_in(self, primitive: Any, params: Mapping[str, Any]) -> set[Any]:
+        """The axes that an operation refers to; a user's rules may refer to any."""
+        if primitive.holds_functions:
+            return {axis.name for axis in self.bound}
+        found: set[Any] = set()
+        for key in primitive.axis_params:
+            value = params[key]
+            found.update(value if isinstance(value, tuple) else (value,))
+        for value in params.values():
+            if isinstance(value, ClosedJaxpr):
+                found |= core_axes.used_by(value.jaxpr)
+        return found
 
 
 def schedule(dims: Sequence[int]) -> list[int]:
@@ -127,12 +135,15 @@ def _apply(
     along = []
     for own in dims:
         names = [axis.name for axis in used if axis.name in own]
-        found = dict(zip(names, schedule([own[name] for name in names]), strict=True))
-        along.append(tuple(found.get(axis.name) for axis in used))
-    key = (primitive, tuple(params.items()), avals, tuple(along), tuple(used))
-    made = _programs.get(key)
-    if made is None:
-        made = _programs[key] = _mapped(primitive, params, used, avals, along)
+        places = dict(zip(names, schedule([own[name] for name in names]), strict=True))
+        along.append(tuple(places.get(axis.name) for axis in used))
+    if primitive.holds_functions:
+        # They are new in every call.
+        made = _mapped(primitive, params, used, avals, along)
+    else:
+        key = (primitive, tuple(params.items()), avals, tuple(along), tuple(used))
+        made = _programs.get(key) or _mapped(primitive, params, used, avals, along)
+        _programs[key] = made
     outs: Sequence[Any] = pmap_p.bind_all(*values, **made)
     return outs
 
@@ -215,6 +226,12 @@ def _position(ndim: int, rest: Dims, axis: int) -> int:
 
 def _after_insertion(dims: Dims, position: int) -> Dims:
     return {name: d + (d >= position) for name, d in dims.items()}
+
+
+def is_bound(name: Any) -> bool:
+    """Whether a map that runs operation by operation has bound an axis of this name."""
+    trace = current.value
+    return type(trace) is MapTrace and any(axis.name == name for axis in trace.bound)
 
 
 def run(

@@ -104,7 +104,11 @@ class PmapFunction:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function on all slices."""
         if config.disable_jit.value and config.eager_pmap.value and self.may_run_eagerly:
-            return self.call_eagerly(*args, **kwargs)
+            if not eager_pmap.is_bound(self.axis_name):
+                return self.call_eagerly(*args, **kwargs)
+            # Values know their axes by name, and could not tell this one from that around it.
+            with config.disable_jit(False):
+                return self.call(*args, **kwargs)
         leaves, staged = self.infer(args, kwargs)
         is_plain = _PLAIN.issuperset(map(type, leaves))
         if not is_plain:

@@ -123,6 +123,13 @@ def test_inner_maps_may_be_compiled() -> None:
     assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.feature("EP-05", "CR-07")
+def test_inner_axes_hide_outer_ones_of_the_same_name() -> None:
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    f = minijax.pmap(minijax.pmap(lambda x: lax.psum(x, "i"), "i"), "i")
+    assert f(x).tolist() == [[6] * 4, [22] * 4]
+
+
 @pytest.mark.feature("EP-06")
 def test_functions_with_rules_of_their_own_run() -> None:
     @minijax.custom_jvp
@@ -141,6 +148,33 @@ def test_functions_with_rules_of_their_own_run() -> None:
     assert [y.tolist() for y in f(NUMBERS)] == [[0, 2, 4, 6], [0, 3, 6, 9]]
     for function, derivative in ((double, 5), (triple, 7)):
         assert minijax.pmap(minijax.grad(function))(NUMBERS).tolist() == [derivative] * 4
+
+
+@pytest.mark.feature("EP-06", "AD-03")
+def test_rules_of_users_reach_transformations_around_the_map() -> None:
+    @minijax.custom_vjp
+    def total(x: Any) -> Any:
+        return lax.psum(x, "i")
+
+    total.defvjp(lambda x: (lax.psum(x, "i"), x), lambda x, ct: (7 * lax.pmean(ct, "i") + x,))
+
+    @minijax.custom_jvp
+    def double(x: Any) -> Any:
+        return 2 * x
+
+    double.defjvps(lambda t, ans, x: 5 * t)
+
+    @minijax.custom_batching.custom_vmap
+    def plus_one(x: Any) -> Any:
+        return x + 1
+
+    plus_one.def_vmap(lambda size, is_mapped, x: (x + 100, True))
+
+    mapped = minijax.pmap(lambda x: total(x) + double(x), "i")
+    slope = minijax.grad(lambda x: mapped(x).sum())(NUMBERS)
+    assert slope.tolist() == [7 + x + 5 for x in NUMBERS]
+    batch = minijax.vmap(minijax.pmap(plus_one, "i"))(NUMBERS[None])
+    assert batch.tolist() == [(NUMBERS + 100).tolist()]
 
 
 @pytest.mark.feature("EP-07")

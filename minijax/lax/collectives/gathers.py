@@ -85,6 +85,10 @@ class Gather(Primitive):
         tiled: bool,
         axis_index_groups: Groups = None,
     ) -> Any:
+        (out,) = ctx.avals_out
+        if not out.size:
+            # StableHLO refuses blocks without elements.
+            return ctx.full(out.shape, 0, out.dtype)
         x = self.widened(ctx, x, all_gather_dimension=all_gather_dimension, tiled=tiled)
         return self.exchange(
             ctx,
@@ -295,7 +299,7 @@ class Scatter(Primitive):
         self, x: ShapedArray, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any
     ) -> ShapedArray:
         dim = scatter_dimension
-        check_block("lax.psum_scatter", "scatter_dimension", x, dim, axis_size, tiled=tiled)
+        check_block(x, dim, axis_size, tiled=tiled)
         if tiled:
             return x.with_shape((*x.shape[:dim], x.shape[dim] // axis_size, *x.shape[dim + 1 :]))
         return x.with_shape((*x.shape[:dim], *x.shape[dim + 1 :]))
@@ -327,6 +331,8 @@ class Scatter(Primitive):
         axis_index_groups: Groups = None,
     ) -> Any:
         (aval,), (out,) = ctx.avals_in, ctx.avals_out
+        if not out.size:
+            return ctx.full(out.shape, 0, out.dtype)
         dim = scatter_dimension
         block = (*aval.shape[:dim], aval.shape[dim] // axis_size, *aval.shape[dim + 1 :])
         devices = ctx.module.device_axes
@@ -380,6 +386,7 @@ class Scatter(Primitive):
             x = mul(x, np.asarray(size).astype(aval_of(x).dtype)[()])
         else:
             x = reduce_sum(x, (b,))
+        check_block(aval_of(x), scatter_dimension, axis_size, tiled=tiled)
         dim, shape = scatter_dimension, aval_of(x).shape
         around = arguments.around_batch(user, name, axis_name)
         block = shape[dim] // axis_size
@@ -618,9 +625,7 @@ def all_gather_reduced(x: T, axis_name: Any, *, axis: int = 0, tiled: bool = Fal
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="reduced")
 
 
-def check_block(
-    name: str, argument: str, x: ShapedArray, dim: int, size: int, *, tiled: bool
-) -> None:
+def check_block(x: ShapedArray, dim: int, size: int, *, tiled: bool) -> None:
     """Refuses dimensions that cannot be cut into one block for each device.
 
     Raises:
@@ -630,8 +635,9 @@ def check_block(
     if tiled and length % size:
         raise ValueError(
             message(
-                name,
-                f"{argument} {dim} has size {length}, which {size} devices cannot share equally.",
+                "lax.psum_scatter",
+                f"scatter_dimension {dim} has size {length}, which {size} devices cannot share "
+                "equally.",
                 got=str(x),
                 expected=f"a multiple of {size}",
                 fix="pad the dimension",
@@ -640,8 +646,8 @@ def check_block(
     if not tiled and length != size:
         raise ValueError(
             message(
-                name,
-                f"{argument} {dim} has size {length}, but there are {size} devices.",
+                "lax.psum_scatter",
+                f"scatter_dimension {dim} has size {length}, but there are {size} devices.",
                 got=str(x),
                 expected=f"a dimension of size {size}, one entry for each device",
                 fix="tiled=True for several entries for each device",

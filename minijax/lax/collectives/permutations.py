@@ -306,7 +306,7 @@ def permute_applications(x: Any, axis_name: Any, perm: Any) -> Any:
     size = arguments.axes_size(name, axes)
     pairs = arguments.permutation(name, perm, size)
     if not axes:
-        return x
+        return x if pairs else arguments.map_leaves(lambda leaf: full_like(leaf, 0), x)
 
     def of_leaf(leaf: Any) -> Any:
         arguments.check_no_sums(name, leaf, axes)

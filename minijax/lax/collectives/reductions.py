@@ -289,7 +289,9 @@ def _times(x: Any, size: int, dims: Shape) -> Any:
     if aval_of(x).dtype == np.bool_:
         x = convert_element_type(x, np.int32)
     if dims:
-        x = reduce_sum(x, tuple(d % aval_of(x).ndim for d in dims))
+        ndim = aval_of(x).ndim
+        canonical = [arguments.canonical_dim("lax.psum", "axis", d, ndim) for d in dims]
+        x = reduce_sum(x, tuple(canonical))
     return x * np.asarray(size).astype(aval_of(x).dtype)[()]
 
 

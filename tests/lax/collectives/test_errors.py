@@ -306,6 +306,21 @@ def test_blocks_must_fit_the_devices(name: str, words: str, call: Any) -> None:
     refused(ValueError, [name, words, "f32[4,3]"], call)
 
 
+@pytest.mark.feature("CO-18", "CO-29", "CO-31")
+@pytest.mark.parametrize("tiled", [True, False])
+def test_blocks_must_fit_the_examples(tiled: bool) -> None:
+    f = minijax.vmap(lambda v: lax.psum_scatter(v, "i", tiled=tiled), axis_name="i")
+    with pytest.raises(ValueError, match=r"lax.psum_scatter: scatter_dimension 0 has size 3"):
+        f(jnp.ones((4, 3)))
+
+
+@pytest.mark.feature("CO-23", "CO-25", "CO-31")
+def test_dimensions_of_constants_are_in_range() -> None:
+    with pytest.raises(ValueError, match=r"lax.psum: axis is out of range"):
+        lax.psum(np.ones((2, 3)), 5)
+    assert lax.psum(np.ones((2, 3), np.float32), -1).tolist() == [3, 3]
+
+
 @pytest.mark.feature("CO-15", "CO-13", "CO-18", "CO-31")
 @pytest.mark.parametrize(
     ("name", "call"),

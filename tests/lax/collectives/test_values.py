@@ -357,3 +357,43 @@ def test_trees_are_mapped_leaf_by_leaf() -> None:
     found = stacked.by_vmap(lambda v: lax.psum(v, "x"), ONE)(x)
     np.testing.assert_array_equal(found["a"], stacked.psum(x["a"]))
     np.testing.assert_array_equal(found["b"][0], stacked.psum(x["b"][0]))
+
+
+@pytest.mark.feature("CO-15", "CO-18", "CO-13")
+@pytest.mark.parametrize("runner", ["checked", "unchecked", "vmap", "pmap"])
+def test_arrays_without_elements_communicate_too(runner: str) -> None:
+    def f(v: Any) -> Any:
+        return {
+            "psum": lax.psum(v, "x"),
+            "pmax": lax.pmax(v, "x"),
+            "gather": lax.all_gather(v, "x", tiled=True),
+            "stack": lax.all_gather(v, "x"),
+            "scatter": lax.psum_scatter(v, "x", scatter_dimension=1),
+            "tiled scatter": lax.psum_scatter(v, "x", tiled=True),
+            "exchange": lax.all_to_all(v, "x", 1, 0, tiled=True),
+            "permute": lax.ppermute(v, "x", ROTATION),
+            "broadcast": lax.pbroadcast(v, "x", 1),
+        }
+
+    found = stacked.RUNNERS[runner](f, ONE)(np.zeros((4, 0, 4), np.float32))
+    assert {name: x.shape[1:] for name, x in found.items()} == {
+        "psum": (0, 4),
+        "pmax": (0, 4),
+        "gather": (0, 4),
+        "stack": (4, 0, 4),
+        "scatter": (0,),
+        "tiled scatter": (0, 4),
+        "exchange": (0, 1),
+        "permute": (0, 4),
+        "broadcast": (0, 4),
+    }
+
+
+@pytest.mark.feature("CO-08")
+def test_over_no_axes_a_permutation_may_still_send_nothing() -> None:
+    def f(v: Any) -> Any:
+        return lax.ppermute(v, (), [(0, 0)]), lax.ppermute(v, (), [])
+
+    own, nothing = stacked.by_shard_map(f, ONE)(np.ones((4, 2), np.float32))
+    assert own.all()
+    assert not nothing.any()
