@@ -366,22 +366,24 @@ def take(
         >>> jnp.take(jnp.array([10.0, 20.0]), jnp.array([1, 2]))  # 2 is out of bounds
         Array([20., nan], dtype=float32)
     """
-    check_out("take", out)
-    return _take(
-        array_argument("take", a),
-        array_argument("take", indices),
-        axis=axis,
-        mode=mode,
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-        fill_value=updates.static_fill_value(fill_value),
-    )
+    if fill_value is not None:
+        fill_value = updates.static_fill_value(fill_value)
+    a, indices = array_argument("take", a), array_argument("take", indices)
+    return _take(a, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
 
 
-@one_program(static=("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value"))
+@one_program(static=("axis", "out", "mode", "unique", "sorted", "fill_value"))
 def _take(
-    a: Any, indices: Any, *, axis: int | None, mode: str | None, fill_value: Any, **promises: bool
+    a: Any,
+    indices: Any,
+    axis: int | None,
+    out: Any,
+    mode: str | None,
+    unique: bool,
+    sorted: bool,
+    fill_value: Any,
 ) -> Any:
+    check_out("take", out)
     if axis is None:
         a, axis = shaping.ravel(a), 0
     axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.take")
@@ -401,7 +403,8 @@ def _take(
         mode="promise_in_bounds" if mode == "wrap" else mode or "fill",
         fill_value=fill_value,
         wrap_negative_indices=mode != "clip",
-        **promises,
+        unique_indices=unique,
+        indices_are_sorted=sorted,
     )
 
 
@@ -448,8 +451,17 @@ def take_along_axis(
         Array([[1, 2, 3],
                [4, 5, 6]], dtype=int32)
     """
+    if fill_value is not None:
+        fill_value = updates.static_fill_value(fill_value)
     arr = array_argument("take_along_axis", arr)
     indices = array_argument("take_along_axis", indices)
+    return _take_along_axis(arr, indices, axis, mode, fill_value, wrap_negative_indices)
+
+
+@one_program(static=("axis", "mode", "fill_value", "wrap"))
+def _take_along_axis(
+    arr: Any, indices: Any, axis: int | None, mode: Any, fill_value: Any, wrap: bool | None
+) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise TypeError(
             message("numpy.take_along_axis", "indices must be integers.", got=str(indices.aval))
@@ -458,20 +470,7 @@ def take_along_axis(
         arr, axis = shaping.ravel(arr), 0
     axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.take_along_axis")
     _check_along_axis(arr.aval, indices.aval, axis)
-    return _take_along_axis(
-        arr,
-        indices,
-        axis=axis,
-        mode=mode,
-        fill_value=updates.static_fill_value(fill_value),
-        wrap=wrap_negative_indices is not False,
-    )
-
-
-@one_program(static=("axis", "mode", "fill_value", "wrap"))
-def _take_along_axis(
-    arr: Any, indices: Any, *, axis: int, mode: Any, fill_value: Any, wrap: bool
-) -> Any:
+    wrap = wrap is not False
     size = arr.aval.shape[axis]
     indices = convert.convert_element_type(
         indices, np.int64 if indices.dtype.itemsize == 8 else np.int32

@@ -34,6 +34,8 @@ def array_argument(name: str, x: Any) -> Array:
     Raises:
         TypeError: it is no array and no number.
     """
+    if type(x) is Array:
+        return x
     x = check_array(name, x)
     return x if hasattr(x, "aval") else asarray(x)
 

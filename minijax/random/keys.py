@@ -45,9 +45,7 @@ class KeyDType(dtypes.ExtendedDType):
             word = convert.convert_to_type(value, self.physical_dtype, weak_type=False)
         else:
             word = np.asarray(value).astype(self.physical_dtype)[()]
-        return random_wrap_p.bind(
-            broadcast_in_dim(word, self.physical_shape, ()), impl=self.impl
-        )
+        return random_wrap_p.bind(broadcast_in_dim(word, self.physical_shape, ()), impl=self.impl)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KeyDType) and other.impl == self.impl
