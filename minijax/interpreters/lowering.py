@@ -319,9 +319,7 @@ def _lower_physically(
             lambda *xs: primitive.bind_all(*xs, **params), size, args, dims
         )
         return [
-            to_batch_dim(x, d, aval.ndim, size)
-            if aval.is_extended
-            else primitive.over_words(x, d)
+            to_batch_dim(x, d, aval.ndim, size) if aval.is_extended else primitive.over_words(x, d)
             for x, d, aval in zip(outs, out_dims, ctx.avals_out, strict=True)
         ]
 
