@@ -476,7 +476,7 @@ default_device = object_state(
 default_prng_impl = enum_state(
     "default_prng_impl",
     "threefry2x32",
-    ("threefry2x32", "rbg", "unsafe_rbg"),
+    ("threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32", "threefry4x32"),
     """Implementation of random keys made without naming one.
 
     Source: mirrors jax.default_prng_impl (0.10).

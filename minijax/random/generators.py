@@ -6,12 +6,15 @@ Input and output: the integers underneath keys, u32[s, words].  `keys.py` has th
 as 1, 2, 3" (SC 2011): the bits of element i are a hash of the key and i, so they depend neither on
 the sharding nor on the order of evaluation.  `rbg` and `unsafe_rbg` take their bits from XLA's own
 generator, which is faster to compile and to run, and differs between platforms; a batch of keys
-shares the stream of its first one.  `unsafe_rbg` makes its keys in this way too.
+shares the stream of its first one.  `unsafe_rbg` makes its keys in this way too.  `philox2x32`,
+`philox4x32` and `threefry4x32` are further hashes of the same article (`hashes.py`).
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +24,7 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.lax import barrier, binary, convert, creation, random_bits, shape, slicing
+from minijax.random import hashes
 
 _UINT32 = np.dtype(np.uint32)
 _UINT64 = np.dtype(np.uint64)
@@ -64,7 +68,7 @@ class Threefry(Generator):
     """The hash `threefry2x32`: a key of two words, a counter of two words, two words of bits."""
 
     def seed(self, seeds: Any) -> Any:
-        return _pair(*_words_of_numbers(seeds))
+        return _columns(_words_of_numbers(seeds))
 
     def split(self, data: Any, extra: Shape) -> Any:
         return _new_keys(*_hash(data, extra))
@@ -78,11 +82,85 @@ class Threefry(Generator):
         first, second = _hash(data, extra)
         dtype = np.dtype(f"uint{bit_width}")
         if bit_width == 64:
-            high = convert.convert_element_type(first, dtype)
-            low = convert.convert_element_type(second, dtype)
-            return binary.bitwise_or(binary.shift_left(high, np.uint64(32)), low)
+            return _joined(first, second)
         bits = binary.bitwise_xor(first, second)
         return bits if bit_width == 32 else convert.convert_element_type(bits, dtype)
+
+
+class CounterHash(Generator):
+    """A hash of two or four words; keys and bits are what it makes of counters."""
+
+    counter_words = 4
+
+    def hashed(self, key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
+        """The words that the hash makes of those of a counter."""
+        raise NotImplementedError
+
+    def halves(self, words: Sequence[Any]) -> tuple[Any, Any]:
+        """The high and the low half of 64 bits from the words of a hash."""
+        return words[0], words[1]
+
+    def seed(self, seeds: Any) -> Any:
+        zero = _zeros_like(seeds)
+        counter = self._filled(_words_of_numbers(seeds))
+        return _columns(self.hashed([zero] * self.words, counter)[: self.words])
+
+    def split(self, data: Any, extra: Shape) -> Any:
+        counters = _counters(aval_of(data).shape[:-1], extra)
+        return self._new_keys(_words(data, extra), counters)
+
+    def fold_in(self, data: Any, numbers: Any) -> Any:
+        numbers = _spread(numbers, aval_of(data).shape[:-1])
+        return self._new_keys(_words(data, ()), (_zeros_like(numbers), numbers))
+
+    def bits(self, data: Any, bit_width: int, extra: Shape) -> Any:
+        counters = _counters(aval_of(data).shape[:-1], extra)
+        words = self.hashed(_words(data, extra), self._filled(counters))
+        if bit_width == 64:
+            return _joined(*self.halves(words))
+        bits = functools.reduce(binary.bitwise_xor, words)
+        return convert.convert_element_type(bits, np.dtype(f"uint{bit_width}"))
+
+    def _new_keys(self, key: Sequence[Any], numbers: Sequence[Any]) -> Any:
+        """Keys from numbers of two words, which are the last ones of a counter."""
+        counter = self._filled(numbers)
+        counter = [*counter[2:], *counter[:2]]
+        return barrier.optimization_barrier(_columns(self.hashed(key, counter)[: self.words]))
+
+    def _filled(self, numbers: Sequence[Any]) -> list[Any]:
+        """A counter whose first words are those of numbers, and whose others are zero."""
+        return [*numbers, *[_zeros_like(numbers[0])] * (self.counter_words - 2)]
+
+
+class Philox2x32(CounterHash):
+    """The hash `philox2x32`, with keys of one word."""
+
+    counter_words = 2
+
+    def hashed(self, key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
+        return hashes.philox(key, counter)
+
+
+class Philox4x32(CounterHash):
+    """The hash `philox4x32`, with keys of two words."""
+
+    def hashed(self, key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
+        return hashes.philox(key, counter)
+
+
+class Threefry4x32(CounterHash):
+    """The hash `threefry4x32`, with keys of four words; seeds are hashed as keys."""
+
+    def hashed(self, key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
+        return hashes.threefry4x32(key, counter)
+
+    def halves(self, words: Sequence[Any]) -> tuple[Any, Any]:
+        high, low = (binary.bitwise_xor(words[i], words[i + 2]) for i in range(2))
+        return high, low
+
+    def seed(self, seeds: Any) -> Any:
+        key = self._filled(_words_of_numbers(seeds))
+        return _columns(self.hashed(key, [_zeros_like(seeds)] * 4))
 
 
 THREEFRY = Threefry("threefry2x32", "fry", 2)
@@ -133,8 +211,12 @@ class UnsafeRbg(Rbg):
 
 RBG = Rbg("rbg", "rbg", 4)
 UNSAFE_RBG = UnsafeRbg("unsafe_rbg", "urbg", 4)
+PHILOX2X32 = Philox2x32("philox2x32", "phx2", 1)
+PHILOX4X32 = Philox4x32("philox4x32", "phx4", 2)
+THREEFRY4X32 = Threefry4x32("threefry4x32", "fry4", 4)
 GENERATORS: dict[str, Generator] = {
-    generator.name: generator for generator in (THREEFRY, RBG, UNSAFE_RBG)
+    generator.name: generator
+    for generator in (THREEFRY, RBG, UNSAFE_RBG, PHILOX2X32, PHILOX4X32, THREEFRY4X32)
 }
 
 
@@ -164,22 +246,34 @@ def _words_of_numbers(numbers: Any) -> tuple[Any, Any]:
     aval = aval_of(numbers)
     low = convert.convert_element_type(numbers, _UINT32)
     if aval.dtype.itemsize < 8:
-        return broadcast_in_dim(np.zeros((), _UINT32)[()], aval.shape, ()), low
+        return _zeros_like(numbers), low
     wide = convert.convert_element_type(numbers, _UINT64)
     high = binary.shift_right_logical(wide, np.uint64(32))
     return convert.convert_element_type(high, _UINT32), low
 
 
-def _pair(first: Any, second: Any) -> Any:
-    dims = aval_of(first).shape
-    columns = [broadcast_in_dim(x, (*dims, 1), range(len(dims))) for x in (first, second)]
+def _joined(high: Any, low: Any) -> Any:
+    """Numbers of 64 bits from their words."""
+    high = convert.convert_element_type(high, _UINT64)
+    low = convert.convert_element_type(low, _UINT64)
+    return binary.bitwise_or(binary.shift_left(high, np.uint64(32)), low)
+
+
+def _zeros_like(numbers: Any) -> Any:
+    return broadcast_in_dim(np.zeros((), _UINT32)[()], aval_of(numbers).shape, ())
+
+
+def _columns(words: Sequence[Any]) -> Any:
+    """Keys from their words: u32[s] each -> u32[s, words]."""
+    dims = aval_of(words[0]).shape
+    columns = [broadcast_in_dim(x, (*dims, 1), range(len(dims))) for x in words]
     return shape.concatenate(columns, len(dims))
 
 
 def _words(data: Any, extra: Shape) -> list[Any]:
-    """The two words of keys u32[s, 2], each repeated to (*s, *extra)."""
-    dims = aval_of(data).shape[:-1]
-    words = (slicing.index_in_dim(data, i, len(dims), keepdims=False) for i in range(2))
+    """The words of keys u32[s, words], each repeated to (*s, *extra)."""
+    *dims, count = aval_of(data).shape
+    words = (slicing.index_in_dim(data, i, len(dims), keepdims=False) for i in range(count))
     return [broadcast_in_dim(word, (*dims, *extra), range(len(dims))) for word in words]
 
 
@@ -205,4 +299,4 @@ def _hash(data: Any, extra: Shape) -> tuple[Any, Any]:
 
 def _new_keys(first: Any, second: Any) -> Any:
     """Keys from their words, behind a barrier: XLA would hash anew for each of their uses."""
-    return barrier.optimization_barrier(_pair(first, second))
+    return barrier.optimization_barrier(_columns((first, second)))

@@ -1,7 +1,7 @@
 """Random keys: their dtype, and the primitives that make, split and use them.
 
 A key is an element of an extended dtype, which tells its generator (`generators.py`); underneath
-are two 32-bit integers, or four.  Old-style keys, plain uint32[2] or uint32[4] arrays, are of the
+are one, two or four 32-bit integers.  Old-style keys, plain arrays of these, are of the
 generator in force (`minijax.default_prng_impl`); they are wrapped on entry, unwrapped on return.
 """
 
@@ -276,14 +276,10 @@ def _lower_on_data(ctx: Any, function: Any, *values: Any) -> Any:
     return lowering.lower_physical_function(ctx, lambda *xs: [function(*xs)], *values)[0]
 
 
-_NOT_BUILT = ("philox2x32", "philox4x32", "threefry4x32")
-
-
 def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
     """The generator that a user means, by either of two arguments.
 
     Raises:
-        NotImplementedError: it is one that minijax lacks.
         TypeError: `impl` names no generator.
         ValueError: there is no such generator, or both arguments are given.
     """
@@ -299,8 +295,6 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
     facts = {"got": repr(chosen), "expected": ", ".join(map(repr, GENERATORS))}
     if not isinstance(chosen, str):
         raise TypeError(message(name, "a generator is named by a string.", **facts))
-    if chosen in _NOT_BUILT:
-        raise NotImplementedError(message(name, "this generator is not built.", **facts))
     if chosen not in GENERATORS:
         raise ValueError(message(name, "unknown random number generator.", **facts))
     return GENERATORS[chosen]

@@ -307,11 +307,23 @@ _OF_ANY_GENERATOR: dict[str, Call] = {
     "gamma": lambda jax, key: jax.random.gamma(key, _SHAPES),
 }
 
+OF_XLA = ("rbg", "unsafe_rbg")
+HASHES = ("philox2x32", "philox4x32", "threefry4x32")
+
 GENERATORS = {
     f"{generator} {name}": _of_generator(generator, call)
-    for generator in ("rbg", "unsafe_rbg")
+    for generator in OF_XLA
     for name, call in _OF_ANY_GENERATOR.items()
+} | {
+    f"{generator} {name}": _of_generator(generator, _OF_ANY_GENERATOR[name])
+    for generator in HASHES
+    for name in ("key", "split", "fold_in", "bits uint8", "bits of a batch")
 }
+
+
+def _wide_bits(jax: Any, key: Any) -> Any:
+    return jax.random.bits(key, (3,), "uint64")
+
 
 _RANDINTS = _calls_of_randint()
 
@@ -342,15 +354,15 @@ CALLS_X64: dict[str, dict[str, Call]] = {
     "multivariate": {"orthogonal": MULTIVARIATE["orthogonal"]},
     "generators": {
         f"{generator} {name}": GENERATORS[f"{generator} {name}"]
-        for generator in ("rbg", "unsafe_rbg")
+        for generator in OF_XLA
         for name in ("key", "normal")
-    },
+    }
+    | {f"{generator} bits uint64": _of_generator(generator, _wide_bits) for generator in HASHES},
 }
 """Calls for programs with 64-bit types."""
 
 FUNCTIONS = sorted(
-    {name.split()[0] for calls in CALLS.values() for name in calls}
-    - {"gradient", "rbg", "unsafe_rbg"}
+    {name.split()[0] for calls in CALLS.values() for name in calls} - {"gradient", *OF_XLA, *HASHES}
     | {"clone", "key_data", "key_dtype", "key_impl", "wrap_key_data"}
 )
 """The functions of `jax.random` whose signatures are recorded."""

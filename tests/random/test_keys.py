@@ -144,6 +144,18 @@ RESHAPED = {
     "flip": (lambda k: jnp.flip(k, 0), lambda d: d[::-1]),
     "roll": (lambda k: jnp.roll(k, 1, 1), lambda d: np.roll(d, 1, 1)),
     "take": (lambda k: jnp.take(k, 1, axis=1), lambda d: d[:, 1]),
+    "take out of range": (
+        lambda k: jnp.take(k, 9, axis=0),
+        lambda d: np.full_like(d[0], 2**32 - 1),
+    ),
+    "zeros_like": (jnp.zeros_like, np.zeros_like),
+    "ones of a dtype": (lambda k: jnp.ones(2, k.dtype), lambda d: np.ones((2, 2), d.dtype)),
+    "full of a number": (
+        lambda k: jnp.full((2,), 7, k.dtype),
+        lambda d: np.full((2, 2), 7, d.dtype),
+    ),
+    "full_like": (lambda k: jnp.full_like(k, k[0, 0]), lambda d: d[:1, :1] + 0 * d),
+    "tril": (jnp.tril, lambda d: d * np.tri(2, 3, dtype=d.dtype)[:, :, None]),
     "where": (
         lambda k: jnp.where(np.array([True, False, True]), k, k[::-1]),
         lambda d: np.where(np.array([[True], [False], [True]]), d, d[::-1]),
@@ -161,6 +173,19 @@ def test_shape_functions_act_as_on_the_data(keys, name):
 def test_jitted_shape_functions_act_as_on_the_data(keys, name):
     function, oracle = RESHAPED[name]
     np.testing.assert_array_equal(data(jax.jit(function)(keys)), oracle(data(keys)))
+
+
+def test_keys_are_equal_where_all_their_words_are(keys, key):
+    half = random.wrap_key_data(data(keys) * np.array([0, 1], np.uint32))
+    others = jnp.stack([keys[0], half[1]])
+    same = np.array([[True] * 3, [False] * 3])
+    for call in (lambda f: f, jax.jit, jax.vmap):
+        np.testing.assert_array_equal(call(lambda x, y: x == y)(keys, others), same)
+        np.testing.assert_array_equal(call(lambda x, y: x != y)(keys, others), ~same)
+    np.testing.assert_array_equal(keys == keys[0, 1], [[False, True, False], [False] * 3])
+    assert str(jax.make_jaxpr(jnp.equal)(key, key)).count("eq") == 1
+    assert jnp.array_equal(keys, keys)
+    assert not jnp.array_equal(keys, others)
 
 
 @pytest.mark.parametrize(
@@ -282,11 +307,6 @@ ERRORS = {
     "text seed": (lambda k: random.key("a"), TypeError, "not a valid type"),
     "unknown generator": (lambda k: random.key(0, impl="x"), ValueError, "'threefry2x32'"),
     "number for generator": (lambda k: random.key(0, impl=3), TypeError, "named by a string"),
-    "unbuilt generator": (
-        lambda k: random.key(0, impl="philox4x32"),
-        NotImplementedError,
-        "'philox4x32'",
-    ),
     "generator twice": (
         lambda k: random.key(0, impl="threefry2x32", dtype=k.dtype),
         ValueError,
@@ -302,7 +322,14 @@ ERRORS = {
     "addition": (lambda k: k + k, TypeError, "key<fry>"),
     "negation": (lambda k: -k, TypeError, "key<fry>"),
     "order": (lambda k: k < random.clone(k), TypeError, "key<fry>"),
-    "conversion": (lambda k: k.astype("uint32"), TypeError, "key<fry>"),
+    "conversion": (lambda k: k.astype("uint32"), ValueError, "key<fry>"),
+    "truth": (bool, TypeError, "random.key_data"),
+    "comparison with a number": (lambda k: k == 0, TypeError, "key<fry>"),
+    "comparison with other keys": (
+        lambda k: k == random.key(0, impl="rbg"),
+        TypeError,
+        "key<rbg>|key<fry>",
+    ),
     "hash": (hash, TypeError, "unhashable"),
     "length": (len, TypeError, "no dimensions"),
 }
