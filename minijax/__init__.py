@@ -40,13 +40,13 @@ from minijax.core.guards import (
     transfer_guard_host_to_device,
 )
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.native import Device
 from minijax.core.specs import PartitionSpec as P
 from minijax.core.statistics import cache_stats
 from minijax.interpreters.evaluation import eval_jaxpr
 from minijax.lax.references import Ref, empty_ref, free_ref, freeze, new_ref
 from minijax.runtime.array import Array, Shard, live_arrays
 from minijax.runtime.client import (
-    Device,
     cpu_devices,
     default_backend,
     device_count,

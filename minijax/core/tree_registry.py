@@ -16,12 +16,7 @@ from typing import Any, TypeVar
 from jaxlib import _jax
 
 from minijax.core.errors import message
-
-PyTreeDef = _jax.pytree.PyTreeDef
-SequenceKey = _jax.pytree.SequenceKey
-DictKey = _jax.pytree.DictKey
-GetAttrKey = _jax.pytree.GetAttrKey
-FlattenedIndexKey = _jax.pytree.FlattenedIndexKey
+from minijax.core.native import DictKey
 
 KeyEntry = TypeVar("KeyEntry", bound=Hashable)
 KeyPath = tuple[KeyEntry, ...]
