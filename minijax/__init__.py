@@ -33,10 +33,10 @@ from minijax.core.config import (
 )
 from minijax.core.dtypes import float0
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.native import Device
 from minijax.core.specs import PartitionSpec as P
 from minijax.runtime.array import Array, Shard, live_arrays
 from minijax.runtime.client import (
-    Device,
     cpu_devices,
     default_backend,
     device_count,

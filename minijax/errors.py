@@ -10,7 +10,6 @@ from minijax.core.errors import (
     InternalError,
     JAXIndexError,
     JaxprTypeError,
-    JaxRuntimeError,
     JAXTypeError,
     KeyReuseError,
     MissingRule,
@@ -25,6 +24,7 @@ from minijax.core.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from minijax.core.native import JaxRuntimeError
 
 __all__ = [
     "CheckError",

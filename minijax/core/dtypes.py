@@ -748,14 +748,16 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
 
 
 @overload
-def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[Any, bool]: ...
+def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[np.dtype[Any], bool]: ...
 
 
 @overload
-def result_type(*args: Any, return_weak_type_flag: Literal[False] = ...) -> Any: ...
+def result_type(*args: Any, return_weak_type_flag: Literal[False] = ...) -> np.dtype[Any]: ...
 
 
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+def result_type(
+    *args: Any, return_weak_type_flag: bool = False
+) -> np.dtype[Any] | tuple[np.dtype[Any], bool]:
     """The dtype that operations give for `args`: values, dtypes, or Python's scalar types.
 
     A weak result has the default width of its kind.
@@ -776,7 +778,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
-def promote_types(a: Any, b: Any) -> Any:
+def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype that dtypes `a` and `b` promote to; 64-bit operands keep their width without x64.
 
     Python's `int`, `float` and `complex` are weak.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxlib import _jax
-
 from minijax.core import source
 
 _Facts = str | Mapping[str, object] | None
@@ -59,10 +57,6 @@ def _as_called(name: str) -> str:
     if called is None or (first and not called.startswith(_ROOMS_OF_FUNCTIONS)):
         return name
     return called + space + argument
-
-
-JaxRuntimeError = _jax.JaxRuntimeError
-"""What XLA raises while a program runs.  Mirrors jax.errors."""
 
 
 class InternalError(AssertionError):

@@ -11,14 +11,14 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import tree_registry
-from minijax.core.tree_registry import (
+from minijax.core.native import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
-    KeyPath,
     PyTreeDef,
     SequenceKey,
 )
+from minijax.core.tree_registry import KeyPath
 
 
 def keystr(keys: KeyPath[Any], *, simple: bool = False, separator: str = "") -> str:
@@ -112,7 +112,8 @@ def argument_paths(
         names.positional[i] if i < count else f"{names.rest}[{i - count}]"
         for i in range(len(args_def.children()))
     ]
-    for key in kwargs_def.node_data()[1]:
+    kwargs_data: Any = kwargs_def.node_data()
+    for key in kwargs_data[1]:
         has_name = names.keywords is None or key in names.all_named
         roots.append(key if has_name else f"{names.keywords}[{key!r}]")
     children = (*args_def.children(), *kwargs_def.children())

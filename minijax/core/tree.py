@@ -20,19 +20,21 @@ from minijax.core.key_paths import (
     keystr,
     leaf_paths,
 )
+from minijax.core.native import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    PyTreeDef,
+    SequenceKey,
+)
 from minijax.core.tree_errors import (
     equality_errors,
     prefix_errors,
 )
 from minijax.core.tree_registry import (
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
     KeyEntry,
     KeyPath,
     Partial,
-    PyTreeDef,
-    SequenceKey,
     dispatch_registry,
     register_dataclass,
     register_dispatch_only_dataclass,

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from minijax.core import key_paths, tree_registry
 from minijax.core.errors import message
-from minijax.core.tree_registry import KeyPath, PyTreeDef
+from minijax.core.native import PyTreeDef
+from minijax.core.tree_registry import KeyPath
 
 _LISTED = 8
 
@@ -75,7 +76,8 @@ def _are_equal(data: Any, other: Any) -> bool:
 
 def _keys(treedef: PyTreeDef) -> list[Any] | None:
     """The keys of a dictionary-like node."""
-    nodetype, data = treedef.node_data()
+    node: Any = treedef.node_data()
+    nodetype, data = node
     if nodetype is dict or nodetype is collections.OrderedDict:
         return list(data)
     return list(data[1]) if nodetype is collections.defaultdict else None

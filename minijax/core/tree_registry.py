@@ -16,17 +16,12 @@ from jaxlib import _jax
 
 from minijax.core import deferral
 from minijax.core.errors import message
+from minijax.core.native import DictKey
 
 if TYPE_CHECKING:
     import dataclasses
 else:
     dataclasses = deferral.module("dataclasses")
-
-PyTreeDef = _jax.pytree.PyTreeDef
-SequenceKey = _jax.pytree.SequenceKey
-DictKey = _jax.pytree.DictKey
-GetAttrKey = _jax.pytree.GetAttrKey
-FlattenedIndexKey = _jax.pytree.FlattenedIndexKey
 
 KeyEntry = TypeVar("KeyEntry", bound=Hashable)
 KeyPath = tuple[KeyEntry, ...]

@@ -134,9 +134,10 @@ def _without_open_dims(x: Array, sharding: Sharding) -> Sharding:
     if not isinstance(sharding, NamedSharding) or not has_open_dims(sharding.spec):
         return sharding
     own = x.sharding
-    known = isinstance(own, NamedSharding) and own.mesh is sharding.mesh
     used = frozenset(sharding.spec.names())
-    given = own.spec.dims(x.ndim) if known else ((),) * x.ndim
+    given: Sequence[Any] = ((),) * x.ndim
+    if isinstance(own, NamedSharding) and own.mesh is sharding.mesh:
+        given = own.spec.dims(x.ndim)
     entries = [
         tuple(n for n in names if n not in used) if entry is UNCONSTRAINED else entry
         for names, entry in zip(given, sharding.spec, strict=False)

@@ -10,7 +10,7 @@ import logging
 import string
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -155,13 +155,25 @@ def _bind(
     )
 
 
+@overload
+def debug_callback(
+    callback: Callable[..., Any],
+    *args: Any,
+    ordered: bool = ...,
+    partitioned: bool = ...,
+    **kwargs: Any,
+) -> None: ...
+@overload
+def debug_callback(*, ordered: bool = ..., partitioned: bool = ...) -> Callable[..., None]: ...
+
+
 def debug_callback(
     callback: Callable[..., Any] | None = None,
     *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
     **kwargs: Any,
-) -> Any:
+) -> Callable[..., None] | None:
     """Calls a Python function with the values of arrays, when the program runs.
 
     It is called wherever the program passes: for each example under vmap, for each step of a
@@ -281,6 +293,21 @@ def _check_format(name: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str,
         raise kind(message(name, problem, got=repr(fmt), fix=fix)) from None
 
 
+@overload
+def debug_print(
+    fmt: str,
+    *args: Any,
+    ordered: bool = ...,
+    partitioned: bool = ...,
+    skip_format_check: bool = ...,
+    **kwargs: Any,
+) -> None: ...
+@overload
+def debug_print(
+    *, ordered: bool = ..., partitioned: bool = ..., skip_format_check: bool = ...
+) -> Callable[..., None]: ...
+
+
 def debug_print(
     fmt: str | None = None,
     *args: Any,
@@ -288,7 +315,7 @@ def debug_print(
     partitioned: bool = False,
     skip_format_check: bool = False,
     **kwargs: Any,
-) -> Any:
+) -> Callable[..., None] | None:
     """Prints values of arrays, when the program runs.
 
     Source: mirrors jax.debug.print (0.10).

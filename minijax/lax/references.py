@@ -598,7 +598,7 @@ def free_ref(ref: Any) -> None:
     freeze(ref)
 
 
-def get(ref: Any, idx: Any = None) -> Any:
+def get(ref: Any, idx: Any = None) -> Array:
     """The elements of a reference at an index: `ref[idx]`; all of them without one.
 
     An index is made of integers, slices, `...`, arrays of integers, and `ds(start, size)`, whose
@@ -622,7 +622,7 @@ def get(ref: Any, idx: Any = None) -> Any:
     return get_p.bind(ref, *operands, index=index)
 
 
-def swap(ref: Any, idx: Any, value: Any) -> Any:
+def swap(ref: Any, idx: Any, value: Any) -> Array:
     """Replaces the elements at an index by `value`, and returns the former ones.
 
     Source: mirrors jax.ref.swap (0.10).

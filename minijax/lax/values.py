@@ -16,7 +16,7 @@ from minijax.lax.creation import full
 from minijax.runtime.array import Array, array_from_host
 
 
-def dtype(x: Any) -> Any:
+def dtype(x: Any) -> np.dtype[Any]:
     """The dtype that a value has as an array.
 
     Dtypes: of Python's scalars, the default one of their kind.
@@ -61,7 +61,7 @@ def _stacked(sizes: Sequence[Any]) -> Any:
     return shape.concatenate(parts, 0)
 
 
-def stage(x: Any, /) -> Any:
+def stage(x: Any, /) -> Array:
     """`x` as an array, of a weak type if it is a Python scalar.
 
     Source: mirrors jax.lax.stage (0.10).

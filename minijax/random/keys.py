@@ -504,7 +504,7 @@ def key_impl(keys: Any) -> Any:
     return name
 
 
-def key_dtype(impl_spec: Any = None) -> Any:
+def key_dtype(impl_spec: Any = None) -> np.dtype[Any]:
     """The dtype of the keys of a generator.
 
     Source:     mirrors jax.random.key_dtype (0.10).
@@ -513,7 +513,9 @@ def key_dtype(impl_spec: Any = None) -> Any:
         >>> jax.random.key_dtype("threefry2x32") == jax.random.key(0).dtype
         True
     """
-    return _KEY_DTYPES[resolve_impl(impl_spec, "random.key_dtype")]
+    # An extended dtype, which stands for one of NumPy's wherever a type is asked for.
+    dtype: Any = _KEY_DTYPES[resolve_impl(impl_spec, "random.key_dtype")]
+    return dtype
 
 
 def clone(key: ArrayLike) -> Array:

@@ -7,9 +7,9 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from minijax.core.native import Device
 from minijax.core.specs import PartitionSpec
 from minijax.runtime.array import Array
-from minijax.runtime.client import Device
 from minijax.sharding.base import Sharding
 
 

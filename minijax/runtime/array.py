@@ -17,10 +17,12 @@ from jaxlib import _jax
 from minijax.core import dtypes, operators, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.errors import message
+from minijax.core.native import Device
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.runtime import client, failures, placement, sharing, window
 from minijax.runtime.absence import without_jax
+from minijax.sharding.base import Sharding
 
 
 class _ArrayType(type):
@@ -160,7 +162,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         return self.buffer.aval.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
         return self.buffer.aval.dtype
 
@@ -185,16 +187,16 @@ class Array(_Convertible, metaclass=_ArrayType):
         return self.buffer.aval.weak_type
 
     @property
-    def sharding(self) -> Any:
+    def sharding(self) -> Sharding:
         """Where the array lives."""
         return self.buffer._sharding.public
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device | Sharding:
         """The device that holds the array; its sharding where there are several."""
         return self.buffer._sharding.device or self.buffer._sharding.public
 
-    def devices(self) -> set[Any]:
+    def devices(self) -> set[Device]:
         """All devices that hold a piece.
 
         Example:
@@ -498,11 +500,13 @@ class Shard:
 
     __slots__ = ("data", "device", "index", "replica_id")
 
-    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any) -> None:
+    def __init__(
+        self, device: Device, index: tuple[slice, ...], replica_id: int, data: Any
+    ) -> None:
         self.device = device
         self.index = index
         self.replica_id = replica_id
-        self.data = data
+        self.data: Array = data
 
     def __repr__(self) -> str:
         return (
@@ -747,10 +751,11 @@ def dlpack_device(x: Array) -> tuple[int, int]:
     Raises:
         BufferError: the array lives on several devices.
     """
-    if x.buffer._sharding.device is None:
+    device = x.buffer._sharding.device
+    if device is None:
         raise BufferError(_one_device_only("__dlpack__", x))
-    kind = _DLPACK_CUDA if x.device.platform in ("gpu", "cuda") else _DLPACK_CPU
-    return kind, x.device.local_hardware_id if kind == _DLPACK_CUDA else 0
+    kind = _DLPACK_CUDA if device.platform in ("gpu", "cuda") else _DLPACK_CPU
+    return kind, device.local_hardware_id if kind == _DLPACK_CUDA else 0
 
 
 def to_dlpack(x: Array, stream: Any, dl_device: Any, copy: bool | None) -> Any:

@@ -15,15 +15,15 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from jaxlib import _jax, xla_client
 
 from minijax.core import config
 from minijax.core.errors import message
+from minijax.core.native import Device
 from minijax.runtime import window
 
-Device: TypeAlias = _jax.Device
 _lock = threading.Lock()
 
 
@@ -275,7 +275,7 @@ def default_device() -> Any:
     return chosen
 
 
-def devices(backend: Any = None) -> list[Any]:
+def devices(backend: Any = None) -> list[Device]:
     """All devices of a platform (a name or a client), in order.
 
     Source:     mirrors jax.devices (0.10).
@@ -289,7 +289,7 @@ def devices(backend: Any = None) -> list[Any]:
 
 def local_devices(
     process_index: int | None = None, backend: Any = None, host_id: int | None = None
-) -> list[Any]:
+) -> list[Device]:
     """The devices of one process; `host_id` is an old name of its number.
 
     Source:     mirrors jax.local_devices (0.10).
@@ -392,7 +392,7 @@ def _device_numbered(platform: str, number: int) -> Any:
     return found
 
 
-copyreg.pickle(_jax.Device, lambda device: (_device_numbered, (device.platform, device.id)))
+copyreg.pickle(Device, lambda device: (_device_numbered, (device.platform, device.id)))
 
 
 def cpu_devices(count: int) -> AbstractContextManager[None]:

@@ -90,7 +90,7 @@ def _stacked(value: np.ndarray[Any, Any]) -> Any:
 
 def _everywhere(x: Array) -> np.ndarray[Any, Any]:
     """The elements of an array over the devices of all processes."""
-    sharding = x.sharding
+    sharding: Any = x.sharding
     whole = NamedSharding(sharding.mesh, PartitionSpec())
     return np.asarray(jit(lambda x: x, out_shardings=whole)(x).addressable_data(0))
 

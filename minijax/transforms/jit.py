@@ -19,11 +19,11 @@ import numpy as np
 from minijax.core import config, history, refs, source, statistics, tree
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.native import Device
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, evaluation, flattening, program, staging, trivial
 from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray, to_numpy
-from minijax.runtime.client import Device
 from minijax.sharding.markers import UNSPECIFIED
 from minijax.transforms import jit_shardings, stages
 from minijax.transforms.jit_primitive import jit_p

@@ -7,7 +7,7 @@ runs backwards by the transpose, whatever operations the function is made of.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from minijax.core import tree, variance
 from minijax.core.aval import aval_of
@@ -20,6 +20,8 @@ from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.control_flow import bodies
 from minijax.sharding import rules
+
+R = TypeVar("R")
 
 
 class LinearCall(Primitive):
@@ -113,11 +115,11 @@ def _for_callee(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 
 def linear_call(
-    fun: Callable[[Any, Any], Any],
+    fun: Callable[[Any, Any], R],
     fun_transpose: Callable[[Any, Any], Any],
     residual_args: Any,
     linear_args: Any,
-) -> Any:
+) -> R:
     """The result of `fun(residual_args, linear_args)`, transposed by `fun_transpose`.
 
     Shapes:     fun_transpose: residual_args, a tree of the types of the result -> a tree of the

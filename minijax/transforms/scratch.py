@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from minijax.core.trace import current
 from minijax.interpreters import casts, eager
 from minijax.lax import creation, references, semaphores
 from minijax.lax.semaphores import SemaphoreArray, SemaphoreType
+
+R = TypeVar("R")
 
 
 class MemorySpace(enum.Enum):
@@ -50,9 +52,7 @@ class MemoryRef(NamedTuple):
     varying: frozenset[Any] | None = None
 
 
-def run_scoped(
-    f: Callable[..., Any], *types: Any, collective_axes: Any = (), **kw_types: Any
-) -> Any:
+def run_scoped(f: Callable[..., R], *types: Any, collective_axes: Any = (), **kw_types: Any) -> R:
     """Calls `f` with new references and semaphores, which live until it returns.
 
     What references hold at first is undefined.  The simulation makes that show: floats are NaN,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ Axes = tuple[Any, ...]
 Groups = tuple[tuple[int, ...], ...] | None
 KIND_NAMES = {"V": "varying", "I": "invarying", "R": "reduced", "U": "unreduced"}
 GPUS = ("cuda", "rocm", "gpu")
+Tree = TypeVar("Tree")
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from minijax.core import axes as core_axes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.interpreters import casts
 from minijax.lax.collectives import arguments
-
-T = TypeVar("T")
+from minijax.lax.collectives.arguments import Tree
 
 _KINDS = ("varying", "reduced", "unreduced")
 _CASTS = {
@@ -21,7 +20,7 @@ _CASTS = {
 }
 
 
-def pcast(x: T, axis_name: Any, *, to: str) -> T:
+def pcast(x: Tree, axis_name: Any, *, to: str) -> Tree:
     """Arrays as values of another kind over mesh axes; the elements stay what they are.
 
     Types:  invarying to varying or reduced, varying to unreduced, reduced to varying.
@@ -92,7 +91,7 @@ def _cast(x: Any, axes: Any, typed: Any, to: str) -> Any:
     return cast.bind(x, axes=casts.ordered(typed))
 
 
-def pvary(x: T, axis_name: Any) -> T:
+def pvary(x: Tree, axis_name: Any) -> Tree:
     """Arrays that are the same everywhere, as values that may differ between devices.
 
     Source: mirrors jax.lax.pvary, which JAX has since dropped for `pcast`.

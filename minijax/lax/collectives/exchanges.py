@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from minijax.core import variance
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of
@@ -14,11 +14,9 @@ from minijax.interpreters import casts
 from minijax.interpreters.structural import moveaxis, to_batch_dim
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Groups
+from minijax.lax.collectives.arguments import Application, Groups, Tree
 from minijax.lax.shape import expand_dims, reshape
 from minijax.sharding import rules
-
-T = TypeVar("T")
 
 
 class AllToAll(Primitive):
@@ -168,14 +166,14 @@ all_to_all_p = AllToAll()
 
 
 def all_to_all(
-    x: T,
+    x: Tree,
     axis_name: Any,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: Any = None,
     tiled: bool = False,
-) -> T:
+) -> Tree:
     """Cuts an array into one block for each device, sends them there, and joins what is received.
 
     Shapes: T[s] -> T[s without `split_axis`, of the axes' size n, with a new dimension of size n at
@@ -277,7 +275,7 @@ def _check_length(aval: Any, dim: int, size: int, *, tiled: bool) -> None:
         )
 
 
-def pswapaxes(x: T, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> T:
+def pswapaxes(x: Tree, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Tree:
     """Exchanges a dimension of an array with a named axis of the same size.
 
     Shapes: T[s] -> T[s]; `all_to_all` that cuts and joins the same dimension.

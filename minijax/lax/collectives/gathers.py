@@ -7,7 +7,7 @@ device its block of the sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,13 +22,11 @@ from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.binary import mul
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Groups
+from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
 from minijax.lax.collectives.indices import axis_index
 from minijax.lax.shape import reshape, squeeze
 from minijax.lax.slicing import dynamic_slice_in_dim
 from minijax.sharding import rules
-
-T = TypeVar("T")
 
 
 class Gather(Primitive):
@@ -475,14 +473,14 @@ _KINDS = ("varying", "invarying", "reduced")
 
 
 def all_gather(
-    x: T,
+    x: Tree,
     axis_name: Any,
     *,
     axis_index_groups: Any = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
-) -> T:
+) -> Tree:
     """What all devices, or examples, of named axes hold, on each of them.
 
     Shapes: T[s] -> T[s] with a new dimension of the axes' size at `axis`; `tiled`, dimension `axis`
@@ -590,7 +588,7 @@ def _check_typed(x: Any, axes: Axes) -> None:
         )
 
 
-def all_gather_invariant(x: T, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> T:
+def all_gather_invariant(x: Tree, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Tree:
     """As `all_gather`, with a result of which types know that it is the same everywhere.
 
     Shapes: as `all_gather`.
@@ -605,7 +603,7 @@ def all_gather_invariant(x: T, axis_name: Any, *, axis: int = 0, tiled: bool = F
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="invarying")
 
 
-def all_gather_reduced(x: T, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> T:
+def all_gather_reduced(x: Tree, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Tree:
     """As `all_gather`, with a reduced result: its cotangents are summands.
 
     Shapes: as `all_gather`.
@@ -656,13 +654,13 @@ def check_block(x: ShapedArray, dim: int, size: int, *, tiled: bool) -> None:
 
 
 def psum_scatter(
-    x: T,
+    x: Tree,
     axis_name: Any,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: Any = None,
     tiled: bool = False,
-) -> T:
+) -> Tree:
     """The sum over the devices, or examples, of named axes, of which each keeps its own block.
 
     Shapes: T[s] -> T[s without dimension `scatter_dimension`, which must be of the axes' size];
@@ -748,8 +746,8 @@ def scatter_params(
 
 
 def unreduced_psum_scatter(
-    x: T, axis_name: Any, *, scatter_dimension: int = 0, tiled: bool = False
-) -> T:
+    x: Tree, axis_name: Any, *, scatter_dimension: int = 0, tiled: bool = False
+) -> Tree:
     """As `psum_scatter`, of values that are unreduced over the axes.
 
     Shapes: as `psum_scatter`.
@@ -780,7 +778,7 @@ def unreduced_psum_scatter(
     return arguments.map_leaves(of_leaf, x)
 
 
-def unreduced_psum(x: T, axis_name: Any) -> T:
+def unreduced_psum(x: Tree, axis_name: Any) -> Tree:
     """The sum whose summands the devices of mesh axes hold; the same everywhere.
 
     Shapes: T[s] -> T[s].

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from minijax.lax.binary import ge
 from minijax.lax.binary import max as maximum
 from minijax.lax.choice import select
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes
+from minijax.lax.collectives.arguments import Application, Axes, Tree
 from minijax.lax.collectives.gathers import all_gather_p
 from minijax.lax.collectives.indices import axis_index
 from minijax.lax.collectives.reductions import psum_p
@@ -26,8 +26,6 @@ from minijax.lax.creation import full_like
 from minijax.lax.shape import broadcast, concatenate
 from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take, slice_in_dim
 from minijax.sharding import rules
-
-T = TypeVar("T")
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -273,7 +271,7 @@ ppermute_p = PPermute()
 pbroadcast_p = PBroadcast()
 
 
-def ppermute(x: T, axis_name: Any, perm: Any) -> T:
+def ppermute(x: Tree, axis_name: Any, perm: Any) -> Tree:
     """Sends blocks between the devices, or examples, of a named axis.
 
     Shapes: T[s] -> T[s]; who is nobody's destination gets zeros.
@@ -316,7 +314,7 @@ def permute_applications(x: Any, axis_name: Any, perm: Any) -> Any:
     return arguments.map_leaves(of_leaf, x)
 
 
-def pshuffle(x: T, axis_name: Any, perm: Any) -> T:
+def pshuffle(x: Tree, axis_name: Any, perm: Any) -> Tree:
     """The device at position i gets the block of the device at position `perm[i]`.
 
     Shapes: T[s] -> T[s].
@@ -350,7 +348,7 @@ def pshuffle(x: T, axis_name: Any, perm: Any) -> T:
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
 
 
-def pbroadcast(x: T, axis_name: Any, source: int) -> T:
+def pbroadcast(x: Tree, axis_name: Any, source: int) -> Tree:
     """All devices, or examples, of a named axis get the block of the one at position `source`.
 
     Shapes: T[s] -> T[s].

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.binary import eq
 from minijax.lax.choice import select
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Groups
+from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
 from minijax.lax.collectives.gathers import all_gather
 from minijax.lax.collectives.indices import axis_index
 from minijax.lax.convert import convert_element_type
@@ -28,8 +28,6 @@ from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-T = TypeVar("T")
 
 
 class AllReduce(Primitive):
@@ -233,7 +231,7 @@ pmax_p = PMax()
 pmin_p = PMin()
 
 
-def psum(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
+def psum(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
     """The sum of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s]; bool becomes int32; axes that are ints are dimensions that are summed too.
@@ -335,7 +333,7 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
     return Application(casts.psum_invariant_p, arguments.with_pvary(x, typed), {"axes": typed})
 
 
-def pmean(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
+def pmean(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
     """The mean of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s]; integers become floats.
@@ -367,7 +365,7 @@ def pmean(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
     return tree.unflatten(treedef, [s / n for s, n in zip(sums, counts, strict=True)])
 
 
-def pmax(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
+def pmax(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
     """The greatest value of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s].
@@ -390,7 +388,7 @@ def pmax(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
     return _extreme(pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(x: T, axis_name: Any, *, axis_index_groups: Any = None) -> T:
+def pmin(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
     """The least value of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes:     T[s] -> T[s]; arguments, types and errors are those of `pmax`.
