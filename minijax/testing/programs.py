@@ -32,6 +32,16 @@ import numpy as np
 import minijax as jax
 from minijax import lax
 from minijax.sharding import PartitionSpec as P
+from minijax.testing import simulate
+"""
+# What follows a program: the same on simulated devices and on real ones.
+_FOOTER = """\
+expected = simulate(program, mesh, in_specs, out_specs, check_vma={checked})(*inputs)
+on_devices = jax.shard_map(
+    program, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma={checked}
+)
+found = on_devices(*inputs)
+jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, 1e-4, 1e-4), found, expected)\
 """
 
 # What the names of the header mean, as far as generated code goes.
@@ -61,7 +71,8 @@ class DeviceProgram:
         in_specs: for each argument, how it is cut.
         out_specs: for each result, how it is put together; a single spec for a single result.
         inputs: the whole arguments, NumPy arrays.
-        source: the program as Python code, which can be pasted into a test.
+        source: the program as Python code, which can be pasted into a test: it compares what
+            simulated devices and real ones compute.
         size: how many operations it has, those of inner functions included; 0 if unknown.
         modes: `"checked"`, `"unchecked"`, or both: the settings of `check_vma` that it is for.
         kinds: what the results are, if that is known.
@@ -102,13 +113,17 @@ class DeviceProgram:
     ) -> DeviceProgram:
         """A program from the text of its function `program` and the texts of its arguments."""
         arrays = [eval(text, {"np": np}) for text in inputs]
+        count = max(8, math.prod(sizes.values()))
+        checked = "checked" in facts.get("modes", BOTH)
         source = "\n".join(
             (
                 f"{_HEADER}\n\n{body}\n",
-                f"mesh = jax.make_mesh({tuple(sizes.values())}, {tuple(sizes)})",
+                f"with jax.cpu_devices({count}):",
+                f"    mesh = jax.make_mesh({tuple(sizes.values())}, {tuple(sizes)})",
                 f"in_specs = {_tuple_text(map(spec_text, in_specs))}",
                 f"out_specs = {_specs_text(out_specs)}",
-                f"inputs = {_tuple_text(inputs)}",
+                f"inputs = {_tuple_text(inputs)}\n",
+                _FOOTER.format(checked=checked),
             )
         )
         function = _function_of(body)

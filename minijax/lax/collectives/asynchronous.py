@@ -82,7 +82,7 @@ class Start(Primitive):
 
     def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
         (todo,) = ctx.avals_out
-        if not self.starts(ctx, **params):
+        if not todo.inner_aval.size or not self.starts(ctx, **params):
             ctx.avals_out = [todo.inner_aval]
             return self.base.lower(ctx, x, **params)
         x = self.prepare(ctx, x, **params)
