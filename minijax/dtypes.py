@@ -5,15 +5,14 @@ from minijax.core.dtypes import (
     TypePromotionError,
     bfloat16,
     canonicalize_dtype,
-    extended,
     finfo,
     float0,
     iinfo,
     issubdtype,
-    prng_key,
     result_type,
     scalar_type_of,
 )
+from minijax.core.extended_dtypes import extended, prng_key
 
 __all__ = [
     "TypePromotionError",

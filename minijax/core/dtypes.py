@@ -20,29 +20,7 @@ import numpy as np
 
 from minijax.core import config
 from minijax.core.errors import message
-
-
-class ExtendedDType:
-    """Base of element types that NumPy cannot describe, such as those of random keys.
-
-    A subclass sets `name` (its short notation), `itemsize` (bytes of one element), `type` (the
-    abstract scalar type that `issubdtype` compares), and what XLA computes with: elements of
-    `physical_shape` and `physical_dtype`.  It defines equality and hash.
-    """
-
-    name: str
-    itemsize: int
-    type: type[np.generic]
-    physical_shape: tuple[int, ...]
-    physical_dtype: np.dtype[Any]
-
-    def element(self, value: Any) -> Any:
-        """The element of which all physical numbers are `value`, a number."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return self.name
-
+from minijax.core.extended_dtypes import ExtendedDType
 
 DType: TypeAlias = np.dtype[Any] | ExtendedDType
 
@@ -53,30 +31,6 @@ class TypePromotionError(ValueError):
 
 class OpaquePromotionError(TypePromotionError, TypeError):
     """An extended dtype combines with no other."""
-
-
-class extended(np.generic):  # noqa: N801 - named as the NumPy scalar types that it stands beside
-    """Abstract scalar type of all extended dtypes.
-
-    Source:     mirrors jax.dtypes.extended (0.10).
-
-    Example:
-        >>> jnp.issubdtype(jax.random.key(0).dtype, jax.dtypes.extended)
-        True
-        >>> jnp.issubdtype(jnp.float32, jax.dtypes.extended)
-        False
-    """
-
-
-class prng_key(extended):  # noqa: N801
-    """Abstract scalar type of all random key dtypes.
-
-    Source:     mirrors jax.dtypes.prng_key (0.10).
-
-    Example:
-        >>> jnp.issubdtype(jax.random.key(0).dtype, jax.dtypes.prng_key)
-        True
-    """
 
 
 float0 = np.dtype([("float0", np.void, 0)])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, extended_dtypes
 from minijax.core.aval import aval_of
 from minijax.interpreters import lowering
 from minijax.interpreters.checking import DIVISION, Fault
@@ -362,7 +362,7 @@ def _comparison(
 eq_p = _comparison(
     "eq",
     "EQ",
-    accepts=(*ANY, dtypes.extended),
+    accepts=(*ANY, extended_dtypes.extended),
     over_words=lambda same, dim: functools.reduce(bitwise_and, unstack(same, dim)),
 )
 
@@ -385,7 +385,7 @@ def eq(x: ArrayLike, y: ArrayLike) -> Array:
 ne_p = _comparison(
     "ne",
     "NE",
-    accepts=(*ANY, dtypes.extended),
+    accepts=(*ANY, extended_dtypes.extended),
     over_words=lambda other, dim: functools.reduce(bitwise_or, unstack(other, dim)),
 )
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from minijax.core import config, dtypes
+from minijax.core import config, dtypes, extended_dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
@@ -28,10 +28,10 @@ from minijax.runtime.array import Array, ExtendedArray, array_from_host
 from minijax.sharding import rules
 
 
-class KeyDType(dtypes.ExtendedDType):
+class KeyDType(extended_dtypes.ExtendedDType):
     """The dtype of random keys."""
 
-    type = dtypes.prng_key
+    type = extended_dtypes.prng_key
     physical_dtype = np.dtype(np.uint32)
 
     def __init__(self, impl: Generator) -> None:
@@ -377,7 +377,7 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
         return keys, False
     aval = aval_of(keys)
     generator = GENERATORS[config.default_prng_impl.value]
-    if dtypes.issubdtype(aval.dtype, dtypes.prng_key):
+    if dtypes.issubdtype(aval.dtype, extended_dtypes.prng_key):
         wrapped, old = keys, False
     elif aval.dtype == _UINT32 and aval.shape[-1:] == (generator.words,):
         wrapped, old = random_wrap_p.bind(keys, impl=generator), True
