@@ -12,20 +12,19 @@ import inspect
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 from jaxlib import _jax
 
 from minijax.core.errors import message
+from minijax.core.unspecified import UNSPECIFIED
 
 T = TypeVar("T")
 
 _native = _jax.config
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE_WORDS = frozenset({"0", "false", "no", "off", "n", "f", ""})
-
-NOT_GIVEN: Any = object()
-"""Stands for an argument that was left away."""
 
 trace_context: Callable[[], tuple[Any, ...]] = _native.trace_context
 """Values of all states that enter the keys of trace caches, as one tuple."""
@@ -108,7 +107,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         """Sets the global value, for every thread without an override."""
         self._native.set_global(self._parse(self.name, value))
 
-    def __call__(self, new_val: Any = NOT_GIVEN) -> _Override[T]:
+    def __call__(self, new_val: Any = UNSPECIFIED) -> AbstractContextManager[None]:
         return _Override(self._native, self.checked(new_val))
 
     def checked(self, new_val: Any) -> T:
@@ -118,7 +117,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
             TypeError: nothing was given, and the state is not one that is on or off.
             ValueError: the state takes no such value.
         """
-        if new_val is NOT_GIVEN:
+        if new_val is UNSPECIFIED:
             if type(self.default) is not bool:
                 raise TypeError(
                     message(self.name, "needs a value.", fix=f"with {self.name}(value): ...")
@@ -253,7 +252,7 @@ class UserContext(Generic[T]):
         """Sets the value of threads that have none of their own."""
         self._native.set_global(value)
 
-    def __call__(self, value: T) -> _Override[T]:
+    def __call__(self, value: T) -> AbstractContextManager[None]:
         return _Override(self._native, value)
 
 

@@ -6,12 +6,14 @@ looks at it wherever it moves a value, and logs or refuses.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from jaxlib import _jax
 
-from minijax.core.config import NOT_GIVEN, State
+from minijax.core.config import State
 from minijax.core.errors import message
+from minijax.core.unspecified import UNSPECIFIED
 
 _native = _jax.guard_lib
 
@@ -62,7 +64,7 @@ class Guard(State[str | None]):
         super().update(value)
         _set(_native.global_state(), self._native_levels(value))
 
-    def __call__(self, new_val: Any = NOT_GIVEN) -> Any:
+    def __call__(self, new_val: Any = UNSPECIFIED) -> AbstractContextManager[None]:
         return _Held(self._native_levels(self.checked(new_val)))
 
     def _level(self, name: str, value: Any) -> str | None:

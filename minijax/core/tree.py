@@ -46,6 +46,7 @@ from minijax.core.tree_registry import (
     registry,
     static,
 )
+from minijax.core.unspecified import UNSPECIFIED, Unspecified
 
 T = TypeVar("T")
 
@@ -105,16 +106,6 @@ IsLeaf = Callable[[Any], bool] | None
 _flatten = registry.flatten
 _flatten_with_path = registry.flatten_with_path
 _map = map
-
-
-class Unspecified:
-    """The default of arguments for which None is a value."""
-
-    def __repr__(self) -> str:
-        return "<unspecified>"
-
-
-_UNSPECIFIED = Unspecified()
 
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
@@ -320,7 +311,7 @@ def all_true(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
 def reduce(
     function: Callable[[Any, Any], T],
     tree: Any,
-    initializer: Any = _UNSPECIFIED,
+    initializer: Any = UNSPECIFIED,
     is_leaf: IsLeaf = None,
 ) -> T:
     """Folds `function` over the leaves, from left to right.
@@ -335,7 +326,7 @@ def reduce(
         6
     """
     values = leaves(tree, is_leaf)
-    if initializer is not _UNSPECIFIED:
+    if initializer is not UNSPECIFIED:
         return functools.reduce(function, values, initializer)
     if not values:
         raise TypeError(_empty_text("tree.reduce", "initializer"))
@@ -346,7 +337,7 @@ def reduce_associative(
     operation: Callable[[Any, Any], T],
     tree: Any,
     *,
-    identity: Any = _UNSPECIFIED,
+    identity: Any = UNSPECIFIED,
     is_leaf: IsLeaf = None,
 ) -> T:
     """Combines the leaves pairwise, in a balanced way; `operation` has to be associative.
@@ -373,7 +364,7 @@ def reduce_associative(
     values = leaves(tree, is_leaf)
     if values:
         return combine(values)
-    if identity is _UNSPECIFIED:
+    if identity is UNSPECIFIED:
         raise TypeError(_empty_text("tree.reduce_associative", "identity"))
     return identity
 

@@ -14,6 +14,7 @@ from minijax.core import tree
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.core.unspecified import UNSPECIFIED
 from minijax.interpreters import eager
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
@@ -23,8 +24,6 @@ from minijax.transforms.remat_primitive import PreventCse, remat_p
 R = TypeVar("R")
 T = TypeVar("T")
 
-_NOT_GIVEN = object()
-
 
 def checkpoint(
     fun: Callable[..., R],
@@ -33,7 +32,7 @@ def checkpoint(
     policy: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
-    concrete: Any = _NOT_GIVEN,
+    concrete: Any = UNSPECIFIED,
 ) -> Callable[..., R]:
     """`fun`, with a derivative that computes intermediate values again instead of storing them.
 
@@ -72,7 +71,7 @@ def checkpoint(
         Array(True, dtype=bool)
     """
     eager.check_callable("checkpoint", fun)
-    if concrete is not _NOT_GIVEN:
+    if concrete is not UNSPECIFIED:
         raise NotImplementedError(
             message(
                 "checkpoint",

@@ -339,10 +339,18 @@ def linearize(
 ) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
     """The value of `fun` at `primals`, and its derivative there as a linear function.
 
+    `fun` runs once; each call of the linear function then costs only the derivative's operations.
+
     Source: mirrors jax.linearize (0.10).
 
+    Args:
+        fun: a function of trees.
+        primals: its positional arguments.
+        has_aux: whether `fun` returns (value, aux), and aux is only passed on.
+
     Returns:
-        (out, push_forward), or (out, push_forward, aux) with `has_aux`.
+        (out, push_forward), or (out, push_forward, aux) with `has_aux`; `push_forward(*tangents)`
+        takes a tangent for each primal and returns that of `out`, as `jvp` does.
 
     Example:
         >>> y, push_forward = jax.linearize(lambda x: x**2, 3.0)
@@ -369,9 +377,17 @@ def vjp(
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
 ) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
-    """The value of `fun` at `primals`, and the function from cotangents of it to those of them.
+    """The value of `fun` at `primals`, and a function that pulls its cotangents back to them.
+
+    What `grad` is made of: for a scalar result, `pull_back(1.0)` are the gradients.
 
     Source: mirrors jax.vjp (0.10).
+
+    Args:
+        fun: a function of trees.
+        primals: its positional arguments.
+        has_aux: whether `fun` returns (value, aux), and aux is only passed on.
+        reduce_axes: accepted for compatibility; must be empty.
 
     Returns:
         (out, pull_back), or (out, pull_back, aux) with `has_aux`; `pull_back(ct)` is a tuple with
@@ -486,9 +502,17 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., tuple[R, Any]]:
-    """The value of a function with a scalar result, and its gradient; arguments as `grad`.
+    """The value of a function with a scalar result, and its gradient, of one run of the function.
 
     Source: mirrors jax.value_and_grad (0.10).
+
+    Args:
+        fun: a function of trees that returns a scalar, or (scalar, aux).
+        argnums: position or positions of the arguments to differentiate.
+        has_aux: whether `fun` returns a pair.
+        holomorphic: whether `fun` is promised to be holomorphic.
+        allow_int: whether arguments may be integers.
+        reduce_axes: accepted for compatibility; must be empty.
 
     Returns:
         A function that returns (value, gradients), or ((value, aux), gradients).

@@ -34,6 +34,12 @@ def jacfwd(
     Shapes: for a result of shape s and an argument of shape t, (*s, *t).
     Source: mirrors jax.jacfwd (0.10).
 
+    Args:
+        fun: a function of trees that returns a tree of arrays, or (tree, aux).
+        argnums: position or positions of the arguments to differentiate.
+        has_aux: whether `fun` returns a pair; the Jacobian comes with aux then.
+        holomorphic: whether `fun` is promised to be holomorphic.
+
     Raises:
         TypeError: an argument's dtype cannot be differentiated.
 
@@ -78,6 +84,13 @@ def jacrev(
 
     Shapes: for a result of shape s and an argument of shape t, (*s, *t).
     Source: mirrors jax.jacrev (0.10).
+
+    Args:
+        fun: a function of trees that returns a tree of arrays, or (tree, aux).
+        argnums: position or positions of the arguments to differentiate.
+        has_aux: whether `fun` returns a pair; the Jacobian comes with aux then.
+        holomorphic: whether `fun` is promised to be holomorphic.
+        allow_int: whether arguments may be integers.
 
     Raises:
         TypeError: a dtype cannot be differentiated.
@@ -124,10 +137,19 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The Hessian of `fun`: forward mode over reverse mode.
+    """The matrix of second derivatives of `fun`: forward mode over reverse mode.
 
     Shapes: for a result of shape s and arguments of shapes t and u, (*s, *t, *u).
     Source: mirrors jax.hessian (0.10).
+
+    Args:
+        fun: a function of trees that returns a tree of arrays, or (tree, aux).
+        argnums: position or positions of the arguments to differentiate.
+        has_aux: whether `fun` returns a pair; the Hessian comes with aux then.
+        holomorphic: whether `fun` is promised to be holomorphic.
+
+    Raises:
+        TypeError: a dtype cannot be differentiated.
 
     Example:
         >>> jax.hessian(lambda x: x[0] ** 2 * x[1])(jnp.array([1.0, 2.0]))

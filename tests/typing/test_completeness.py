@@ -14,14 +14,17 @@ ROOMS = (
     *("minijax.flatten_util", "minijax.scipy.special", "minijax.scipy.linalg"),
     *("minijax.scipy.signal", "minijax.scipy.ndimage", "minijax.scipy.fft"),
     *("minijax.scipy.integrate", "minijax.scipy.interpolate", "minijax.scipy.stats.norm"),
+    *("minijax.debug", "minijax.sharding", "minijax.custom_derivatives", "minijax.dtypes"),
+    *("minijax.ad_checkpoint", "minijax.custom_batching", "minijax.stages", "minijax.ref"),
+    *("minijax.experimental", "minijax.experimental.checkify"),
 )
 
-_TREE = "a tree like that of arguments, or what users' functions return"
+_LEAVES = "a tree of the structure of another, with leaves of a type of their own"
 _DTYPE = "NumPy's dtype, or an extended one that NumPy does not know"
 _NUMPY = "whatever NumPy makes of a file or an iterator"
 _TOKEN = "a token, which only this program's own functions know"
 _TYPE = "the type of a value, of as many classes as there are kinds of values"
-_REFERENCE = "a reference, or what stands behind it"
+_PICTURE = "nothing, or in a notebook a picture of its own class"
 _GENERATOR = "a name, or the generator itself"
 
 
@@ -32,35 +35,26 @@ def _because(reason: str, names: str) -> dict[str, str]:
 # Why results are of any type, room by room.
 REASONS: dict[str, dict[str, str]] = {
     "minijax": {
-        **_because(_TREE, "block_until_ready copy_to_host_async device_get device_put eval_shape"),
-        **_because(_TREE, "jit jvp linear_transpose linearize pmap pure_callback reshard vjp"),
-        **_because(_TREE, "make_array_from_process_local_data"),
-        **_because(_REFERENCE, "empty_ref freeze new_ref"),
+        **_because(_LEAVES, "device_get device_put eval_shape pure_callback"),
+        **_because(_LEAVES, "make_array_from_process_local_data"),
         **_because(_TYPE, "typeof"),
     },
-    "minijax.numpy": {
-        **_because(_DTYPE, "promote_types result_type"),
-        **_because(_NUMPY, "fromfile fromiter load"),
-    },
-    "minijax.random": {**_because(_DTYPE, "key_dtype"), **_because(_GENERATOR, "key_impl")},
+    "minijax.numpy": _because(_NUMPY, "fromfile fromiter load"),
+    "minijax.random": _because(_GENERATOR, "key_impl"),
     "minijax.lax": {
-        **_because(_TREE, "all_gather all_gather_invariant all_gather_reduced all_to_all"),
-        **_because(_TREE, "associative_scan cond custom_linear_solve custom_root"),
-        **_because(_TREE, "fori_loop map optimization_barrier pargmax pargmin pbroadcast pcast"),
-        **_because(_TREE, "platform_dependent pmax pmean pmin ppermute psend precv pshuffle psum"),
-        **_because(_TREE, "psum_scatter pswapaxes pvary ragged_all_to_all reduce reduce_window"),
-        **_because(_TREE, "sort stage stop_gradient switch unreduced_psum unreduced_psum_scatter"),
-        **_because(_TREE, "while_loop with_sharding_constraint"),
-        **_because(_DTYPE, "dtype"),
-        **_because(_TOKEN, "after_all create_token"),
+        **_because(_LEAVES, "precv reduce reduce_window"),
+        **_because(_TOKEN, "after_all create_token psend"),
     },
-    "minijax.tree": _because(
-        _TREE, "broadcast map map_with_path reduce reduce_associative static transpose unflatten"
+    "minijax.tree": _because(_LEAVES, "broadcast map map_with_path static transpose unflatten"),
+    "minijax.tree_util": _because(
+        _LEAVES, "tree_broadcast tree_map tree_map_with_path tree_transpose tree_unflatten"
     ),
-    "minijax.tree_util": {
-        **_because(_TREE, "tree_broadcast tree_map tree_map_with_path tree_reduce"),
-        **_because(_TREE, "tree_reduce_associative tree_transpose tree_unflatten"),
-    },
+    "minijax.debug": _because(_PICTURE, "visualize_array_sharding visualize_sharding"),
+    "minijax.custom_derivatives": _because(
+        _LEAVES, "custom_vjp_primal_tree_values zero_from_primal"
+    ),
+    "minijax.dtypes": _because(_DTYPE, "canonicalize_dtype"),
+    "minijax.experimental": _because(_LEAVES, "io_callback"),
 }
 
 

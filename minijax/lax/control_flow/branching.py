@@ -17,7 +17,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists, partition_list
 from minijax.core.trace import Tracer
-from minijax.core.tree import Unspecified
+from minijax.core.unspecified import UNSPECIFIED
 from minijax.interpreters import (
     batching,
     eager,
@@ -42,7 +42,6 @@ from minijax.sharding import rules
 R = TypeVar("R")
 S = TypeVar("S")
 
-_UNSPECIFIED = Unspecified()
 Branches = tuple[ClosedJaxpr, ...]
 
 
@@ -458,7 +457,7 @@ def cond(
     true_fun: Callable[..., R],
     false_fun: Callable[..., S],
     *operands: Any,
-    operand: Any = _UNSPECIFIED,
+    operand: Any = UNSPECIFIED,
 ) -> R | S:
     """The result of `true_fun(*operands)` or of `false_fun(*operands)`.
 
@@ -488,7 +487,7 @@ def cond(
         >>> collatz(6), collatz(7)
         (Array(3, dtype=int32, weak_type=True), Array(22, dtype=int32, weak_type=True))
     """
-    if operand is not _UNSPECIFIED:
+    if operand is not UNSPECIFIED:
         if operands:
             raise TypeError(
                 message("lax.cond", "give operands either by position or as operand=, not both.")
@@ -578,7 +577,7 @@ def switch(
     index: Any,
     branches: Sequence[Callable[..., R]],
     *operands: Any,
-    operand: Any = _UNSPECIFIED,
+    operand: Any = UNSPECIFIED,
 ) -> R:
     """The result of `branches[index](*operands)`; an index out of range is clamped.
 
@@ -599,7 +598,7 @@ def switch(
         >>> lax.switch(99, branches, 7)
         Array(-7, dtype=int32, weak_type=True)
     """
-    if operand is not _UNSPECIFIED:
+    if operand is not UNSPECIFIED:
         operands = (*operands, operand)
     branches = tuple(branches)
     for function in branches:
