@@ -201,6 +201,35 @@ def canonical_dim(name: str, argument: str, dim: Any, ndim: int) -> int:
     return found % ndim if ndim else found
 
 
+def check_block(name: str, argument: str, x: Any, dim: int, size: int, *, tiled: bool) -> None:
+    """Refuses dimensions that cannot be cut into one block for each device.
+
+    Raises:
+        ValueError: untiled the dimension is not as long as the axis, tiled no multiple of it.
+    """
+    length = x.shape[dim]
+    if tiled and length % size:
+        raise ValueError(
+            message(
+                name,
+                f"{argument} {dim} has size {length}, which {size} devices cannot share equally.",
+                got=str(x),
+                expected=f"a multiple of {size}",
+                fix="pad the dimension",
+            )
+        )
+    if not tiled and length != size:
+        raise ValueError(
+            message(
+                name,
+                f"{argument} {dim} has size {length}, but there are {size} devices.",
+                got=str(x),
+                expected=f"a dimension of size {size}, one entry for each device",
+                fix="tiled=True for several entries for each device",
+            )
+        )
+
+
 def with_pvary(x: Any, axes: Axes) -> Any:
     """A value that varies over all of the mesh axes among `axes`; cast where it does not."""
     typed = core_axes.typed_among(axes)

@@ -297,7 +297,7 @@ class Scatter(Primitive):
         self, x: ShapedArray, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any
     ) -> ShapedArray:
         dim = scatter_dimension
-        check_block(x, dim, axis_size, tiled=tiled)
+        _check_block(x, dim, axis_size, tiled=tiled)
         if tiled:
             return x.with_shape((*x.shape[:dim], x.shape[dim] // axis_size, *x.shape[dim + 1 :]))
         return x.with_shape((*x.shape[:dim], *x.shape[dim + 1 :]))
@@ -384,7 +384,7 @@ class Scatter(Primitive):
             x = mul(x, np.asarray(size).astype(aval_of(x).dtype)[()])
         else:
             x = reduce_sum(x, (b,))
-        check_block(aval_of(x), scatter_dimension, axis_size, tiled=tiled)
+        _check_block(aval_of(x), scatter_dimension, axis_size, tiled=tiled)
         dim, shape = scatter_dimension, aval_of(x).shape
         around = arguments.around_batch(user, name, axis_name)
         block = shape[dim] // axis_size
@@ -623,34 +623,8 @@ def all_gather_reduced(x: Tree, axis_name: Any, *, axis: int = 0, tiled: bool = 
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="reduced")
 
 
-def check_block(x: ShapedArray, dim: int, size: int, *, tiled: bool) -> None:
-    """Refuses dimensions that cannot be cut into one block for each device.
-
-    Raises:
-        ValueError: untiled the dimension is not as long as the axis, tiled no multiple of it.
-    """
-    length = x.shape[dim]
-    if tiled and length % size:
-        raise ValueError(
-            message(
-                "lax.psum_scatter",
-                f"scatter_dimension {dim} has size {length}, which {size} devices cannot share "
-                "equally.",
-                got=str(x),
-                expected=f"a multiple of {size}",
-                fix="pad the dimension",
-            )
-        )
-    if not tiled and length != size:
-        raise ValueError(
-            message(
-                "lax.psum_scatter",
-                f"scatter_dimension {dim} has size {length}, but there are {size} devices.",
-                got=str(x),
-                expected=f"a dimension of size {size}, one entry for each device",
-                fix="tiled=True for several entries for each device",
-            )
-        )
+def _check_block(x: ShapedArray, dim: int, size: int, *, tiled: bool) -> None:
+    arguments.check_block("lax.psum_scatter", "scatter_dimension", x, dim, size, tiled=tiled)
 
 
 def psum_scatter(
