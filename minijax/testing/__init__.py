@@ -1,18 +1,40 @@
-"""What tests need, of this project and of programs written with it: a leaf of the layers."""
+"""What tests need, of this project and of programs written with it: a leaf of the layers.
 
+The names that need Hypothesis, `given_mesh`, `laws` and `strategies`, load when they are first
+named.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from minijax.core import deferral
 from minijax.explain.expectations import assert_collectives
 from minijax.testing.interpreter import interpreted
 from minijax.testing.oracle import simulate, simulate_devices, simulate_program
 from minijax.testing.reports import CollectiveMismatch
 
+if TYPE_CHECKING:
+    from minijax.testing import laws as laws
+    from minijax.testing import strategies as strategies
+    from minijax.testing.given import given_mesh
+
 __all__ = [
     "CollectiveMismatch",
     "assert_collectives",
+    "given_mesh",
     "interpreted",
+    "laws",
     "simulate",
     "simulate_devices",
     "simulate_program",
+    "strategies",
 ]
+
+
+__getattr__ = deferral.attributes(
+    __name__, modules=("laws", "strategies"), names={"testing.given": "given_mesh"}
+)
 
 
 def __dir__() -> list[str]:

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from minijax.core.errors import message
 from minijax.runtime import client
 from minijax.sharding.mesh import Mesh
 from minijax.testing.strategies.placements import SHAPES_OF_MESHES
@@ -37,6 +38,8 @@ def given_mesh(
 
     The first argument of the test is a mesh; failures shrink to small ones.
 
+    Source: of the project; JAX has nothing like it.
+
     Args:
         *axis_names: the names of axes; one to three axes called x, y and z by default.
         shapes: the sizes that axes may have; from one to eight devices by default.
@@ -46,6 +49,20 @@ def given_mesh(
 
     Returns:
         A decorator of tests.
+
+    Raises:
+        ValueError: no mesh has such axes.
+        TypeError: the test takes no argument.
+
+    Example:
+        >>> from minijax.testing import given_mesh
+        >>> @given_mesh("x")
+        ... def test_that_a_sum_of_ones_counts_devices(mesh):
+        ...     count = jax.shard_map(
+        ...         lambda: lax.psum(np.int32(1), "x"), mesh=mesh, in_specs=(), out_specs=jax.P()
+        ...     )
+        ...     assert count() == mesh.size
+        >>> test_that_a_sum_of_ones_counts_devices()
     """
     known = SHAPES_OF_MESHES if shapes is None else tuple(shapes)
     fitting = [
@@ -53,9 +70,28 @@ def given_mesh(
         for shape in known
         if math.prod(shape) <= max_devices and len(shape) in (len(axis_names) or len(shape),)
     ]
+    if not fitting:
+        raise ValueError(
+            message(
+                "given_mesh",
+                "no mesh has such axes.",
+                got=f"axes {axis_names}, max_devices={max_devices}",
+                expected=f"axes as in one of the shapes {list(known)}",
+                fix="shapes=[...], with the sizes that the axes may have",
+            )
+        )
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
-        first, *_ = inspect.signature(test).parameters
+        first = next(iter(inspect.signature(test).parameters), None)
+        if first is None:
+            raise TypeError(
+                message(
+                    "given_mesh",
+                    "the test takes no argument.",
+                    got=f"{getattr(test, '__name__', test)}()",
+                    expected="a mesh as the first argument",
+                )
+            )
 
         @given(data=st.data())
         def drawn(data: Any) -> None:

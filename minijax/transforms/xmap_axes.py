@@ -115,6 +115,16 @@ def _entry(argument: str, node: Any) -> Entry:
     else:
         is_open = bool(node) and node[-1] is Ellipsis
         names = node[:-1] if is_open else node
+        if ... in names:
+            raise ValueError(
+                message(
+                    "xmap",
+                    f"{argument} has ... in the midst of a list.",
+                    got=repr(node),
+                    expected="... at the end, for the dimensions that follow, or not at all",
+                    fix="{-1: 'name'} counts dimensions from the end",
+                )
+            )
         rank = None if is_open else len(names)
         dims = [(name, dim) for dim, name in enumerate(names) if name is not None]
     for what, items in (("axis", [n for n, _ in dims]), ("dimension", [d for _, d in dims])):
@@ -216,7 +226,8 @@ def _logical(name: Any, size: int, given: Any, mesh: MeshAxes | None) -> Logical
                 f"axis_resources gives {name!r} the resource {strange[0]!r}, which is no axis of "
                 "the mesh.",
                 got=str(mesh) if mesh is not None else "no mesh",
-                fix="call it inside `with minijax.set_mesh(mesh):`",
+                expected="" if mesh is None else f"one of {', '.join(map(repr, known))}",
+                fix="call it inside `with minijax.set_mesh(mesh):`" if mesh is None else "",
             )
         )
     assert mesh is not None

@@ -6,8 +6,7 @@ import pytest
 import minijax as jax
 from minijax import lax
 from minijax.sharding import PartitionSpec as P
-from minijax.testing import laws
-from minijax.testing.given import given_mesh
+from minijax.testing import given_mesh, laws
 from minijax.testing.strategies import per_device_inputs
 
 
@@ -73,3 +72,10 @@ def test_given_mesh_shrinks_to_the_smallest_that_fails():
     with pytest.raises(AssertionError):
         check()
     assert seen[-1] == 2
+
+
+def test_given_mesh_says_what_does_not_fit():
+    with pytest.raises(ValueError, match="no mesh has such axes"):
+        given_mesh("a", "b", "c", "d")
+    with pytest.raises(TypeError, match="the test takes no argument"):
+        given_mesh("x")(lambda: None)

@@ -420,6 +420,27 @@ def test_dead_slices_are_dropped() -> None:
     assert len(eqn.invars) == len(eqn.outvars) == 1
 
 
+@pytest.mark.feature("PE-09")
+def test_donation_follows_the_arguments_that_are_left() -> None:
+    f = minijax.pmap(lambda x, y: (x + 1, y * 2), donate_argnums=1)
+    (whole,) = minijax.make_jaxpr(f)(NUMBERS, NUMBERS).jaxpr.eqns
+    assert whole.params["donated_invars"] == (False, True)
+    for used, donated in (([True, False], (False,)), ([False, True], (True,))):
+        eqn = whole.primitive.dead_code(whole, used)
+        assert eqn.params["donated_invars"] == donated
+
+
+@pytest.mark.feature("PE-09")
+def test_gradients_of_a_map_keep_what_it_would_donate() -> None:
+    x, w = jnp.asarray(NUMBERS), jnp.float32(3)
+    f = minijax.pmap(lambda x, w: jnp.sin(x) * w, in_axes=(0, None), donate_argnums=(0, 1))
+    dx, dw = minijax.grad(lambda x, w: f(x, w).sum(), (0, 1))(x, w)
+    np.testing.assert_allclose(dx, 3 * np.cos(NUMBERS), rtol=1e-6)
+    np.testing.assert_allclose(dw, np.sin(NUMBERS).sum(), rtol=1e-6)
+    assert not x.is_deleted()
+    assert not w.is_deleted()
+
+
 @pytest.mark.feature("PE-06")
 def test_maps_nobody_reads_go() -> None:
     f = minijax.pmap(lambda x: x + 1)

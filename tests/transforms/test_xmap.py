@@ -228,6 +228,16 @@ def test_a_resource_carries_only_one_axis_of_a_value(mesh: Any) -> None:
         mapped(np.ones(8), np.ones(4))
 
 
+@pytest.mark.feature("XM-01")
+def test_axes_that_fit_nothing_are_named(mesh: Any) -> None:
+    x = np.ones((8, 4))
+    with pytest.raises(ValueError, match=r"in_axes has \.\.\. in the midst of a list"):
+        xmap(lambda row: row, [..., "j"], ["j", ...])(x)
+    with pytest.raises(ValueError, match=r"no axis of the mesh\.(.|\n)*expected  one of 'x'"):
+        xmap(lambda row: row, ["i", ...], ["i", ...], axis_resources={"i": "w"})(x)
+    assert xmap(lambda column: column.sum(), {-1: "j"}, ["j"])(x).tolist() == [8] * 4
+
+
 def test_the_refusal_names_where_the_value_is_made(mesh: Any) -> None:
     mapped = xmap(
         lambda u, v: u * v, [["i"], ["j"]], ["i", "j"], axis_resources={"i": "x", "j": "x"}

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import config, tree, variance
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.trace import current
 from minijax.interpreters import casts
@@ -199,6 +199,35 @@ def canonical_dim(name: str, argument: str, dim: Any, ndim: int) -> int:
             )
         )
     return found % ndim if ndim else found
+
+
+def check_block(name: str, argument: str, x: Any, dim: int, size: int, *, tiled: bool) -> None:
+    """Refuses dimensions that cannot be cut into one block for each device.
+
+    Raises:
+        ValueError: untiled the dimension is not as long as the axis, tiled no multiple of it.
+    """
+    length = x.shape[dim]
+    if tiled and length % size:
+        raise ValueError(
+            message(
+                name,
+                f"{argument} {dim} has size {length}, which {size} devices cannot share equally.",
+                got=str(x),
+                expected=f"a multiple of {size}",
+                fix="pad the dimension",
+            )
+        )
+    if not tiled and length != size:
+        raise ValueError(
+            message(
+                name,
+                f"{argument} {dim} has size {length}, but there are {size} devices.",
+                got=str(x),
+                expected=f"a dimension of size {size}, one entry for each device",
+                fix="tiled=True for several entries for each device",
+            )
+        )
 
 
 def with_pvary(x: Any, axes: Axes) -> Any:
@@ -420,33 +449,3 @@ def outside_text(name: str) -> str:
         "there is nobody to speak to outside of a map over devices.",
         fix="call it inside shard_map, pmap, or vmap(..., axis_name=...)",
     )
-
-
-def check_block(x: ShapedArray, dim: int, size: int, *, tiled: bool) -> None:
-    """Refuses dimensions that cannot be cut into one block for each device.
-
-    Raises:
-        ValueError: untiled the dimension is not as long as the axis, tiled no multiple of it.
-    """
-    length = x.shape[dim]
-    if tiled and length % size:
-        raise ValueError(
-            message(
-                "lax.psum_scatter",
-                f"scatter_dimension {dim} has size {length}, which {size} devices cannot share "
-                "equally.",
-                got=str(x),
-                expected=f"a multiple of {size}",
-                fix="pad the dimension",
-            )
-        )
-    if not tiled and length != size:
-        raise ValueError(
-            message(
-                "lax.psum_scatter",
-                f"scatter_dimension {dim} has size {length}, but there are {size} devices.",
-                got=str(x),
-                expected=f"a dimension of size {size}, one entry for each device",
-                fix="tiled=True for several entries for each device",
-            )
-        )

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from minijax.core import variance
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of
-from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts
@@ -230,7 +229,7 @@ def applications(
         aval = aval_of(leaf)
         split = arguments.canonical_dim(name, "split_axis", split_axis, aval.ndim)
         concat = arguments.canonical_dim(name, "concat_axis", concat_axis, aval.ndim)
-        _check_length(aval, split, size, tiled=tiled)
+        arguments.check_block(name, "split_axis", aval, split, size, tiled=tiled)
         leaf = arguments.with_pvary(leaf, axes)
         params = {
             "axis_index_groups": groups,
@@ -249,30 +248,6 @@ def applications(
         return Application(all_to_all_p, leaf, params, (split,))
 
     return arguments.map_leaves(of_leaf, x)
-
-
-def _check_length(aval: Any, dim: int, size: int, *, tiled: bool) -> None:
-    length = aval.shape[dim]
-    if tiled and length % size:
-        raise ValueError(
-            message(
-                "lax.all_to_all",
-                f"split_axis {dim} has size {length}, which {size} devices cannot share equally.",
-                got=str(aval),
-                expected=f"a multiple of {size}",
-                fix="pad the dimension",
-            )
-        )
-    if not tiled and length != size:
-        raise ValueError(
-            message(
-                "lax.all_to_all",
-                f"split_axis {dim} has size {length}, but there are {size} devices.",
-                got=str(aval),
-                expected=f"a dimension of size {size}, one entry for each device",
-                fix="tiled=True for several entries for each device",
-            )
-        )
 
 
 def pswapaxes(x: Tree, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Tree:

@@ -297,7 +297,7 @@ class Scatter(Primitive):
         self, x: ShapedArray, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any
     ) -> ShapedArray:
         dim = scatter_dimension
-        arguments.check_block(x, dim, axis_size, tiled=tiled)
+        _check_block(x, dim, axis_size, tiled=tiled)
         if tiled:
             return x.with_shape((*x.shape[:dim], x.shape[dim] // axis_size, *x.shape[dim + 1 :]))
         return x.with_shape((*x.shape[:dim], *x.shape[dim + 1 :]))
@@ -384,7 +384,7 @@ class Scatter(Primitive):
             x = mul(x, np.asarray(size).astype(aval_of(x).dtype)[()])
         else:
             x = reduce_sum(x, (b,))
-        arguments.check_block(aval_of(x), scatter_dimension, axis_size, tiled=tiled)
+        _check_block(aval_of(x), scatter_dimension, axis_size, tiled=tiled)
         dim, shape = scatter_dimension, aval_of(x).shape
         around = arguments.around_batch(user, name, axis_name)
         block = shape[dim] // axis_size
@@ -621,6 +621,10 @@ def all_gather_reduced(x: Tree, axis_name: Any, *, axis: int = 0, tiled: bool = 
         f32[1]{V:x} -> f32[8]{R:x}
     """
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="reduced")
+
+
+def _check_block(x: ShapedArray, dim: int, size: int, *, tiled: bool) -> None:
+    arguments.check_block("lax.psum_scatter", "scatter_dimension", x, dim, size, tiled=tiled)
 
 
 def psum_scatter(
