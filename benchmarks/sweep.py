@@ -3,7 +3,9 @@
     python benchmarks/sweep.py --jax-python .venv-jax/bin/python [--only NAME]
 
 For each function and each of the three, the best of many samples as a ratio to JAX's; the ten
-worst of each are listed.  `make bench` runs it after the table.
+worst of each are listed.  Functions that XLA compiles to the same operations as JAX's do the same
+work, so their ratios are the machine's noise, and only the others are listed for it.  `make bench`
+runs it after the table.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from __future__ import annotations
 import argparse
 import functools
 import math
+import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +31,9 @@ NOISE = 0.05
 WORST = 10
 ROUNDS = 4
 SECONDS = 0.02
+
+IDLE = frozenset({"bitcast", "constant", "get-tuple-element", "parameter", "tuple"})
+"""Operations that take no time."""
 
 Ratios = dict[str, dict[str, float]]
 
@@ -49,6 +56,15 @@ def samples(jax: Any, name: str, seconds: float) -> dict[str, list[float]]:
         "stage": _sampled(stage, seconds),
         "run": _sampled(work, seconds),
     }
+
+
+def operations(jax: Any, name: str) -> list[str]:
+    """What the compiled program does on large arrays: each operation, its shape and how often."""
+    _, compiled, _, large = _prepared(jax, name)
+    text = compiled.lower(*large).compile().as_text()
+    found = re.findall(r"^ *(?:ROOT )?%?[\w.-]+ = (\(.*?\)|\S+) ([\w-]+)\(", text, re.MULTILINE)
+    counted = Counter(f"{operation} {shape}" for shape, operation in found if operation not in IDLE)
+    return sorted(f"{each} x{count}" for each, count in counted.items())
 
 
 @functools.cache
@@ -79,9 +95,15 @@ def _sampled(
     return found
 
 
-def measure(ours: RemoteWorker, theirs: RemoteWorker, names: list[str]) -> Ratios:
-    """For each function its three ratios; the two libraries take turns."""
+def measure(
+    ours: RemoteWorker, theirs: RemoteWorker, names: list[str]
+) -> tuple[Ratios, frozenset[str]]:
+    """For each function its three ratios, and which compile to equal operations.
+
+    The two libraries take turns.
+    """
     ratios: Ratios = {}
+    equal = set()
     for name in names:
         best: list[dict[str, float]] = [{}, {}]
         try:
@@ -90,22 +112,27 @@ def measure(ours: RemoteWorker, theirs: RemoteWorker, names: list[str]) -> Ratio
                 for worker, so_far in sides if turn % 2 else reversed(sides):
                     for kind, taken in worker.ask("sweep", name=name, seconds=SECONDS).items():
                         so_far[kind] = min(so_far.get(kind, math.inf), *taken)
+            if ours.ask("operations", name=name) == theirs.ask("operations", name=name):
+                equal.add(name)
         except WorkerError as error:
             print(f"{name}: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
             continue
         ratios[name] = {kind: best[0][kind] / best[1][kind] for kind in BUDGETS}
-    return ratios
+    return ratios, frozenset(equal)
 
 
-def report(ratios: Ratios, asked: int) -> str:
+def report(ratios: Ratios, equal: frozenset[str], asked: int) -> str:
     """How many functions keep each budget, and the worst ones."""
     lines = [f"Functions: {len(ratios)} of {asked} measured, as ratios to JAX"]
     for kind, budget in BUDGETS.items():
         figures = sorted(((each[kind], name) for name, each in ratios.items()), reverse=True)
         kept = sum(ratio <= budget * (1 + NOISE) for ratio, _ in figures)
         mean = math.exp(sum(math.log(ratio) for ratio, _ in figures) / max(len(figures), 1))
+        if kind == "run":
+            figures = [(ratio, name) for ratio, name in figures if name not in equal]
         worst = ", ".join(f"{name} {ratio:.2f}" for ratio, name in figures[:WORST])
         lines.append(f"  {kind:5}  mean {mean:.2f}, {kept} within {budget:.2f}; worst: {worst}")
+    lines.append(f"  {len(equal)} compile to the operations of JAX's program; not listed under run")
     return "\n".join(lines)
 
 
@@ -114,7 +141,7 @@ def sweep(python: str, jax_python: str, subject: str = "minijax", only: str = ""
     names = [name for name in FUNCTIONS if only in name]
     ours, theirs = RemoteWorker(python, subject, 1), RemoteWorker(jax_python, "jax", 1)
     try:
-        return report(measure(ours, theirs, names), len(names))
+        return report(*measure(ours, theirs, names), len(names))
     finally:
         ours.close()
         theirs.close()

@@ -82,6 +82,10 @@ class Worker:
         """Samples of an eager call, of staging and of a compiled call of one function."""
         return importlib.import_module("sweep").samples(self.jax, name, seconds)
 
+    def operations(self, name: str) -> list[str]:
+        """What the compiled program of one function of the sweep does; see `sweep.operations`."""
+        return importlib.import_module("sweep").operations(self.jax, name)
+
     def compare(self, names: list[str]) -> dict[str, Any]:
         """What the programs of the comparison give."""
         return importlib.import_module("observe").observe(self.jax, names)

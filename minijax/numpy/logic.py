@@ -508,8 +508,7 @@ def isclose(
     rtol, atol = (convert.convert_element_type(t, dtype) for t in (rtol, atol))
     bound = binary.add_p.bind(*promote("isclose", atol, _scaled(rtol, unary.abs(y))))
     close = binary.le_p.bind(*promote("isclose", gap, bound))
-    finite = binary.bitwise_and(isfinite(x), isfinite(y))
-    close = pick(finite, close, binary.eq(x, y))
+    close = binary.bitwise_or(binary.eq(x, y), binary.bitwise_and(isfinite(y), close))
     if equal_nan:
         close = binary.bitwise_or(close, binary.bitwise_and(isnan(x), isnan(y)))
     return close
