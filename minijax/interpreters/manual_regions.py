@@ -154,17 +154,31 @@ def _with_shardy(
     with ctx.module.inside(inner):
         results = list(body(within, *block.arguments))
     _create("sdy.return", [], results, loc=ctx.location, ip=within.point)
-    return list(operation.results)
+    return [
+        _summed(ctx, value, symbol, border, is_open) if border.spec.unreduced else value
+        for value, border in zip(operation.results, outs, strict=True)
+    ]
+
+
+def _summed(ctx: LoweringContext, value: Any, symbol: str, border: Border, is_open: bool) -> Any:
+    """A result of which devices hold summands, held to it.
+
+    Since jaxlib 0.11 Shardy refuses a region that takes what another one gives in summands, unless
+    a constraint between them says so too.
+    """
+    sharding = hlo_build.attribute(_sharding_text(symbol, border, is_open))
+    return ctx.op("sdy.sharding_constraint", [value], {"sharding": sharding}, value.type)
 
 
 def _per_value(symbol: str, borders: Sequence[Border], is_open: bool) -> Any:
     texts = [
-        shardy.sharding_text(symbol, border.spec, border.ndim, is_open=is_open).removeprefix(
-            "#sdy.sharding"
-        )
-        for border in borders
+        _sharding_text(symbol, border, is_open).removeprefix("#sdy.sharding") for border in borders
     ]
     return hlo_build.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
+
+
+def _sharding_text(symbol: str, border: Border, is_open: bool) -> str:
+    return shardy.sharding_text(symbol, border.spec, border.ndim, is_open=is_open)
 
 
 def _with_gspmd(
