@@ -703,8 +703,6 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
 
 @overload
 def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[np.dtype[Any], bool]: ...
-
-
 @overload
 def result_type(*args: Any, return_weak_type_flag: Literal[False] = ...) -> np.dtype[Any]: ...
 

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         all_gather_reduced_p,
         psum_scatter,
         reduce_scatter_p,
-        unreduced_psum,
         unreduced_psum_scatter,
         unreduced_reduce_scatter_p,
     )
@@ -81,6 +80,7 @@ if TYPE_CHECKING:
         pmin_p,
         psum,
         psum_p,
+        unreduced_psum,
     )
 
 __all__ = [
@@ -168,12 +168,13 @@ __getattr__ = deferral.attributes(
         "lax.collectives.exchanges": "all_to_all all_to_all_p pswapaxes",
         "lax.collectives.gathers": "all_gather all_gather_invariant all_gather_invariant_p "
         "all_gather_p all_gather_reduced all_gather_reduced_p psum_scatter reduce_scatter_p "
-        "unreduced_psum unreduced_psum_scatter unreduced_reduce_scatter_p",
+        "unreduced_psum_scatter unreduced_reduce_scatter_p",
         "lax.collectives.indices": "axis_index axis_index_p axis_size",
         "lax.collectives.messages": "precv precv_p psend psend_p",
         "lax.collectives.permutations": "pbroadcast pbroadcast_p ppermute ppermute_p pshuffle",
         "lax.collectives.ragged": "ragged_all_to_all ragged_all_to_all_p",
-        "lax.collectives.reductions": "pargmax pargmin pmax pmax_p pmean pmin pmin_p psum psum_p",
+        "lax.collectives.reductions": "pargmax pargmin pmax pmax_p pmean pmin pmin_p psum psum_p "
+        "unreduced_psum",
     },
 )
 

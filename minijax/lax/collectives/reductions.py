@@ -1,4 +1,4 @@
-"""Reductions over devices: `psum`, `pmean`, `pmax`, `pmin`, `pargmax`, `pargmin`."""
+"""Reductions over devices: `psum`, `pmean`, `pmax`, `pmin`, `pargmax`, `pargmin`, and their kin."""
 
 from __future__ import annotations
 
@@ -331,6 +331,34 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
     if kind == "U":
         return Application(casts.unreduced_psum_p, x, {"axes": typed})
     return Application(casts.psum_invariant_p, arguments.with_pvary(x, typed), {"axes": typed})
+
+
+def unreduced_psum(x: Tree, axis_name: Any) -> Tree:
+    """The sum whose summands the devices of mesh axes hold; the same everywhere.
+
+    Shapes: T[s] -> T[s].
+    Source: mirrors unreduced_psum of JAX (0.10), where it is not public.
+
+    Raises:
+        ValueError: the operand is not unreduced over all the axes.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> f = lambda x: lax.unreduced_psum(lax.pcast(x, "x", to="unreduced"), "x")
+        >>> jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P())(jnp.arange(8.0))
+        Array([28.], dtype=float32)
+    """
+    name = "lax.unreduced_psum"
+    axes = arguments.canonical_axes(name, axis_name)
+    if not axes:
+        return x
+    arguments.axes_size(name, arguments.named(axes))
+
+    def of_leaf(leaf: Any) -> Any:
+        casts.check_unreduced(name, aval_of(leaf), axes)
+        return casts.unreduced_psum_p.bind(leaf, axes=axes)
+
+    return arguments.map_leaves(of_leaf, x)
 
 
 def pmean(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
