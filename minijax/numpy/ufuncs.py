@@ -14,18 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import aval_of
+from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
-from minijax.lax import folding
-from minijax.lax.control_flow.scanning import scan
-from minijax.numpy import accumulations, arithmetic, elementary, logic, reductions
+from minijax.interpreters.eager import check_callable
+from minijax.lax.arguments import canonicalize_axis
+from minijax.numpy import accumulations, arithmetic, elementary, logic, reductions, repetition
 from minijax.numpy.creation import asarray
 from minijax.numpy.functional import vectorize
-from minijax.numpy.joining import append, concatenate, stack
 from minijax.numpy.promotion import check_array, check_out
-from minijax.numpy.ranges import arange
-from minijax.numpy.selection import take, where
-from minijax.numpy.shaping import expand_dims, moveaxis, ravel
+from minijax.numpy.shaping import (
+    broadcast_to,
+    canonical_axes,
+    expand_dims,
+    moveaxis,
+    ravel,
+    reshape,
+)
 from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
 from minijax.runtime.array import Array
 
@@ -101,42 +105,50 @@ class ufunc:  # noqa: N801  NumPy's name
         Raises:
             ValueError: the function does not combine two arguments into one, or there is nothing
                 to combine.
-            NotImplementedError: `out` is given; or `where` or several axes, for a function whose
-                elements are combined one after the other.
+            NotImplementedError: `out` is given; or several axes, for a function whose elements
+                must be combined in their order.
 
         Example:
             >>> jnp.maximum.reduce(jnp.array([[1, 5], [3, 2]]))
             Array([3, 5], dtype=int32)
         """
         self._check_is_binary("reduce")
-        check_out(self.__name__, out)
+        name = f"numpy.{self.__name__}.reduce"
+        check_out(name, out)
         if self._reduce is not None:
             options = {"dtype": dtype, "initial": initial, "where": where}
             given = {key: value for key, value in options.items() if value is not None}
             return self._reduce(a, axis=axis, keepdims=keepdims, **given)
-        if where is not None or isinstance(axis, (tuple, list)):
-            self._refuse("reduces along one axis, and all of it")
-        a = asarray(check_array(self.__name__, a), dtype)
-        rank = a.ndim
-        rows = ravel(a) if axis is None else moveaxis(a, axis, 0)
-        total = self._folded(rows, initial)
-        if not keepdims:
-            return total
-        return expand_dims(total, tuple(range(rank)) if axis is None else axis)
+        a = asarray(check_array(name, a), dtype)
+        every = tuple(range(a.ndim))
+        axes = every if axis is None else canonical_axes(name, axis, a.ndim)
+        if len(axes) != 1 and axis is not None and not self._associative:
+            self._refuse("combines elements in their order, along one axis")
+        total = self._folded(name, a, axes, initial, where)
+        return expand_dims(total, axes) if keepdims else total
 
-    def _folded(self, rows: Any, initial: Any) -> Any:
-        if initial is None and not rows.shape[0]:
-            initial = self.identity
-        if initial is None and not rows.shape[0]:
-            raise ValueError(message(f"numpy.{self.__name__}", "there is nothing to reduce."))
-        parts = [] if initial is None else [initial]
-        if self._associative and rows.shape[0]:
-            while rows.shape[0] > 1:
-                half = rows.shape[0] // 2
-                pairs = self._function(rows[0 : 2 * half : 2], rows[1 : 2 * half : 2])
-                odd = rows[2 * half :].astype(pairs.dtype)
-                rows = concatenate([pairs, odd], 0)
-        return functools.reduce(self._function, [*parts, *rows])
+    def _folded(self, name: str, a: Any, axes: Shape, initial: Any, where: Any) -> Array:
+        rows = _rows(a, axes)
+        start = None if initial is None else asarray(initial).astype(a.dtype)
+        nothing = not rows.shape[0] or where is not None
+        if nothing and start is None and self.identity is None:
+            raise ValueError(
+                message(
+                    name,
+                    "there is nothing to reduce, or with `where` there may be nothing.",
+                    got=str(aval_of(a)),
+                    fix="initial=, the result for nothing",
+                )
+            )
+        mask = None if where is None else _rows(broadcast_to(where, a.shape), axes)
+        return repetition.folded(
+            self._function,
+            rows,
+            start,
+            mask,
+            identity=self.identity,
+            associative=self._associative,
+        )
 
     def accumulate(
         self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
@@ -154,22 +166,26 @@ class ufunc:  # noqa: N801  NumPy's name
             Array([1, 3, 3, 5], dtype=int32)
         """
         self._check_is_binary("accumulate")
-        check_out(self.__name__, out)
+        name = f"numpy.{self.__name__}.accumulate"
+        check_out(name, out)
+        if axis is None:
+            raise ValueError(
+                message(name, "goes along one axis.", got="axis None", fix="a.ravel()")
+            )
         if self._accumulate is not None:
             return self._accumulate(a, axis, dtype)
-        a = moveaxis(asarray(check_array(self.__name__, a), dtype), axis, 0)
-        if self._associative:
-            (result,) = folding.scan(lambda x, y: [self._function(x, y)], [a], 0)
-            return moveaxis(result, 0, axis)
-        totals: list[Any] = []
-        for row in a:
-            totals.append(self._function(totals[-1], row) if totals else row)
-        return moveaxis(stack(totals), 0, axis)
+        a = asarray(check_array(name, a), dtype)
+        axis = canonicalize_axis(axis, a.ndim, name)
+        rows = moveaxis(a, axis, 0)
+        totals = repetition.accumulated(self._function, rows, associative=self._associative)
+        return moveaxis(totals, 0, axis)
 
     def at(
         self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
     ) -> Array:
         """A copy of `a` to whose elements at `indices` the function was applied.
+
+        An element whose index comes several times is changed as often.
 
         Args:
             a: the array.
@@ -187,12 +203,19 @@ class ufunc:  # noqa: N801  NumPy's name
         if inplace:
             self._refuse("does not change arrays: pass inplace=False, and use the result")
         a = asarray(check_array(self.__name__, a))
-        place = a.at[indices]
-        if self.nin == 1:
-            return place.set(self._function(place.get()))
-        if self._update is not None:
-            return getattr(place, self._update)(b)
-        return place.set(self._function(place.get(), b))
+        if self.nin == 2 and self._update is not None and a.dtype != np.bool_:
+            return getattr(a.at[indices], self._update)(b)
+        others = [] if b is None else [asarray(b)]
+        if len(others) + 1 != self.nin:
+            raise TypeError(
+                message(
+                    f"numpy.{self.__name__}.at",
+                    "takes as many operands as the function.",
+                    got=f"{len(others) + 1} operand{'s' if others else ''}",
+                    expected=str(self.nin),
+                )
+            )
+        return repetition.applied_at(self._function, a, indices, others)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803  NumPy's names
         """The function of each element of A with each element of B.
@@ -236,24 +259,12 @@ class ufunc:  # noqa: N801  NumPy's name
             Array([3, 7], dtype=int32)
         """
         self._check_is_binary("reduceat")
-        name = f"{self.__name__}.reduceat"
+        name = f"numpy.{self.__name__}.reduceat"
         check_out(name, out)
         a = asarray(check_array(name, a), dtype)
         starts = asarray(check_array(name, indices, "indices"))
         _check_slices(name, a, starts, axis)
-        rows = moveaxis(a, axis, 0)
-        size = rows.shape[0]
-        starts = where(starts < 0, starts + size, starts)
-        ends = append(starts[1:], asarray(size, starts.dtype))
-
-        def joined(totals: Any, row: Any) -> tuple[Any, None]:
-            number, value = row
-            is_inside = (number > starts) & (number < ends)
-            mask = expand_dims(is_inside, tuple(range(1, totals.ndim)))
-            together = self._function(totals, value).astype(totals.dtype)
-            return where(mask, together, totals), None
-
-        totals, _ = scan(joined, take(rows, starts, 0), (arange(size, dtype=starts.dtype), rows))
+        totals = repetition.folded_slices(self._function, moveaxis(a, axis, 0), starts)
         return moveaxis(totals, 0, axis)
 
     def _check_is_binary(self, method: str) -> None:
@@ -271,6 +282,15 @@ class ufunc:  # noqa: N801  NumPy's name
 
     def __repr__(self) -> str:
         return f"<minijax.numpy.ufunc {self.__name__!r}>"
+
+
+def _rows(a: Any, axes: Shape) -> Any:
+    """`a` with what lies along some axes in front, as one dimension."""
+    if len(axes) == a.ndim:
+        return ravel(a)
+    moved = moveaxis(a, axes, tuple(range(len(axes))))
+    count = math.prod(a.shape[d] for d in axes)
+    return reshape(moved, (count, *moved.shape[len(axes) :]))
 
 
 def _with_options(function: Callable[..., Any]) -> inspect.Signature | None:
@@ -297,7 +317,7 @@ def _check_slices(name: str, a: Any, indices: Any, axis: Any) -> None:
         problem = "slices are taken along one axis"
     if problem is not None:
         got = {"a": aval_of(a), "indices": aval_of(indices), "axis": repr(axis)}
-        raise ValueError(message(f"numpy.{name}", f"{problem}.", got=got))
+        raise ValueError(message(name, f"{problem}.", got=got))
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
@@ -311,11 +331,26 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
         Array([[4, 6],
                [3, 5]], dtype=int32)
     """
+    check_callable("numpy.frompyfunc", func)
     return ufunc(vectorize(func), nin, nout, identity=identity)
 
 
 def _associative(function: Callable[..., Any], identity: Any, **options: Any) -> Any:
     return ufunc(function, 2, 1, identity=identity, associative=True, **options)
+
+
+def _of_dtype(reduce: Callable[..., Any], combine: Callable[..., Any] | None = None) -> Any:
+    """A reduction that takes a dtype, and an initial value, which `combine` adds."""
+
+    def reduced(a: Any, *, dtype: Any = None, initial: Any = None, **options: Any) -> Any:
+        if dtype is not None:
+            a = asarray(check_array(reduce.__name__, a), dtype)
+        if combine is None:
+            return reduce(a, initial=initial, **options)
+        found = reduce(a, **options)
+        return found if initial is None else combine(asarray(initial), found)
+
+    return reduced
 
 
 def _elementwise(function: Callable[..., Any], count: int, **options: Any) -> Any:
@@ -351,12 +386,20 @@ multiply: _Binary = _associative(
 )
 subtract: _Binary = _elementwise(arithmetic.subtract, 2, update="subtract")
 negative: _Unary = _elementwise(arithmetic.negative, 1)
-maximum: _Binary = _associative(arithmetic.maximum, None, reduce=reductions.max, update="max")
-minimum: _Binary = _associative(arithmetic.minimum, None, reduce=reductions.min, update="min")
+maximum: _Binary = _associative(
+    arithmetic.maximum, None, reduce=_of_dtype(reductions.max), update="max"
+)
+minimum: _Binary = _associative(
+    arithmetic.minimum, None, reduce=_of_dtype(reductions.min), update="min"
+)
 logaddexp: _Binary = _associative(elementary.logaddexp, -math.inf)
 logaddexp2: _Binary = _associative(elementary.logaddexp2, -math.inf)
-logical_and: _Binary = _associative(logic.logical_and, True, reduce=reductions.all)
-logical_or: _Binary = _associative(logic.logical_or, False, reduce=reductions.any)
+logical_and: _Binary = _associative(
+    logic.logical_and, True, reduce=_of_dtype(reductions.all, logic.logical_and)
+)
+logical_or: _Binary = _associative(
+    logic.logical_or, False, reduce=_of_dtype(reductions.any, logic.logical_or)
+)
 logical_xor: _Binary = _associative(logic.logical_xor, False)
 bitwise_and: _Binary = _associative(logic.bitwise_and, -1)
 bitwise_or: _Binary = _associative(logic.bitwise_or, 0)

@@ -39,6 +39,16 @@ CALLS: list[Callable[[Any], Any]] = [
     lambda np_: np_.add.reduceat(V, np.array([0, 3, 1, 4])),
     lambda np_: np_.subtract.reduceat(F, np.array([1, 0]), axis=1),
     lambda np_: np_.maximum.reduceat(I, np.array([0, 1]), axis=-2),
+    lambda np_: np_.subtract.reduce(F, axis=1, where=F > 0, initial=10),
+    lambda np_: np_.bitwise_xor.reduce(I, axis=(0, 1), where=I > 3),
+    lambda np_: np_.bitwise_and.reduce(I.astype(np.uint8), axis=1, where=I > 3, keepdims=True),
+    lambda np_: np_.logical_and.reduce(I, initial=False),
+    lambda np_: np_.logical_or.reduce(F > 1, axis=1, where=F < 3, initial=True),
+    lambda np_: np_.minimum.reduce(I, axis=1, initial=2),
+    lambda np_: np_.bitwise_and.reduce(np.zeros((0, 2), bool)),
+    lambda np_: np_.logaddexp.reduce(np.zeros((2, 0), np.float32), axis=1),
+    lambda np_: np_.subtract.accumulate(np.zeros((0, 2), np.float32)),
+    lambda np_: np_.logical_xor.accumulate(I, axis=1),
     lambda np_: np_.mgrid[0:2, 0:3],
     lambda np_: np_.mgrid[0:1:3j],
     lambda np_: np_.ogrid[0:2, 1:7:2][1],
@@ -58,12 +68,57 @@ def test_result_is_that_of_numpy(call: Callable[[Any], Any]) -> None:
     np.testing.assert_allclose(call(jnp), call(np), rtol=2e-6)
 
 
-@pytest.mark.parametrize("name", ["add", "multiply", "subtract", "maximum", "minimum"])
+@pytest.mark.parametrize("name", ["add", "multiply", "subtract", "maximum", "minimum", "logaddexp"])
 def test_at_applies_repeatedly_at_repeated_indices(name: str) -> None:
     wanted = V.copy()
     getattr(np, name).at(wanted, [0, 0, 2], 2.0)
     found = getattr(jnp, name).at(V, jnp.array([0, 0, 2]), 2.0, inplace=False)
-    np.testing.assert_allclose(found, wanted)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "indices", "b"),
+    [
+        ("bitwise_xor", (np.array([0, 1, 0]), np.array([2, 1, -1])), 5),
+        ("bitwise_or", np.array([1, 1]), np.array([[8], [16]])),
+        ("bitwise_and", (slice(None), np.array([0, 0, 2])), np.array([6, 5, 3])),
+        ("negative", (Ellipsis, np.array([1, 1, 1, 2])), None),
+        ("bitwise_or", (0, slice(1, None)), np.array([8, 16])),
+    ],
+)
+def test_at_takes_any_index(name: str, indices: Any, b: Any) -> None:
+    wanted = I.copy()
+    operands = () if b is None else (b,)
+    getattr(np, name).at(wanted, indices, *operands)
+    found = getattr(jnp, name).at(I, indices, *operands, inplace=False)
+    np.testing.assert_array_equal(found, wanted)
+    assert found.dtype == np.int32
+
+
+def test_at_outside_of_the_array_changes_nothing() -> None:
+    function = jnp.frompyfunc(lambda x, y: 10 * x + y, 2, 1)
+    found = function.at(
+        jnp.array([1, 2]), jnp.array([0, 7, 0]), jnp.array([3, 4, 5]), inplace=False
+    )
+    assert found.tolist() == [135, 2]
+
+
+def test_results_have_the_dtype_that_the_function_keeps() -> None:
+    for name in ("logaddexp", "logaddexp2"):
+        function, expected = getattr(jnp, name), getattr(np, name)
+        found = function.accumulate(I, axis=1)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected.accumulate(I.astype(np.float32), 1), rtol=1e-6)
+        assert function.reduceat(I[0], jnp.array([0, 2])).dtype == np.float32
+    assert jnp.maximum.reduce(I, dtype="float32").dtype == np.float32
+    assert jnp.subtract.reduce(jnp.arange(3), initial=1.5).dtype == np.int32
+
+
+def test_what_has_an_order_is_one_loop() -> None:
+    function = jnp.frompyfunc(lambda x, y: 2 * x + y, 2, 1)
+    x = minijax.ShapeDtypeStruct((10_000,), np.float32)
+    for method in (function.reduce, function.accumulate, jnp.subtract.reduce):
+        assert len(minijax.make_jaxpr(method)(x).eqns) < 20
 
 
 def test_at_of_one_argument_changes_elements() -> None:
@@ -100,6 +155,11 @@ def test_reduce_of_nothing_is_the_identity() -> None:
         (lambda: jnp.maximum.reduce(V, where=V > 2), ValueError, "initial"),
         (lambda: jnp.subtract.reduce(jnp.zeros(0)), ValueError, "nothing to reduce"),
         (lambda: jnp.subtract.reduce(F, axis=(0, 1)), NotImplementedError, "one axis"),
+        (lambda: jnp.subtract.reduce(V, where=V > 1), ValueError, "there may be nothing"),
+        (lambda: jnp.subtract.reduce(V, axis=5), ValueError, "numpy.subtract.reduce: axis 5"),
+        (lambda: jnp.subtract.accumulate(V, axis=None), ValueError, "one axis"),
+        (lambda: jnp.logaddexp.at(V, 0, inplace=False), TypeError, "as many operands"),
+        (lambda: jnp.frompyfunc(3, 1, 1), TypeError, "numpy.frompyfunc"),
         (lambda: jnp.mgrid[1:], ValueError, "needs an end"),
         (lambda: jnp.r_["x", V], ValueError, "directive"),
     ],
