@@ -95,7 +95,7 @@ class PmapSharding(Sharding):
         if more <= 0:
             return spec
         whole = [sharding_spec.NoSharding()] * more
-        return ShardingSpec([*spec.sharding, *whole], spec.mesh_mapping)
+        return sharding_spec.ShardingSpec([*spec.sharding, *whole], spec.mesh_mapping)
 
     @property
     def unstacked_dims(self) -> tuple[int, ...]:
