@@ -133,10 +133,14 @@ def _with_shardy(
     symbol = ctx.module.partitioning.symbol_of(inner.mesh)
     names = [name for name in inner.names if name in manual]
     is_open = bool(inner.automatic)
+    given = [
+        _summed(ctx, value, symbol, border, is_open) if border.spec.unreduced else value
+        for value, border in zip(operands, ins, strict=True)
+    ]
     operation = _create(
         "sdy.manual_computation",
         [border.whole for border in outs],
-        operands,
+        given,
         {
             "in_shardings": _per_value(symbol, ins, is_open),
             "out_shardings": _per_value(symbol, outs, is_open),
@@ -154,17 +158,14 @@ def _with_shardy(
     with ctx.module.inside(inner):
         results = list(body(within, *block.arguments))
     _create("sdy.return", [], results, loc=ctx.location, ip=within.point)
-    return [
-        _summed(ctx, value, symbol, border, is_open) if border.spec.unreduced else value
-        for value, border in zip(operation.results, outs, strict=True)
-    ]
+    return list(operation.results)
 
 
 def _summed(ctx: LoweringContext, value: Any, symbol: str, border: Border, is_open: bool) -> Any:
-    """A result of which devices hold summands, held to it.
+    """An operand of which devices hold summands, held to it.
 
-    Since jaxlib 0.11 Shardy refuses a region that takes what another one gives in summands, unless
-    a constraint between them says so too.
+    Since jaxlib 0.11 Shardy lets nothing add them up but a few operations, and a region is none of
+    these: unless a constraint goes before, it is refused.
     """
     sharding = hlo_build.attribute(_sharding_text(symbol, border, is_open))
     return ctx.op("sdy.sharding_constraint", [value], {"sharding": sharding}, value.type)

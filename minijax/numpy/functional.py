@@ -21,7 +21,7 @@ from minijax.runtime.array import Array
 from minijax.transforms.vmap import vmap
 
 _CoreDims = tuple[tuple[str, ...], ...]
-_LIST = r"\((?:[A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)?\)"
+_LIST = r"\((?:\w+(?:,\w+)*)?\)"
 _SIGNATURE = re.compile(rf"{_LIST}(?:,{_LIST})*->{_LIST}(?:,{_LIST})*")
 
 

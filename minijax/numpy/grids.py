@@ -58,11 +58,15 @@ class Grid:
         return f"minijax.numpy.{self.name}"
 
 
+# Where a vector gets its second dimension.
+_MATRICES = {"r": 0, "c": 1}
+
+
 class Joiner:
     """`r_` and `c_`: what stands in the brackets, joined along one axis.
 
     A text in front, such as "0,2,1", names the axis, the least number of dimensions, and where
-    dimensions of arrays with fewer go.
+    dimensions of arrays with fewer go; "r" or "c" makes a vector a row or a column.
 
     Source:     mirrors jax.numpy.r_ and jax.numpy.c_.
 
@@ -81,13 +85,19 @@ class Joiner:
     def __getitem__(self, key: Any) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, place = self.settings
-        if items and isinstance(items[0], str):
-            axis, ndmin, place = self._parse(items.pop(0))
+        text = items.pop(0) if items and isinstance(items[0], str) else ""
+        if text and text not in _MATRICES:
+            axis, ndmin, place = self._parse(text)
         parts = []
         for item in items:
             part = _range(item, self.name) if isinstance(item, slice) else asarray(item)
             parts.append(self._raised(part, max(ndmin, 1), place))
-        return concatenate(parts, axis)
+        joined = concatenate(parts, axis)
+        return (
+            expand_dims(joined, _MATRICES[text])
+            if text in _MATRICES and joined.ndim == 1
+            else joined
+        )
 
     def _parse(self, text: str) -> tuple[int, int, int]:
         try:
@@ -100,7 +110,7 @@ class Joiner:
                     f"numpy.{self.name}",
                     "the directive is not understood.",
                     got=repr(text),
-                    expected="up to three integers, such as '0,2,1'",
+                    expected="up to three integers, such as '0,2,1', or 'r' or 'c' for a matrix",
                 )
             )
         return tuple((numbers + [1, -1][len(numbers) - 1 :])[:3])  # type: ignore[return-value]

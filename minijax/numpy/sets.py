@@ -15,9 +15,18 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, creation, shape, sorting
-from minijax.numpy import accumulations, logic, ordering, promotion, selection, shaping
+from minijax.numpy import (
+    accumulations,
+    logic,
+    ordering,
+    promotion,
+    reductions,
+    selection,
+    shaping,
+)
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
+from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike
@@ -351,6 +360,14 @@ def _without_others(kept: Any, values: Any, size: int | None, fill_value: Any) -
     return selection.extract(kept, values, size=size, fill_value=fill_value)
 
 
+def _without_others_or_least(kept: Any, values: Any, size: int | None, fill_value: Any) -> Any:
+    """As `_without_others` of sorted values, of which the least fills up unless another does."""
+    found = _without_others(kept, values, size, fill_value)
+    if not size or fill_value is not None:
+        return found
+    return where(arange(size) < reductions.sum(kept), found, found[0])
+
+
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -431,7 +448,7 @@ def setxor1d(
     both = both[order]
     # A NaN is in neither array, as it equals nothing, and so it is kept.
     shared = isin(both, a) & isin(both, b)
-    return _without_others(kept & ~shared, both, size, fill_value)
+    return _without_others_or_least(kept & ~shared, both, size, fill_value)
 
 
 @overload
@@ -483,7 +500,7 @@ def intersect1d(
         assume_unique: accepted for compatibility.
         return_indices: whether to return the first positions in both arrays, too.
         size: how many to return; needed where an array is traced.
-        fill_value: what fills the result up; the least element of it.
+        fill_value: what fills the result up; the least element of it by default.
 
     Source:     mirrors jax.numpy.intersect1d (0.10).
 
@@ -498,7 +515,7 @@ def intersect1d(
     order, kept = _firsts(a)
     ordered = a[order]
     kept &= isin(ordered, b)
-    values = _without_others(kept, ordered, size, fill_value)
+    values = _without_others_or_least(kept, ordered, size, fill_value)
     if not return_indices:
         return values
     first = _without_others(kept, order, size, a.aval.size)

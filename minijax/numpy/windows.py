@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from minijax.core import dtypes
 from minijax.core.errors import message
 from minijax.numpy.arithmetic import absolute, sqrt
@@ -19,7 +21,7 @@ from minijax.runtime.array import Array
 
 def _window(name: str, count: Any, weight: Callable[[Any, int], Any]) -> Any:
     """The weights at places 0 to count - 1; a single place has weight 1."""
-    size = operator.index(count)
+    size = int(count) if isinstance(count, (float, np.floating)) else operator.index(count)
     if size < 0:
         raise ValueError(
             message(f"numpy.{name}", "the number of weights must not be negative.", got=str(size))

@@ -69,6 +69,7 @@ def test_function_is_that_of_numpy(call: Callable[[Any], Any]) -> None:
         (lambda: jnp.cross(V, V), ValueError),
         (lambda: jnp.unwrap(jnp.ones(2) * 1j), ValueError),
         (lambda: jnp.hanning(-1), ValueError),
+        (lambda: jnp.hanning("5"), TypeError),
         (lambda: jnp.polyder(V, -1), ValueError),
         (lambda: jnp.polyint(V, 2, k=jnp.ones(3)), ValueError),
         (lambda: jnp.histogram(F, "auto"), NotImplementedError),
@@ -145,3 +146,9 @@ def test_vectorize_passes_excluded_arguments_as_they_are() -> None:
 
 def test_vectorize_keeps_dimensions_of_size_one() -> None:
     assert jnp.vectorize(lambda x, y: x + y)(jnp.ones((1, 3)), jnp.ones((1, 1))).shape == (1, 3)
+
+
+def test_windows_round_lengths_down_and_core_dimensions_may_be_numbers() -> None:
+    np.testing.assert_array_equal(jnp.bartlett(5.9), jnp.bartlett(5))
+    total = jnp.vectorize(lambda row: row.sum(), signature="(3)->()")
+    assert total(np.ones((2, 3), np.float32)).tolist() == [3, 3]

@@ -93,3 +93,15 @@ def test_error_says_what_does_not_fit(expression: str) -> None:
     kind, text = ERRORS[expression]
     with pytest.raises(kind, match=text):
         eval(expression, {"jnp": jnp, "minijax": minijax, "x": jnp.ones(3)})
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [(jnp.intersect1d, [-2, 3, -2, -2]), (jnp.setxor1d, [-5, 4, -5, -5])],
+)
+def test_the_least_element_fills_up_where_nothing_else_is_said(function, expected):
+    a, b = jnp.array([3, -2, 4]), jnp.array([-2, 3, -5])
+    for call in (function, minijax.jit(function, static_argnames=("size", "fill_value"))):
+        assert call(a, b, size=4).tolist() == expected
+        assert call(a, b, size=4, fill_value=9).tolist() == [*expected[:2], 9, 9]
+        assert call(a, a * 0, size=2).tolist() == ([0, 0] if expected[0] == -2 else [-2, 0])

@@ -121,6 +121,12 @@ def test_what_has_an_order_is_one_loop() -> None:
         assert len(minijax.make_jaxpr(method)(x).eqns) < 20
 
 
+def test_a_letter_makes_a_vector_a_row_or_a_column() -> None:
+    assert jnp.r_["r", 0:2, 7].tolist() == [[0, 1, 7]]
+    assert jnp.r_["c", 0:2, 7].tolist() == [[0], [1], [7]]
+    assert jnp.r_["r", F].shape == F.shape
+
+
 def test_at_of_one_argument_changes_elements() -> None:
     np.testing.assert_allclose(jnp.negative.at(V[:2], 0, inplace=False), [-1, 4])
 

@@ -182,6 +182,31 @@ def test_second_derivatives_keep_summands_and_reduced_values(name: str) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-4)
 
 
+def test_summands_enter_a_region_wherever_they_come_from() -> None:
+    summands = minijax.shard_map(
+        lambda v: lax.pcast(v, "x", to="unreduced"), in_specs=P("x"), out_specs=P(unreduced={"x"})
+    )
+    total = minijax.shard_map(
+        lambda v: lax.psum(v, "x"), in_specs=P(unreduced={"x"}), out_specs=P()
+    )
+    a = np.arange(1, 9, dtype=np.float32)
+    with minijax.cpu_devices(4):
+        mesh = minijax.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))
+        with minijax.set_mesh(mesh):
+            x = minijax.device_put(a, P("x"))
+            found = [
+                total(summands(x)),
+                *minijax.jit(lambda u, v: (total(u), total(u + summands(v))))(summands(x), x),
+                minijax.jit(lambda v: total(lax.cond(v.sum() > 0, summands, summands, v)))(x),
+                minijax.jit(lambda v: total(lax.fori_loop(0, 2, lambda _, u: u + u, summands(v))))(
+                    x
+                ),
+            ]
+    expected = a.reshape(4, 2).sum(0)
+    for value, factor in zip(found, (1, 1, 2, 1, 4), strict=True):
+        np.testing.assert_array_equal(value, factor * expected)
+
+
 def test_reduced_values_that_derivatives_need_are_refused_on_auto_axes(mesh: Mesh) -> None:
     f = minijax.shard_map(
         lambda a, w: lax.psum(a * jnp.sin(lax.pcast(w, "x", to="reduced")).sum(), "x"),
