@@ -676,18 +676,23 @@ platforms = text_state(
 platform_name = text_state(
     "platform_name", "The default platform.  Empty: as `platforms` says.", in_call_key=True
 )
-threefry_partitionable = enum_state(
+threefry_partitionable = bool_state(
     "threefry_partitionable",
     True,
-    (True,),
-    """Random bits do not depend on how arrays are split; the older bits that do are not made.
+    """Each random bit depends on its key and place alone, however arrays are split.
+
+    Without it, bits are those of earlier versions, which depend on the size of the whole.
 
     Source: mirrors jax.threefry_partitionable (0.10).
 
     Example:
-        >>> jax.config.threefry_partitionable
-        True
+        >>> key = jax.random.key(0)
+        >>> with jax.threefry_partitionable(False):
+        ...     older = jax.random.bits(key, (3,))
+        >>> older == jax.random.bits(key, (3,))
+        Array([False, False, False], dtype=bool)
     """,
+    in_trace_key=True,
 )
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."

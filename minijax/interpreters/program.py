@@ -531,7 +531,8 @@ def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Ex
     """The executable of a program that was not compiled itself; perhaps an equal one was."""
     _, options, where, committed, _ = key
     found = structure.key_of(module_hooks.with_outfeeds(closed))
-    shared_key = found, key
+    # Lowering stages functions, which may read states.
+    shared_key = found, key, config.trace_context()
     made = None if found is None else _shared.pop(shared_key, None)
     if made is None:
         several = isinstance(where, Assignment)

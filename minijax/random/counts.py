@@ -56,7 +56,7 @@ from minijax.random.distributions import (
     uniform_samples,
 )
 from minijax.random.generators import THREEFRY
-from minijax.random.keys import random_clone_p, random_split_p
+from minijax.random.keys import new_keys, random_clone_p
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 
@@ -65,7 +65,7 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def _new_keys(key: Any, count: int) -> list[Any]:
-    keys = random_split_p.bind(key, shape=(count,))
+    keys = new_keys(key, (count,))
     return [slicing.index_in_dim(keys, i, keepdims=False) for i in range(count)]
 
 
@@ -451,6 +451,6 @@ def _multinomial(key: Any, n: Any, p: Any, dims: Shape, dtype: Any, unroll: int 
         count = binomial_samples(key, trials, share, dims[:-1], exact)
         return sub(trials, count), count
 
-    keys = random_split_p.bind(key, shape=dims[-1:])
+    keys = new_keys(key, dims[-1:])
     _, counts = scan(draw, _spread(n, dims[:-1]), (div(p, left), keys), unroll=unroll)
     return shaping.moveaxis(convert_element_type(counts, dtype), 0, -1)

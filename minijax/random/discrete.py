@@ -43,7 +43,7 @@ from minijax.random.distributions import (
     two_uniforms,
     uniform_samples,
 )
-from minijax.random.keys import random_bits_p
+from minijax.random.keys import new_bits
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 
@@ -198,7 +198,7 @@ def _randint(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any
     )
     unsigned = np.dtype(f"uint{info.bits}")
     span = _span(low, high, beyond, unsigned)
-    upper, lower = (random_bits_p.bind(k, bit_width=info.bits, shape=dims) for k in split_keys(key))
+    upper, lower = (new_bits(k, info.bits, dims) for k in split_keys(key))
     # Two draws cover the span more evenly: (upper * 2**bits + lower) mod span.
     factor = binary.rem(scalar(2 ** (info.bits // 2), unsigned), span)
     factor = binary.rem(binary.mul(factor, factor), span)
@@ -387,7 +387,7 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, subkey = split_keys(key)
-        order = random_bits_p.bind(subkey, bit_width=32, shape=aval.shape)
+        order = new_bits(subkey, 32, aval.shape)
         _, x = sorting.sort_key_val(order, x, axis)
     return x
 

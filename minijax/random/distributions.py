@@ -20,7 +20,7 @@ from minijax.lax import binary, convert, power, reduction, slicing, special, tri
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
 from minijax.numpy.one_program import one_program
-from minijax.random.keys import as_keys, random_bits_p, random_split_p
+from minijax.random.keys import as_keys, new_bits, new_keys
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms import explicit
@@ -138,12 +138,12 @@ def bits(
 
 @program
 def _bits(key: Any, dims: Shape, dtype: Any) -> Any:
-    return random_bits_p.bind(key, bit_width=dtype.itemsize * 8, shape=dims)
+    return new_bits(key, dtype.itemsize * 8, dims)
 
 
 def split_keys(key: Any) -> tuple[Any, Any]:
     """Two new keys from one."""
-    keys = random_split_p.bind(key, shape=(2,))
+    keys = new_keys(key, (2,))
     first, second = (slicing.index_in_dim(keys, i, keepdims=False) for i in range(2))
     return first, second
 
@@ -187,7 +187,7 @@ def uniform_samples(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any)
     # Eight random bits are enough for the mantissas of bfloat16 and the float8s.
     width = 8 if info.nmant < 8 else info.bits
     integer = np.dtype(f"uint{info.bits}")
-    raw = random_bits_p.bind(key, bit_width=width, shape=dims)
+    raw = new_bits(key, width, dims)
     if width != info.bits:
         raw = convert.convert_element_type(raw, integer)
     # The mantissa is random and the exponent that of 1, which gives a float in [1, 2).

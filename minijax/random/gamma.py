@@ -46,7 +46,7 @@ from minijax.random.distributions import (
     uniform_samples,
 )
 from minijax.random.generators import THREEFRY
-from minijax.random.keys import random_split_p
+from minijax.random.keys import new_keys
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -143,7 +143,7 @@ def _samples(keys: Any, a: Any, log_space: bool) -> Any:
     aval = aval_of(a)
     lead = aval_of(keys).ndim
     count = math.prod(aval.shape[lead:])
-    keys = lax_shape.reshape(random_split_p.bind(keys, shape=(count,)), (aval.size,))
+    keys = lax_shape.reshape(new_keys(keys, (count,)), (aval.size,))
     a = lax_shape.reshape(a, (aval.size,))
     if aval_of(keys).dtype.impl == THREEFRY:
         out = _samples_of_keys(keys, a, log_space)
@@ -177,7 +177,7 @@ def _samples_of_keys(keys: Any, a: Any, log_space: bool) -> Any:
 
 def _keys_of(keys: Any, count: int) -> list[Any]:
     """For each key several, in arrays of the same shape."""
-    new = random_split_p.bind(keys, shape=(count,))
+    new = new_keys(keys, (count,))
     axis = aval_of(keys).ndim
     return [slicing.index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
 

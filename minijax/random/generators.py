@@ -166,8 +166,39 @@ class Threefry4x32(CounterHash):
 THREEFRY = Threefry("threefry2x32", "fry", 2)
 
 
+class FlatThreefry(Threefry):
+    """As `Threefry`, with the counters of earlier versions: the bits are cut from one long row.
+
+    Its first half has the first words of the hashes, its second half the second words: an element
+    depends on the size of the whole, and a device that holds a part has to compute with others.
+    """
+
+    def split(self, data: Any, extra: Shape) -> Any:
+        words = _row(data, 2 * math.prod(extra))
+        return shape.reshape(words, (*aval_of(data).shape[:-1], *extra, 2))
+
+    def bits(self, data: Any, bit_width: int, extra: Shape) -> Any:
+        lead, count = aval_of(data).shape[:-1], math.prod(extra)
+        row = _row(data, -(-count * bit_width // 32))
+        if bit_width == 64:
+            row = _joined(*shape.split(row, (count, count), len(lead)))
+        elif bit_width < 32:
+            row = slicing.slice_in_dim(_pieces(row, bit_width), 0, count, axis=len(lead))
+        return shape.reshape(row, (*lead, *extra))
+
+
+FLAT_THREEFRY = FlatThreefry("threefry2x32", "fry", 2)
+
+
+@dataclass(frozen=True)
 class Rbg(Generator):
-    """Bits of XLA's generator, whose state is a key; keys are pairs of Threefry's."""
+    """Bits of XLA's generator, whose state is a key; keys are pairs of Threefry's.
+
+    Attributes:
+        threefry: how these are made.
+    """
+
+    threefry: Threefry = THREEFRY
 
     def seed(self, seeds: Any) -> Any:
         half = THREEFRY.seed(seeds)
@@ -175,7 +206,7 @@ class Rbg(Generator):
 
     def split(self, data: Any, extra: Shape) -> Any:
         lead = aval_of(data).shape[:-1]
-        halves = THREEFRY.split(shape.reshape(data, (*lead, 2, 2)), extra)
+        halves = self.threefry.split(shape.reshape(data, (*lead, 2, 2)), extra)
         # The halves stand before the new dimensions, and belong behind them.
         rank, new = len(lead), range(len(lead) + 1, len(lead) + 1 + len(extra))
         halves = shape.transpose(halves, (*range(rank), *new, rank, rank + 1 + len(extra)))
@@ -218,6 +249,12 @@ GENERATORS: dict[str, Generator] = {
     generator.name: generator
     for generator in (THREEFRY, RBG, UNSAFE_RBG, PHILOX2X32, PHILOX4X32, THREEFRY4X32)
 }
+_FLAT = {THREEFRY: FLAT_THREEFRY, RBG: Rbg("rbg", "rbg", 4, FLAT_THREEFRY)}
+
+
+def arranged(generator: Generator, partitionable: bool) -> Generator:
+    """The generator that gives the bits of `config.threefry_partitionable`, or the older ones."""
+    return generator if partitionable else _FLAT.get(generator, generator)
 
 
 def _generated(data: Any, dims: Shape, bit_width: int) -> Any:
@@ -295,6 +332,34 @@ def _hash(data: Any, extra: Shape) -> tuple[Any, Any]:
     counters = _counters(aval_of(data).shape[:-1], extra)
     first, second = random_bits.threefry2x32_p.bind(*_words(data, extra), *counters)
     return first, second
+
+
+def _row(data: Any, count: int) -> Any:
+    """A row of hashed words for each key: u32[s, 2] -> u32[s, count]."""
+    half = -(-count // 2)
+    counters = creation.iota(_UINT32, 2 * half)
+    if count % 2:
+        last = binary.lt(counters, np.uint32(count))
+        counters = binary.mul(counters, convert.convert_element_type(last, _UINT32))
+    lead = aval_of(data).shape[:-1]
+    first, second = (_spread(x, (*lead, half)) for x in shape.split(counters, (half, half)))
+    row = shape.concatenate(
+        random_bits.threefry2x32_p.bind(*_words(data, (half,)), first, second), len(lead)
+    )
+    return slicing.slice_in_dim(row, 0, count, axis=len(lead))
+
+
+def _pieces(words: Any, bit_width: int) -> Any:
+    """Numbers of 8 or 16 bits from words, the lowest bits of a word first."""
+    *lead, count = aval_of(words).shape
+    each = 32 // bit_width
+    dims = (*lead, count, each)
+    shifts = binary.mul(creation.iota(_UINT32, each), np.uint32(bit_width))
+    shifted = binary.shift_right_logical(
+        broadcast_in_dim(words, dims, range(len(lead) + 1)), _spread(shifts, dims)
+    )
+    narrow = convert.convert_element_type(shifted, np.dtype(f"uint{bit_width}"))
+    return shape.reshape(narrow, (*lead, count * each))
 
 
 def _new_keys(first: Any, second: Any) -> Any:

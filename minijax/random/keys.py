@@ -21,7 +21,7 @@ from minijax.interpreters import lowering
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax import convert
-from minijax.random.generators import GENERATORS, Generator
+from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array, ExtendedArray, array_from_host
@@ -176,20 +176,22 @@ class RandomSplit(Primitive):
     consumes_keys = (0,)
     jvp = jvp_of_constant
 
-    def abstract_eval(self, keys: ShapedArray, *, shape: Shape) -> ShapedArray:
+    def abstract_eval(
+        self, keys: ShapedArray, *, shape: Shape, partitionable: bool = True
+    ) -> ShapedArray:
         return shaped_array((*keys.shape, *shape), keys.dtype)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, shape: Shape) -> PartitionSpec:
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
-    def lower(self, ctx: Any, keys: Any, *, shape: Shape) -> Any:
-        generator = ctx.avals_in[0].dtype.impl
+    def lower(self, ctx: Any, keys: Any, *, shape: Shape, partitionable: bool = True) -> Any:
+        generator = arranged(ctx.avals_in[0].dtype.impl, partitionable)
         return _lower_on_data(ctx, lambda data: generator.split(data, shape), keys)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, shape: Shape
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[Any, int]:
-        return self.bind(moveaxis(args[0], dims[0], 0), shape=shape), 0
+        return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
 
 class RandomFoldIn(Primitive):
@@ -238,28 +240,24 @@ class RandomBits(Primitive):
     consumes_keys = (0,)
     jvp = jvp_of_constant
 
-    def abstract_eval(self, keys: ShapedArray, *, bit_width: int, shape: Shape) -> ShapedArray:
+    def abstract_eval(
+        self, keys: ShapedArray, *, bit_width: int, shape: Shape, partitionable: bool = True
+    ) -> ShapedArray:
         return shaped_array((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, bit_width: int, shape: Shape
-    ) -> PartitionSpec:
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
-    def lower(self, ctx: Any, keys: Any, *, bit_width: int, shape: Shape) -> Any:
-        generator = ctx.avals_in[0].dtype.impl
+    def lower(
+        self, ctx: Any, keys: Any, *, bit_width: int, shape: Shape, partitionable: bool = True
+    ) -> Any:
+        generator = arranged(ctx.avals_in[0].dtype.impl, partitionable)
         return _lower_on_data(ctx, lambda data: generator.bits(data, bit_width, shape), keys)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        bit_width: int,
-        shape: Shape,
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[Any, int]:
-        return self.bind(moveaxis(args[0], dims[0], 0), bit_width=bit_width, shape=shape), 0
+        return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
 
 random_seed_p = RandomSeed()
@@ -269,6 +267,20 @@ random_clone_p = RandomClone()
 random_split_p = RandomSplit()
 random_fold_in_p = RandomFoldIn()
 random_bits_p = RandomBits()
+
+
+def new_keys(keys: Any, dims: Shape) -> Any:
+    """New keys from each of `keys`: key[s] -> key[s, *dims]."""
+    return random_split_p.bind(keys, shape=dims, **_arrangement())
+
+
+def new_bits(keys: Any, bit_width: int, dims: Shape) -> Any:
+    """Random bits from each of `keys`: key[s] -> uint<bit_width>[s, *dims]."""
+    return random_bits_p.bind(keys, bit_width=bit_width, shape=dims, **_arrangement())
+
+
+def _arrangement() -> dict[str, bool]:
+    return {} if config.threefry_partitionable.value else {"partitionable": False}
 
 
 def _lower_on_data(ctx: Any, function: Any, *values: Any) -> Any:
@@ -421,7 +433,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """
     keys, old = as_keys("random.split", key)
     dims = canonicalize_shape(num, "random.split num")
-    return _in_style(random_split_p.bind(keys, shape=dims), old)
+    return _in_style(new_keys(keys, dims), old)
 
 
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:

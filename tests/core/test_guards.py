@@ -99,8 +99,6 @@ def test_states_that_are_on_or_off_are_turned_on_by_a_call() -> None:
         assert jnp.arange(2.0).dtype == np.float64
     with pytest.raises(TypeError, match="numpy_rank_promotion: needs a value"):
         jax.numpy_rank_promotion()
-    with pytest.raises(ValueError, match="threefry_partitionable"):
-        jax.config.update("jax_threefry_partitionable", False)
 
 
 def test_jax_names_are_taken_without_effect() -> None:

@@ -319,10 +319,30 @@ GENERATORS = {
     for generator in HASHES
     for name in ("key", "split", "fold_in", "bits uint8", "bits of a batch")
 }
+FLAT = {
+    "split": GENERATORS["rbg split"],
+    "threefry split": lambda jax, key: jax.random.key_data(jax.random.split(key, (2, 3))),
+    "bits uint8": lambda jax, key: jax.random.bits(key, (2, 5), "uint8"),
+    "bits uint16": lambda jax, key: jax.random.bits(key, (2, 3), "uint16"),
+    "bits of a batch": lambda jax, key: jax.vmap(lambda k: jax.random.bits(k, (3,)))(
+        jax.random.split(key)
+    ),
+    "normal": lambda jax, key: jax.random.normal(key, (5,)),
+    "gamma": lambda jax, key: jax.random.gamma(key, _SHAPES),
+}
+"""Calls without `threefry_partitionable`."""
 
 
 def _wide_bits(jax: Any, key: Any) -> Any:
     return jax.random.bits(key, (3,), "uint64")
+
+
+def _flat(call: Call) -> Call:
+    def called(jax: Any, key: Any) -> Any:
+        with jax.threefry_partitionable(False):
+            return call(jax, key)
+
+    return called
 
 
 _RANDINTS = _calls_of_randint()
@@ -339,6 +359,7 @@ CALLS: dict[str, dict[str, Call]] = {
     "counts": COUNTS,
     "multivariate": MULTIVARIATE,
     "generators": GENERATORS,
+    "flat": {f"flat {name}": _flat(call) for name, call in FLAT.items()},
 }
 
 CALLS_X64: dict[str, dict[str, Call]] = {
@@ -358,11 +379,13 @@ CALLS_X64: dict[str, dict[str, Call]] = {
         for name in ("key", "normal")
     }
     | {f"{generator} bits uint64": _of_generator(generator, _wide_bits) for generator in HASHES},
+    "flat": {"flat bits uint64": _flat(_wide_bits)},
 }
 """Calls for programs with 64-bit types."""
 
 FUNCTIONS = sorted(
-    {name.split()[0] for calls in CALLS.values() for name in calls} - {"gradient", *OF_XLA, *HASHES}
+    {name.split()[0] for calls in CALLS.values() for name in calls}
+    - {"flat", "gradient", *OF_XLA, *HASHES}
     | {"clone", "key_data", "key_dtype", "key_impl", "wrap_key_data"}
 )
 """The functions of `jax.random` whose signatures are recorded."""

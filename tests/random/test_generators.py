@@ -13,8 +13,8 @@ from tests.random import recorded, samples
 
 pytestmark = pytest.mark.feature("NP-03")
 
-CALLS = samples.CALLS["generators"]
-CALLS_X64 = samples.CALLS_X64["generators"]
+CALLS = samples.CALLS["generators"] | samples.CALLS["flat"]
+CALLS_X64 = samples.CALLS_X64["generators"] | samples.CALLS_X64["flat"]
 TAGS = {
     "rbg": "rbg",
     "unsafe_rbg": "urbg",
@@ -31,14 +31,25 @@ def data(keys):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_figures_equal_those_of_jax(name):
-    recorded.check(name, CALLS[name](jax, None), ulps=2)
+    recorded.check(name, CALLS[name](jax, random.key(samples.SEED)), ulps=2)
 
 
 @pytest.mark.parametrize("name", CALLS_X64)
 def test_figures_equal_those_of_jax_with_64_bits(name):
     with jax.enable_x64(True):
-        result = CALLS_X64[name](jax, None)
+        result = CALLS_X64[name](jax, random.key(samples.SEED))
     recorded.check(name, result, x64=True, ulps=2)
+
+
+def test_programs_of_either_arrangement_are_told_apart():
+    sampled = jax.jit(lambda key: (random.bits(key, (3,)), random.gamma(key, 2.0, (3,))))
+    key = random.key(samples.SEED, impl="rbg")
+    bits, gammas = sampled(key)
+    with jax.threefry_partitionable(False):
+        flat_bits, flat_gammas = sampled(key)
+        assert "partitionable=False" in str(jax.make_jaxpr(random.split)(key))
+    np.testing.assert_array_equal(flat_bits, bits)
+    assert not np.any(flat_gammas == gammas)
 
 
 @pytest.mark.parametrize("name", TAGS)
