@@ -1,5 +1,6 @@
 """What holds for every test: marks, Hypothesis profiles, golden files, and a wall before JAX."""
 
+import gc
 import importlib.abc
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,12 @@ settings.register_profile("deep", max_examples=1000, deadline=None)
 settings.load_profile("fast")
 
 config.update("check", True)
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the garbage collector from walking all collected tests, again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class JaxFinder(importlib.abc.MetaPathFinder):

@@ -17,7 +17,9 @@ def marked_features() -> list[tuple[str, str]]:
     found = []
     for source in architecture.sources(ROOT):
         for node in ast.walk(source.tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.feature":
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            if node.func.attr == "feature" and ast.unparse(node.func) == "pytest.mark.feature":
                 place = f"{source.path}:{node.lineno}"
                 found += [(place, ast.literal_eval(argument)) for argument in node.args]
     return found
