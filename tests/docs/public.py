@@ -67,6 +67,8 @@ NAMES = (
     "minijax.ref",
     "minijax.stages",
     "minijax.testing",
+    "minijax.testing.laws",
+    "minijax.testing.strategies",
 )
 
 
