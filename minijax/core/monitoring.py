@@ -46,6 +46,16 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
     """Tells the listeners to durations how many seconds something has taken.
 
     Source: mirrors jax.monitoring.record_event_duration_secs (0.10).
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_event_duration_secs_listener(listener)
+        >>> monitoring.record_event_duration_secs("/program/epoch", 2.5)
+        >>> heard
+        [('/program/epoch', 2.5)]
+        >>> monitoring.unregister_event_duration_listener(listener)
     """
     for listener in tuple(_durations):
         listener(event, duration, **kwargs)
@@ -57,6 +67,16 @@ def record_event_time_span(
     """Tells the listeners to time spans when something began and ended, in seconds since 1970.
 
     Source: mirrors jax.monitoring.record_event_time_span (0.10).
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_event_time_span_listener(listener)
+        >>> monitoring.record_event_time_span("/program/epoch", 10.0, 12.5)
+        >>> heard
+        [('/program/epoch', 10.0, 12.5)]
+        >>> monitoring.unregister_event_time_span_listener(listener)
     """
     for listener in tuple(_spans):
         listener(event, start_time, end_time, **kwargs)
@@ -66,6 +86,16 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
     """Tells the listeners to scalars a number.
 
     Source: mirrors jax.monitoring.record_scalar (0.10).
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_scalar_listener(listener)
+        >>> monitoring.record_scalar("/program/loss", 0.25)
+        >>> heard
+        [('/program/loss', 0.25)]
+        >>> monitoring.unregister_scalar_listener(listener)
     """
     for listener in tuple(_scalars):
         listener(event, value, **kwargs)
@@ -75,6 +105,19 @@ def register_event_listener(callback: Listener) -> None:
     """Adds a function of an event's name and details, for `record_event`.
 
     Source: mirrors jax.monitoring.register_event_listener (0.10).
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_event_listener(listener)
+        >>> monitoring.record_event("/program/epoch")
+        >>> heard
+        [('/program/epoch',)]
+        >>> monitoring.unregister_event_listener(listener)
+        >>> monitoring.record_event("/program/epoch")
+        >>> len(heard)
+        1
     """
     _events.append(callback)
 
@@ -102,6 +145,16 @@ def register_event_time_span_listener(callback: Listener) -> None:
     """Adds a function of an event's name, begin, end and details, for time spans.
 
     Source: mirrors jax.monitoring.register_event_time_span_listener (0.10).
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_event_time_span_listener(listener)
+        >>> monitoring.record_event_time_span("/program/epoch", 0.5, 0.75)
+        >>> heard
+        [('/program/epoch', 0.5, 0.75)]
+        >>> monitoring.unregister_event_time_span_listener(listener)
     """
     _spans.append(callback)
 
@@ -110,6 +163,16 @@ def register_scalar_listener(callback: Listener) -> None:
     """Adds a function of an event's name, number and details, for `record_scalar`.
 
     Source: mirrors jax.monitoring.register_scalar_listener (0.10).
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_scalar_listener(listener)
+        >>> monitoring.record_scalar("/program/step", 7)
+        >>> heard
+        [('/program/step', 7)]
+        >>> monitoring.unregister_scalar_listener(listener)
     """
     _scalars.append(callback)
 
@@ -121,6 +184,19 @@ def unregister_event_listener(callback: Listener) -> None:
 
     Raises:
         AssertionError: it was not added.
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_event_listener(listener)
+        >>> monitoring.record_event("/program/step")
+        >>> heard
+        [('/program/step',)]
+        >>> monitoring.unregister_event_listener(listener)
+        >>> monitoring.record_event("/program/step")
+        >>> len(heard)
+        1
     """
     _remove(_events, callback, "unregister_event_listener")
 
@@ -132,6 +208,19 @@ def unregister_event_duration_listener(callback: Listener) -> None:
 
     Raises:
         AssertionError: it was not added.
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_event_duration_secs_listener(listener)
+        >>> monitoring.record_event_duration_secs("/program/step", 2.5)
+        >>> heard
+        [('/program/step', 2.5)]
+        >>> monitoring.unregister_event_duration_listener(listener)
+        >>> monitoring.record_event_duration_secs("/program/step", 2.5)
+        >>> len(heard)
+        1
     """
     _remove(_durations, callback, "unregister_event_duration_listener")
 
@@ -143,6 +232,19 @@ def unregister_event_time_span_listener(callback: Listener) -> None:
 
     Raises:
         AssertionError: it was not added.
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_event_time_span_listener(listener)
+        >>> monitoring.record_event_time_span("/program/step", 10.0, 12.5)
+        >>> heard
+        [('/program/step', 10.0, 12.5)]
+        >>> monitoring.unregister_event_time_span_listener(listener)
+        >>> monitoring.record_event_time_span("/program/step", 0.0, 1.0)
+        >>> len(heard)
+        1
     """
     _remove(_spans, callback, "unregister_event_time_span_listener")
 
@@ -154,6 +256,19 @@ def unregister_scalar_listener(callback: Listener) -> None:
 
     Raises:
         AssertionError: it was not added.
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_scalar_listener(listener)
+        >>> monitoring.record_scalar("/program/loss", 0.25)
+        >>> heard
+        [('/program/loss', 0.25)]
+        >>> monitoring.unregister_scalar_listener(listener)
+        >>> monitoring.record_scalar("/program/loss", 0.5)
+        >>> len(heard)
+        1
     """
     _remove(_scalars, callback, "unregister_scalar_listener")
 
@@ -162,6 +277,16 @@ def clear_event_listeners() -> None:
     """Removes all listeners of any kind.
 
     Source: mirrors jax.monitoring.clear_event_listeners (0.10).
+
+    Example:
+        >>> from minijax import monitoring
+        >>> heard = []
+        >>> listener = lambda *facts: heard.append(facts)
+        >>> monitoring.register_event_listener(listener)
+        >>> monitoring.clear_event_listeners()
+        >>> monitoring.record_event("/program/epoch")
+        >>> heard
+        []
     """
     for listeners in (_events, _durations, _spans, _scalars):
         listeners.clear()

@@ -21,6 +21,12 @@ def shard_map(
     """As `minijax.shard_map`; `auto` are the axes that are left to the compiler.
 
     Source: mirrors jax.experimental.shard_map.shard_map.
+
+    Example:
+        >>> from minijax.experimental.shard_map import shard_map
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> shard_map(lambda x: lax.psum(x, "x"), mesh, P("x"), P())(jnp.arange(8))
+        Array([28], dtype=int32)
     """
     names = frozenset(mesh.axis_names) - frozenset(auto) if auto else frozenset()
     return minijax.transforms.shard_map.shard_map(
@@ -31,3 +37,8 @@ def shard_map(
         axis_names=names,
         check_vma=check_rep,
     )
+
+
+def __dir__() -> list[str]:
+    """The public name, without what its module imports."""
+    return sorted(__all__)

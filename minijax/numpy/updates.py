@@ -304,7 +304,12 @@ def _update(x: Any, index: Any, values: Any, kind: str, options: Options) -> Any
     if isinstance(values, (list, tuple)):
         values = creation.asarray(values)
     values = promotion.check_array(f"ndarray.at[...].{kind}", values, "values")
-    check_lossless(x, values, f"at[...].{kind}")
+    wide = check_lossless(x, values, f"at[...].{kind}")
+    if wide is not None and kind != "set" and kind not in _BY_FACTORS:
+        # What is lost is lost of the result, not of the values.
+        own = aval_of(x)
+        out = _update(convert.convert_element_type(x, wide), index, values, kind, options)
+        return convert.convert_to_type(out, own.dtype, own.weak_type)
     if kind in _BY_FACTORS:
         factors = _update(creation.ones_like(x), index, values, "multiply", options)
         return _BY_FACTORS[kind](x, factors)
@@ -321,11 +326,18 @@ def _update(x: Any, index: Any, values: Any, kind: str, options: Options) -> Any
     return out if aval_of(out).shape == aval.shape else shape.reshape(out, aval.shape)
 
 
-def check_lossless(x: Any, values: Any, name: str) -> None:
-    """Warns where values lose something by becoming of the dtype of `x`."""
+def check_lossless(x: Any, values: Any, name: str) -> Any:
+    """Warns where values lose something by becoming of the dtype of `x`.
+
+    Returns:
+        The dtype in which nothing would be lost, in this case.
+    """
     own, given = aval_of(x), aval_of(values)
-    if own.dtype == given.dtype or dtypes.lattice_result_type(own, given)[0] == own.dtype:
-        return
+    if own.dtype == given.dtype:
+        return None
+    wide = dtypes.lattice_result_type(own, given)[0]
+    if wide == own.dtype:
+        return None
     warnings.warn(
         message(
             name,
@@ -336,6 +348,7 @@ def check_lossless(x: Any, values: Any, name: str) -> None:
         FutureWarning,
         stacklevel=4,
     )
+    return wide
 
 
 def static_fill_value(value: Any) -> Any:

@@ -51,6 +51,12 @@ def jet(
     Raises:
         TypeError: `fun` is not callable, or an argument is not of a floating-point type.
         ValueError: the numbers or lengths of the series do not fit, or an argument is a tree.
+
+    Example:
+        >>> from minijax.experimental.jet import jet
+        >>> value, derivatives = jet(lambda x: x**3, (2.0,), ((1.0, 0.0, 0.0),))
+        >>> value, [float(d) for d in derivatives]
+        (Array(8., dtype=float32, weak_type=True), [12.0, 12.0, 6.0])
     """
     eager.check_callable("jet", fun)
     _check_arguments(primals, series)

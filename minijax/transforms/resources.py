@@ -36,6 +36,8 @@ def resource_typecheck(
 ) -> list[Names]:
     """Refuses programs of which some value varies along two logical axes on one mesh axis.
 
+    Source: mirrors the check of resources in xmap of JAX before 0.4.31.
+
     Args:
         closed: the program of one position along all logical axes.
         given: along which of them each argument varies.
@@ -47,6 +49,13 @@ def resource_typecheck(
 
     Raises:
         ResourceTypingError: there is such a value, here or in a jaxpr inside; a `TypeError`.
+
+    Example:
+        >>> from minijax.experimental.maps import resource_typecheck
+        >>> closed = jax.make_jaxpr(lambda x, y: x * y)(1.0, 2.0)
+        >>> varying = [frozenset({"i"}), frozenset({"j"})]
+        >>> resource_typecheck(closed, varying, {"i": ("x",), "j": ("y",)}) == [{"i", "j"}]
+        True
     """
     names = origins or [f"argument {i}" for i in range(len(given))]
     for value, origin in zip(given, names, strict=True):

@@ -66,6 +66,13 @@ def xmap(
         ValueError: sizes disagree or do not divide, names are unknown, a result varies along an
             axis that its entry does not have, or a side effect is ordered.
         RuntimeError: a pmap is inside.
+
+    Example:
+        >>> from minijax.experimental.maps import xmap
+        >>> center = xmap(lambda x: x - lax.pmean(x, "i"), in_axes=["i", ...], out_axes=["i", ...])
+        >>> center(jnp.array([[1.0, 2.0], [3.0, 6.0]]))
+        Array([[-1., -2.],
+               [ 1.,  2.]], dtype=float32)
     """
     eager.check_callable("xmap", fun)
     # A list of entries is one for each argument; a list of names is an entry.

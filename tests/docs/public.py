@@ -60,13 +60,19 @@ NAMES = (
     "minijax.errors",
     "minijax.experimental",
     "minijax.experimental.checkify",
+    "minijax.experimental.jet",
+    "minijax.experimental.maps",
     "minijax.experimental.mesh_utils",
+    "minijax.experimental.shard_map",
     "minijax.explain",
     "minijax.extend",
+    "minijax.monitoring",
     "minijax.profiler",
     "minijax.ref",
     "minijax.stages",
     "minijax.testing",
+    "minijax.testing.laws",
+    "minijax.testing.strategies",
 )
 
 

@@ -18,7 +18,8 @@ JAX = json.loads(Path(__file__).parents[2].joinpath("benchmarks/jax_api.json").r
 WIDER = frozenset(
     {
         *("", "ad_checkpoint", "checkpoint_policies", "errors", "experimental", "explain"),
-        *("extend", "lax", "sharding", "testing"),
+        *("experimental.jet", "experimental.maps", "experimental.shard_map"),
+        *("extend", "lax", "sharding", "testing", "testing.laws", "testing.strategies"),
     }
 )
 # What the others show beyond JAX's names.

@@ -216,3 +216,16 @@ def test_filled_reads_with_nan_share_one_program() -> None:
 
 def test_helpers_print_what_they_stand_for() -> None:
     assert repr(jnp.arange(2).at[0]) == "IndexUpdateRef(Array([0, 1], dtype=int32), 0)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("subtract", [-1, 0, 2]), ("multiply", [0, 1, 2]), ("set", [1, 1, 2])]
+)
+@pytest.mark.parametrize("index", [slice(0, 2), np.array([0, 1])], ids=["box", "numbers"])
+def test_what_an_update_loses_it_loses_of_the_result(
+    kind: str, expected: list[int], index: Any
+) -> None:
+    with pytest.warns(FutureWarning, match="loses something"):
+        found = getattr(jnp.arange(3).at[index], kind)(1.5)
+    assert found.tolist() == expected
+    assert found.dtype == np.int32

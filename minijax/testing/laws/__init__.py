@@ -90,3 +90,8 @@ __all__ = [
     "types_are_sound",
     "vmap_stacks_results",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -26,8 +26,16 @@ from minijax.testing.strategies.device_programs import SIZES
 class Collectives:
     """The functions of `minijax.lax`, of which some are replaced by a user's own.
 
+    Source: of the project; JAX has nothing like it.
+
     Attributes:
         used: the names that were asked for.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> collectives = laws.Collectives(psum=lambda x, axis_name: 2 * x)
+        >>> collectives.psum(3, "x"), collectives.used
+        (6, {'psum'})
     """
 
     def __init__(self, **own: Callable[..., Any]) -> None:
@@ -47,6 +55,8 @@ class Collectives:
 class Case:
     """One instance of the laws of collectives.
 
+    Source: of the project; JAX has nothing like it.
+
     Attributes:
         sizes: the mesh: sizes by names of axes.
         axes: the axes that collectives go over, in their order.
@@ -55,6 +65,16 @@ class Case:
         engine: which of `engines.ENGINES` runs the functions.
         lax: the collectives that the laws are about.
         n: how many devices the axes have together.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> case = laws.Case({"x": 2, "y": 3}, ("y",))
+        >>> case.n, case.blocks(4).shape
+        (3, (2, 3, 4))
+        >>> [total] = case.run(lambda x: lax.psum(x, "y"), np.arange(6).reshape(2, 3, 1))
+        >>> total[..., 0]
+        array([[ 3,  3,  3],
+               [12, 12, 12]], dtype=int32)
     """
 
     def __init__(
@@ -155,8 +175,8 @@ class Case:
 
 
 def statement_of(law: Callable[..., Any]) -> str:
-    """What a law says: the first paragraph of its docstring, in one line."""
-    text = (law.__doc__ or "").partition("\n\n")[0]
+    """What a law says: its docstring up to the facts about it, in one line."""
+    text = (law.__doc__ or "").partition("\n\n    Source:")[0]
     return " ".join(text.split())
 
 
@@ -172,6 +192,8 @@ def cases(
 ) -> Case:
     """Cases for laws of collectives.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         draw: given by Hypothesis.
         sizes: the mesh; any of one to three axes by default.
@@ -179,6 +201,12 @@ def cases(
         dtypes: names of dtypes to choose from.
         engines: names of `engines.ENGINES` to choose from.
         max_devices: how many devices meshes have at most.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import laws
+        >>> find(laws.cases(), lambda case: case.n == 4)
+        Case({'x': 4}, ('x',), dtype='int32', tiled=False, seed=0, engine='oracle')
     """
     if sizes is None:
         fitting = [s for s in SIZES if math.prod(s) <= max_devices]

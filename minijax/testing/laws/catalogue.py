@@ -22,12 +22,19 @@ LACKING = {
 class Law(NamedTuple):
     """One law.
 
+    Source: of the project; JAX has nothing like it.
+
     Attributes:
         number: in the catalogue.
         check: the law itself: it raises an `AssertionError` where it does not hold.
         subject: what it takes: `"collectives"` for a `Case`, `"program"` for a `DeviceProgram`.
         needs: what not all engines have: `"groups"`, `"types"` that tell what
             varies, or `"ragged"` exchanges.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.LAWS[1].statement
+        'f(a·x + b·y) = a·f(x) + b·f(y) for every linear collective f.'
     """
 
     number: int
@@ -92,7 +99,9 @@ def check_all(
     """Tries all laws of programs on a function of one device's blocks.
 
     Its values are the same however it is run, its derivatives are adjoint and are slopes, `vmap`
-    stacks its results.  Example: `check_all(my_layer, {"x": 4}, (P("x"), P()), P("x"), x, w)`.
+    stacks its results.
+
+    Source: of the project; JAX has nothing like it.
 
     Args:
         f: the function, as `shard_map` takes it.
@@ -105,6 +114,14 @@ def check_all(
 
     Raises:
         AssertionError: a law does not hold; the text shows both sides and the program.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> def layer(x, w):
+        ...     return lax.psum(x @ w, "x")
+        >>> x, w = np.ones((2, 8), np.float32), np.ones((8, 3), np.float32)
+        >>> specs = (jax.P(None, "x"), jax.P("x"))
+        >>> laws.check_all(layer, {"x": 4}, specs, jax.P(), x, w, laws=[15, 17, 20])
     """
     program = program_of(f, mesh, in_specs, out_specs, *args, check_vma=check_vma)
     for law in LAWS:
@@ -120,7 +137,18 @@ def program_of(
     *args: Any,
     check_vma: bool | None = None,
 ) -> DeviceProgram:
-    """A function of one device's blocks, with its mesh, specs and whole arguments, as a program."""
+    """A function of one device's blocks, with its mesh, specs and whole arguments, as a program.
+
+    Source: of the project; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.program_of(jnp.sin, {"x": 4}, jax.P("x"), jax.P("x"), np.ones(8))
+        sin on mesh {'x': 4}
+        in_specs = (P('x'),)
+        out_specs = P('x')
+        inputs: float64[8]
+    """
     sizes = dict(mesh) if isinstance(mesh, Mapping) else dict(mesh.shape)
     specs = in_specs if isinstance(in_specs, (tuple, list)) and args else (in_specs,)
     if len(specs) != len(args):
@@ -140,8 +168,9 @@ def check_collectives(
 ) -> list[str]:
     """Tries all laws of collectives that speak of those that are given.
 
-    Example: `check_collectives({"x": 4}, psum=my_ring_sum)` tries everything that is said of psum
-    on `my_ring_sum(x, axis_name)`.
+    With `psum=my_ring_sum` all that is said of psum is tried on `my_ring_sum(x, axis_name)`.
+
+    Source: of the project; JAX has nothing like it.
 
     Args:
         mesh: sizes by names of axes, or sizes alone.
@@ -157,6 +186,13 @@ def check_collectives(
 
     Raises:
         AssertionError: a law does not hold; the text shows both sides.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> def sum_of_gathered(x, axis_name):
+        ...     return lax.all_gather(x, axis_name).sum(0)
+        >>> laws.check_collectives({"x": 4}, psum=sum_of_gathered, laws=[1, 3])
+        ['psum_gathers_scatter', 'reductions_go_axis_by_axis']
     """
     sizes = mesh if isinstance(mesh, Mapping) else dict(zip("xyz", mesh, strict=False))
     found = []
@@ -190,7 +226,15 @@ def _speaks_of(law: Law, case: Case, own: Mapping[str, Any]) -> bool:
 
 
 def programs_of(case: Case) -> list[DeviceProgram]:
-    """Each collective by itself, as a program on which the laws of programs can be tried."""
+    """Each collective by itself, as a program on which the laws of programs can be tried.
+
+    Source: of the project; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> [p.function.__name__ for p in laws.programs_of(laws.Case({"x": 2}, ("x",)))][:3]
+        ['psum', 'pmean', 'all_gather']
+    """
     found = []
     for operation in operations(case).values():
 

@@ -72,8 +72,18 @@ def modes_of(program: DeviceProgram) -> tuple[bool, ...]:
 
 
 def derivatives_are_adjoint(program: DeviceProgram) -> None:
-    """⟨u, J t⟩ = ⟨Jᵀ u, t⟩ for the derivative J of a program, with `check_vma` on and off; J by
-    jvp, Jᵀ by vjp.
+    """⟨u, J t⟩ = ⟨Jᵀ u, t⟩ for the derivative J of a program.
+
+    With `check_vma` on and off; J by jvp, Jᵀ by vjp.
+
+    Source: law 15 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> def total(x):
+        ...     return lax.psum(x * x, "x")
+        >>> x = np.arange(4, dtype=np.float32)
+        >>> laws.derivatives_are_adjoint(laws.program_of(total, {"x": 4}, jax.P("x"), jax.P(), x))
     """
     for check_vma in modes_of(program):
         f = _Floats(program, whole_function(program, check_vma=check_vma))
@@ -111,8 +121,15 @@ def _dot(left: Sequence[Any], right: Sequence[Any]) -> float:
 
 
 def casts_are_dual(case: Case) -> None:
-    """Casts change no element: I to R to V is I to V.  The transpose of each is its dual, so that
-    sums stand in derivatives exactly where the kinds of values say.
+    """Casts change no element, and the transpose of each is its dual.
+
+    I to R to V is I to V, and sums stand in derivatives exactly where the kinds of values say.
+
+    Source: law 16 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.casts_are_dual(laws.Case({"x": 4}, ("x",)))
     """
     floats = case.changed(dtype="float32")
     axes = case.axes
@@ -182,7 +199,14 @@ def _sums_of(jaxpr: Any) -> list[str]:
 
 
 def tangents_of_linear(case: Case) -> None:
-    """The derivative of a linear collective is the collective, applied to the tangent."""
+    """The derivative of a linear collective is the collective, applied to the tangent.
+
+    Source: law 17 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.tangents_of_linear(laws.Case({"x": 4}, ("x",)))
+    """
     floats = case.changed(dtype="float32")
     for operation in linear_operations(floats):
 
@@ -197,8 +221,18 @@ def tangents_of_linear(case: Case) -> None:
 
 
 def derivatives_are_slopes(program: DeviceProgram) -> None:
-    """The derivative of a program along a direction, by jvp, is the slope that differences of its
-    values show.
+    """The derivative of a program along a direction is the slope of its values.
+
+    The derivative is found by jvp, the slope by differences.
+
+    Source: law 17 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> def total(x):
+        ...     return lax.psum(x * x, "x")
+        >>> x = np.arange(4, dtype=np.float32)
+        >>> laws.derivatives_are_slopes(laws.program_of(total, {"x": 4}, jax.P("x"), jax.P(), x))
     """
     check_vma = "checked" in program.modes
     f = _Floats(program, whole_function(program, check_vma=check_vma))
@@ -235,8 +269,9 @@ def gradients_agree(
     *,
     check_vma: bool | None = None,
 ) -> None:
-    """The gradient of a program on many devices is that of the function of whole arrays that it
-    computes, on one.
+    """The gradient of a program on many devices is that of what it computes, on one.
+
+    Source: of the project; JAX has nothing like it.
 
     Args:
         program: the program.
@@ -246,6 +281,13 @@ def gradients_agree(
 
     Raises:
         AssertionError: the results, or the gradients of a sum of them, do not agree.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> def total(x):
+        ...     return lax.psum(x * x, "x")
+        >>> x = np.arange(4, dtype=np.float32)
+        >>> laws.gradients_agree(laws.program_of(total, {"x": 4}, jax.P("x"), jax.P(), x))
     """
 
     def loss(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,6 +25,8 @@ QUICK = ("checked", "unchecked", "vmap", "pmap")
 def executions_agree(program: DeviceProgram, ways: Sequence[str] | None = None) -> None:
     """vmap(axis_name) = pmap = shard_map, eager or compiled = the oracle.
 
+    Source: law 18 of the catalogue; JAX has nothing like it.
+
     Args:
         program: the program.
         ways: names of `engines.ENGINES`; all that the program allows by default.  One that lacks
@@ -32,6 +34,13 @@ def executions_agree(program: DeviceProgram, ways: Sequence[str] | None = None) 
 
     Raises:
         AssertionError: two ways do not agree.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> def total(x):
+        ...     return lax.psum(x * x, "x")
+        >>> x = np.arange(4, dtype=np.float32)
+        >>> laws.executions_agree(laws.program_of(total, {"x": 4}, jax.P("x"), jax.P(), x))
     """
     allowed = [way for way in engines.engines_for(program) if way != "oracle"]
     expected = engines.simulated(program)
@@ -45,8 +54,18 @@ def executions_agree(program: DeviceProgram, ways: Sequence[str] | None = None) 
 
 
 def vmap_stacks_results(program: DeviceProgram, engine: str = "oracle") -> None:
-    """vmap over an axis that has nothing to do with the devices stacks results, wherever arguments
-    and results have it, be some of them without it.
+    """vmap over an axis that has nothing to do with the devices stacks results.
+
+    Wherever arguments and results have it, be some of them without it.
+
+    Source: law 19 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> def total(x):
+        ...     return lax.psum(x * x, "x")
+        >>> x = np.arange(4, dtype=np.float32)
+        >>> laws.vmap_stacks_results(laws.program_of(total, {"x": 4}, jax.P("x"), jax.P(), x))
     """
     count = 2
     for at in (0, -1):
@@ -107,8 +126,18 @@ def _is_spec(x: Any) -> bool:
 
 
 def checked_is_unchecked(program: DeviceProgram, engine: str = "oracle") -> None:
-    """check_vma on and off give equal values, wherever the types are accepted; and what types say
-    to be the same on several devices is the same there.
+    """`check_vma` on and off give equal values, wherever the types are accepted.
+
+    What types say to be the same on several devices is the same there.
+
+    Source: law 20 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> def total(x):
+        ...     return lax.psum(x * x, "x")
+        >>> x = np.arange(4, dtype=np.float32)
+        >>> laws.checked_is_unchecked(laws.program_of(total, {"x": 4}, jax.P("x"), jax.P(), x))
     """
     if "checked" not in program.modes or "unchecked" not in program.modes:
         return
@@ -118,8 +147,18 @@ def checked_is_unchecked(program: DeviceProgram, engine: str = "oracle") -> None
 
 
 def lowerings_agree(program: DeviceProgram) -> None:
-    """The program as replicas, as partitions by Shardy, and as partitions by GSPMD gives equal
-    values.
+    """A program as replicas, and as partitions, gives equal values.
+
+    As partitions by Shardy, and by GSPMD.
+
+    Source: law 25 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> def total(x):
+        ...     return lax.psum(x * x, "x")
+        >>> x = np.arange(4, dtype=np.float32)
+        >>> laws.lowerings_agree(laws.program_of(total, {"x": 4}, jax.P("x"), jax.P(), x))
     """
     ways = [w for w in ("checked", "gspmd", "pmap") if w in engines.engines_for(program)]
     first, *others = ways
@@ -130,8 +169,17 @@ def lowerings_agree(program: DeviceProgram) -> None:
 
 
 def types_are_sound(program: DeviceProgram) -> None:
-    """Results have the shapes and dtypes, and vary over the axes, that the collectives' tables
-    say; the program must come from `strategies.device_programs`.
+    """Results have the shapes, dtypes and varying axes that the collectives' tables say.
+
+    The program must come from `strategies.device_programs`.
+
+    Source: of the project; JAX has nothing like it.
+
+    Example:
+        >>> from hypothesis import given, settings
+        >>> from minijax.testing import laws, strategies
+        >>> check = given(strategies.device_programs(max_steps=3))(laws.types_are_sound)
+        >>> settings(max_examples=5)(check)()
     """
     shapes = [kind.shape for kind in program.kinds]
     dtypes = [kind.dtype for kind in program.kinds]

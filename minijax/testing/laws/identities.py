@@ -16,8 +16,15 @@ from minijax.testing.laws.operations import linear_operations
 
 
 def psum_gathers_scatter(case: Case) -> None:
-    """psum(x) = all_gather(psum_scatter(x)) along one dimension, tiled or not; and psum_scatter(x)
-    is the slice of psum(x) at axis_index.
+    """psum(x) = all_gather(psum_scatter(x)) along one dimension, tiled or not.
+
+    And psum_scatter(x) is the slice of psum(x) at axis_index.
+
+    Source: law 1 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.psum_gathers_scatter(laws.Case({"x": 4}, ("x",)))
     """
     size = 2 * case.n if case.tiled else case.n
     dim = int(case.random.integers(2))
@@ -45,7 +52,14 @@ def psum_gathers_scatter(case: Case) -> None:
 
 
 def collectives_are_linear(case: Case) -> None:
-    """f(a·x + b·y) = a·f(x) + b·f(y) for every linear collective f."""
+    """f(a·x + b·y) = a·f(x) + b·f(y) for every linear collective f.
+
+    Source: law 2 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.collectives_are_linear(laws.Case({"x": 4}, ("x",)))
+    """
     a, b = np.asarray(3, case.dtype)[()], np.asarray(-2, case.dtype)[()]
     for operation in linear_operations(case):
 
@@ -60,8 +74,15 @@ def collectives_are_linear(case: Case) -> None:
 
 
 def reductions_go_axis_by_axis(case: Case) -> None:
-    """A reduction over several axes is one over each of them in turn, in any order; the same for
-    psum, pmax and pmin.
+    """A reduction over several axes is one over each of them in turn, in any order.
+
+    The same for psum, pmax and pmin.
+
+    Source: law 3 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.reductions_go_axis_by_axis(laws.Case({"x": 4}, ("x",)))
     """
 
     def in_turn(reduce: Any, x: Any, axes: Any) -> Any:
@@ -83,7 +104,14 @@ def reductions_go_axis_by_axis(case: Case) -> None:
 
 
 def mean_is_sum_by_size(case: Case) -> None:
-    """pmean(x) = psum(x) / n; psum of a constant is n times it, so that psum(1) = axis_size."""
+    """pmean(x) = psum(x) / n; psum of a constant is n times it, so that psum(1) = axis_size.
+
+    Source: law 4 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.mean_is_sum_by_size(laws.Case({"x": 4}, ("x",)))
+    """
     constant = np.arange(4, dtype=case.dtype)
 
     def left(x: Any) -> Any:
@@ -104,7 +132,14 @@ def mean_is_sum_by_size(case: Case) -> None:
 
 
 def extremes_mirror(case: Case) -> None:
-    """pmax(x) = -pmin(-x); pmax(pmax(x)) = pmax(x); pmax(x) ≥ x ≥ pmin(x)."""
+    """pmax(x) = -pmin(-x); pmax(pmax(x)) = pmax(x); pmax(x) ≥ x ≥ pmin(x).
+
+    Source: law 5 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.extremes_mirror(laws.Case({"x": 4}, ("x",)))
+    """
 
     def left(x: Any) -> Any:
         most, least = case.lax.pmax(x, case.axes), case.lax.pmin(x, case.axes)
@@ -119,8 +154,15 @@ def extremes_mirror(case: Case) -> None:
 
 
 def positions_of_extremes(case: Case) -> None:
-    """The block at pargmax(x) is pmax(x), element by element, and no earlier position has it; the
-    same for pargmin and pmin.
+    """The block at pargmax(x) is pmax(x), element by element.
+
+    No earlier position has it; the same for pargmin and pmin.
+
+    Source: law 6 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.positions_of_extremes(laws.Case({"x": 4}, ("x",)))
     """
     axis = case.axes[0]
 
@@ -135,8 +177,15 @@ def positions_of_extremes(case: Case) -> None:
 
 
 def gather_holds_own_block(case: Case) -> None:
-    """all_gather(x)[axis_index] = x; over several axes it is, reshaped, the gather over the last of
-    them, then over those before it.
+    """all_gather(x)[axis_index] = x.
+
+    Over several axes it is, reshaped, the gather over the last of them, then over those before it.
+
+    Source: law 7 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.gather_holds_own_block(laws.Case({"x": 4}, ("x",)))
     """
 
     def left(x: Any) -> Any:
@@ -154,8 +203,15 @@ def gather_holds_own_block(case: Case) -> None:
 
 
 def exchange_inverts(case: Case) -> None:
-    """all_to_all(s, c) then all_to_all(c, s) gives x back, tiled or not, as does pswapaxes twice;
-    and all_gather(x) is the all_to_all of n copies of x.
+    """all_to_all(s, c) then all_to_all(c, s) gives x back, tiled or not.
+
+    So does pswapaxes twice; and all_gather(x) is the all_to_all of n copies of x.
+
+    Source: law 8 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.exchange_inverts(laws.Case({"x": 4}, ("x",)))
     """
     size = 2 * case.n if case.tiled else case.n
 
@@ -173,8 +229,16 @@ def exchange_inverts(case: Case) -> None:
 
 
 def permutations_compose(case: Case) -> None:
-    """ppermute by p then by q is ppermute by their composition; the inverse of p undoes it; the
-    identity changes nothing; after a partial one, the sum over devices is that of what was sent.
+    """ppermute by p then by q is ppermute by their composition.
+
+    The inverse of p undoes it; the identity changes nothing; after a partial one, the sum over
+    devices is that of what was sent.
+
+    Source: law 9 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.permutations_compose(laws.Case({"x": 4}, ("x",)))
     """
     p, q = case.permutation(), case.permutation()
     there = [(i, p[i]) for i in range(case.n)]
@@ -205,8 +269,15 @@ def permutations_compose(case: Case) -> None:
 
 
 def shuffles_compose(case: Case) -> None:
-    """pshuffle by p then by q is pshuffle by i ↦ p[q[i]]; pbroadcast is the sum of what is zero
-    elsewhere, and doing it twice changes nothing.
+    """pshuffle by p then by q is pshuffle by i ↦ p[q[i]].
+
+    pbroadcast is the sum of what is zero elsewhere, and doing it twice changes nothing.
+
+    Source: law 10 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.shuffles_compose(laws.Case({"x": 4}, ("x",)))
     """
     p, q = case.permutation(), case.permutation()
     source = int(case.random.integers(case.n))
@@ -227,7 +298,14 @@ def shuffles_compose(case: Case) -> None:
 
 
 def ragged_generalizes_exchange(case: Case) -> None:
-    """ragged_all_to_all with blocks of one size is the tiled all_to_all of dimension 0."""
+    """ragged_all_to_all with blocks of one size is the tiled all_to_all of dimension 0.
+
+    Source: law 11 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.ragged_generalizes_exchange(laws.Case({"x": 4}, ("x",)))
+    """
     axis = case.axes[0]
     n = case.sizes[axis]
     length = 2
@@ -248,8 +326,15 @@ def ragged_generalizes_exchange(case: Case) -> None:
 
 
 def start_and_done_are_one(case: Case) -> None:
-    """A collective that is started and done later equals the one that is not, whatever is computed
-    in between.
+    """A collective that is started and done later equals the one that is not.
+
+    Whatever is computed in between.
+
+    Source: law 21 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.start_and_done_are_one(laws.Case({"x": 4}, ("x",)))
     """
     size = 2 * case.n
     ring = [(i, (i + 1) % case.n) for i in range(case.n)]
@@ -279,7 +364,14 @@ def start_and_done_are_one(case: Case) -> None:
 
 
 def summands_are_sums(case: Case) -> None:
-    """A program with unreduced and reduced values equals the one that adds up at once."""
+    """A program with unreduced and reduced values equals the one that adds up at once.
+
+    Source: law 22 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.summands_are_sums(laws.Case({"x": 4}, ("x",)))
+    """
     size = 2 * case.n
 
     def left(x: Any) -> Any:
@@ -304,7 +396,14 @@ def summands_are_sums(case: Case) -> None:
 
 
 def axis_of_one_changes_nothing(case: Case) -> None:
-    """A collective over an axis of one device is the identity, for other dtypes than bool."""
+    """A collective over an axis of one device is the identity, for other dtypes than bool.
+
+    Source: law 23 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.axis_of_one_changes_nothing(laws.Case({"x": 4}, ("x",)))
+    """
     alone = case.changed(sizes={**case.sizes, "one": 1}, axes=("one",))
 
     def left(x: Any) -> Any:
@@ -324,8 +423,15 @@ def axis_of_one_changes_nothing(case: Case) -> None:
 
 
 def index_is_mixed_radix(case: Case) -> None:
-    """axis_index of several axes is the number with those of each as its digits, the first being
-    the most significant; the sum of all is n(n - 1) / 2.
+    """axis_index of several axes is the number with those of each as its digits.
+
+    The first is the most significant; the sum of all is n(n - 1) / 2.
+
+    Source: law 24 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.index_is_mixed_radix(laws.Case({"x": 4}, ("x",)))
     """
 
     def left(x: Any) -> Any:

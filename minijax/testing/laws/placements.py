@@ -26,8 +26,15 @@ def _merged(case: Case, x: Any, axes: tuple[str, ...]) -> Any:
 
 
 def product_axis_is_one_axis(case: Case) -> None:
-    """A collective over axes (a, b) is that over one axis of |a|·|b| devices, in the order of the
-    names; for ppermute, in the order of the mesh.
+    """A collective over axes (a, b) is that over one axis of |a|·|b| devices.
+
+    In the order of the names; for ppermute, in the order of the mesh.
+
+    Source: law 12 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.product_axis_is_one_axis(laws.Case({"x": 4}, ("x",)))
     """
     rest = {name: size for name, size in case.sizes.items() if name not in case.axes}
     one = case.changed(sizes={**rest, "merged": case.n}, axes=("merged",))
@@ -43,8 +50,16 @@ def product_axis_is_one_axis(case: Case) -> None:
 
 
 def names_and_places_do_not_matter(case: Case) -> None:
-    """Other names of axes change nothing, nor do other devices; devices in another order along an
-    axis change no sum and no extreme, and gather blocks in that order.
+    """Other names of axes change nothing, nor do other devices.
+
+    Devices in another order along an axis change no sum and no extreme, and gather blocks in that
+    order.
+
+    Source: law 13 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.names_and_places_do_not_matter(laws.Case({"x": 4}, ("x",)))
     """
     renamed = {name: f"axis {i}" for i, name in enumerate(case.sizes)}
     other = case.changed(
@@ -91,8 +106,15 @@ def _check_devices(case: Case) -> None:
 
 
 def groups_are_an_axis(case: Case) -> None:
-    """A collective in groups along an axis is that on a mesh where two axes, of the groups and of
-    their members, stand for it.
+    """A collective in groups along an axis is that over an axis of their members.
+
+    On a mesh where two axes, of the groups and of their members, stand for the one.
+
+    Source: law 14 of the catalogue; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import laws
+        >>> laws.groups_are_an_axis(laws.Case({"x": 4}, ("x",)))
     """
     axis = case.axes[0]
     at = list(case.sizes).index(axis)

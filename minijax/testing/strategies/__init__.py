@@ -45,3 +45,8 @@ __all__ = [
     "specs",
     "trees",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

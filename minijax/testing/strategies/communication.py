@@ -14,10 +14,18 @@ from hypothesis import strategies
 def axis_subsets(draw: Any, names: Sequence[str], *, max_size: int = 3) -> tuple[str, ...]:
     """Some of these names, at least one, in any order; one alone is the simplest.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         draw: given by Hypothesis.
         names: the names to choose from.
         max_size: how many at most.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> find(strategies.axis_subsets(["x", "y"]), lambda axes: len(axes) == 2)
+        ('x', 'y')
     """
     first = draw(strategies.sampled_from(list(names)))
     if len(names) == 1 or max_size == 1 or not draw(strategies.booleans()):
@@ -31,10 +39,18 @@ def axis_subsets(draw: Any, names: Sequence[str], *, max_size: int = 3) -> tuple
 def axis_index_groups(draw: Any, size: int, *, equal: bool = True) -> list[list[int]]:
     """Groups of the positions along an axis: each position in one group, in any order.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         draw: given by Hypothesis.
         size: how long the axis is.
         equal: whether all groups are of one size; otherwise they may be of any.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> find(strategies.axis_index_groups(4), lambda groups: len(groups) == 2)
+        [[0, 1], [2, 3]]
     """
     order = draw(strategies.permutations(range(size)))
     if equal:
@@ -50,10 +66,18 @@ def axis_index_groups(draw: Any, size: int, *, equal: bool = True) -> list[list[
 def permutations(draw: Any, size: int, *, partial: bool = True) -> list[tuple[int, int]]:
     """Pairs (source, destination) of positions, as `ppermute` takes them; a ring is the simplest.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         draw: given by Hypothesis.
         size: how long the axis is.
         partial: whether some positions may send, or receive, nothing.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> find(strategies.permutations(3), lambda pairs: True)
+        [(0, 1), (1, 2), (2, 0)]
     """
     ring = [(i, (i + 1) % size) for i in range(size)]
     if not draw(strategies.booleans()):
@@ -70,6 +94,8 @@ def permutations(draw: Any, size: int, *, partial: bool = True) -> list[tuple[in
 class RaggedSizes(NamedTuple):
     """The arguments of `ragged_all_to_all`, device by device: arrays of shape (devices, devices).
 
+    Source: of the project; JAX has nothing like it.
+
     Attributes:
         input_offsets: where a device's block for another one begins.
         send_sizes: how long it is.
@@ -77,6 +103,11 @@ class RaggedSizes(NamedTuple):
         recv_sizes: how long the blocks are that a device receives.
         operand_size: how long operands must be at least.
         output_size: how long outputs must be at least.
+
+    Example:
+        >>> from minijax.testing import strategies
+        >>> strategies.RaggedSizes._fields[:4]
+        ('input_offsets', 'send_sizes', 'output_offsets', 'recv_sizes')
     """
 
     input_offsets: Any
@@ -91,10 +122,19 @@ class RaggedSizes(NamedTuple):
 def ragged_sizes(draw: Any, size: int, *, longest: int = 3) -> RaggedSizes:
     """Sizes and offsets of blocks that devices send each other; those that follow are disjoint.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         draw: given by Hypothesis.
         size: how many devices there are.
         longest: the size of a block at most.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> find(strategies.ragged_sizes(2), lambda sizes: sizes.send_sizes.any()).recv_sizes
+        array([[0, 0],
+               [0, 1]], dtype=int32)
     """
     lengths = strategies.integers(0, longest)
     row = strategies.lists(lengths, min_size=size, max_size=size)

@@ -49,6 +49,8 @@ def device_programs(
     under `vmap`, `jit` and `checkpoint`; every branch and loop is such that no device waits for
     another that never comes.  Failures shrink to programs of few operations.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         draw: given by Hypothesis.
         sizes: the mesh; any of one to three axes by default.
@@ -61,6 +63,13 @@ def device_programs(
         differentiable: whether the results are differentiable in arguments of floats, so that there
             are no `while` loops, `pmax` and `pmin`.
         collectives: the steps that communicate, instead of all.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> program = find(strategies.device_programs(), lambda p: "psum(" in p.source)
+        >>> "v1 = lax.psum(v0, 'x')" in program.source
+        True
     """
     if sizes is None:
         fitting = [s for s in SIZES if num_devices in (None, math.prod(s))]

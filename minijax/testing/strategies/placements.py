@@ -40,11 +40,19 @@ def meshes(
 ) -> Mesh:
     """Meshes over some of `devices`, from one device to eight, of one to three axes.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         draw: given by Hypothesis.
         devices: the devices to choose from; the first ones are taken, in any order.
         axis_types: the types that axes may have.
         shapes: the sizes that axes may have.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> dict(find(strategies.meshes(jax.devices()), lambda mesh: mesh.size == 4).shape)
+        {'x': 4}
     """
     possible = [shape for shape in shapes if math.prod(shape) <= len(devices)]
     shape = draw(strategies.sampled_from(possible))
@@ -60,6 +68,15 @@ def specs(draw: Any, mesh: MeshAxes, shape: Sequence[int]) -> PartitionSpec:
     """Specs on `mesh` that cut an array of this shape into equal parts.
 
     Every such spec may come: several axes on a dimension in any order, trailing entries left out.
+
+    Source: a strategy of Hypothesis.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
+        >>> find(strategies.specs(mesh, (4, 3)), lambda spec: len(set(spec.names())) == 2)
+        P(('x', 'y'), None)
     """
     entries: list[Any] = [[] for _ in shape]
     for name in draw(strategies.permutations(mesh.axis_names)):

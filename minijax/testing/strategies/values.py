@@ -22,10 +22,17 @@ DTYPES = ("float32", "int32", "bool", "uint8")
 def pattern(shape: Sequence[int], dtype: str, step: int = 5) -> str:
     """An array as code: multiples of `step`, modulo a prime, about zero.
 
+    Source: of the project; JAX has nothing like it.
+
     Args:
         shape: of the array.
         dtype: the name of its dtype.
         step: a number from 1 to 12.
+
+    Example:
+        >>> from minijax.testing import strategies
+        >>> strategies.pattern((2, 3), 'int32')
+        "(np.arange(6).reshape((2, 3)) * 5 % 13 - 6).astype('int32')"
     """
     count = f"np.arange({math.prod(shape)})"
     shaped = count if len(shape) == 1 else f"{count}.reshape({tuple(shape)})"
@@ -40,7 +47,16 @@ def pattern(shape: Sequence[int], dtype: str, step: int = 5) -> str:
 
 
 def array(shape: Sequence[int], dtype: Any, step: int = 5) -> Any:
-    """The array that `pattern` writes down, of any dtype."""
+    """The array that `pattern` writes down, of any dtype.
+
+    Source: of the project; JAX has nothing like it.
+
+    Example:
+        >>> from minijax.testing import strategies
+        >>> strategies.array((2, 3), 'int32')
+        array([[-6, -1,  4],
+               [-4,  1,  6]], dtype=int32)
+    """
     found = np.dtype(dtype)
     values = np.arange(math.prod(shape)).reshape(tuple(shape)) * step % 13
     if found == np.bool_:
@@ -58,9 +74,17 @@ def array(shape: Sequence[int], dtype: Any, step: int = 5) -> Any:
 def shapes(*, max_rank: int = 3, sizes: Sequence[int] = (2, 1, 3, 4)) -> Any:
     """Small shapes.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         max_rank: how many dimensions at most.
         sizes: the sizes of dimensions, the simplest first.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> find(strategies.shapes(), lambda shape: len(shape) == 2)
+        (2, 2)
     """
     return strategies.lists(strategies.sampled_from(list(sizes)), max_size=max_rank).map(tuple)
 
@@ -71,11 +95,19 @@ def avals(
 ) -> ShapedArray:
     """Types of arrays.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         draw: given by Hypothesis.
         dtypes: names of dtypes to choose from.
         max_rank: how many dimensions at most.
         weak: whether they may be those of Python numbers.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> find(strategies.avals(), lambda aval: aval.ndim == 1)
+        ShapedArray(float32[2])
     """
     dtype = core_dtypes.canonicalize_dtype(draw(strategies.sampled_from(list(dtypes))))
     shape = draw(shapes(max_rank=max_rank))
@@ -85,9 +117,18 @@ def avals(
 def trees(leaves: Any, *, max_leaves: int = 5) -> Any:
     """Nested tuples, lists and dicts of leaves; a leaf alone is the simplest.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         leaves: a strategy of leaves.
         max_leaves: how many there are at most.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> from hypothesis import strategies as st
+        >>> find(strategies.trees(st.integers()), lambda tree: isinstance(tree, dict) and tree)
+        {'a': 0}
     """
     return strategies.recursive(
         leaves,
@@ -110,11 +151,19 @@ def per_device_inputs(
 ) -> Any:
     """Arrays with one block for each device: a dimension for each mesh axis, then a block's own.
 
+    Source: a strategy of Hypothesis.
+
     Args:
         draw: given by Hypothesis.
         sizes: of the mesh, by names of axes; `mesh.shape`, for example.
         shape: of one block; any small one by default.
         dtypes: names of dtypes to choose from.
+
+    Example:
+        >>> from hypothesis import find
+        >>> from minijax.testing import strategies
+        >>> find(strategies.per_device_inputs({"x": 2}, shape=(3,)), lambda x: True).shape
+        (2, 3)
     """
     block = draw(shapes(max_rank=2)) if shape is None else tuple(shape)
     dtype = draw(strategies.sampled_from(list(dtypes)))
