@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import variance
+from minijax.core import dtypes, variance
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts, hlo_build, lowering
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
 from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.lax import unary
 from minijax.lax.binary import ge
 from minijax.lax.binary import max as maximum
 from minijax.lax.choice import select
@@ -22,6 +23,7 @@ from minijax.lax.collectives.arguments import Application, Axes, Tree
 from minijax.lax.collectives.gathers import all_gather_p
 from minijax.lax.collectives.indices import axis_index
 from minijax.lax.collectives.reductions import psum_p
+from minijax.lax.convert import bitcast_convert_type_p
 from minijax.lax.creation import full_like
 from minijax.lax.shape import broadcast, concatenate
 from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take, slice_in_dim
@@ -260,10 +262,23 @@ def _psum_varying(x: Any, axes: Axes) -> Any:
     return casts.pvary_p.bind(casts.psum_invariant_p.bind(x, axes=axes), axes=axes)
 
 
+_BITS = {dtypes.bit_width(dtype): dtype for dtype in dtypes.UNSIGNED}
+"""The integers of as many bits as floats have."""
+
+
 def _summed_from(x: Any, axes: Axes, source: int) -> Any:
-    if aval_of(x).dtype == np.bool_:
+    """The block at position `source`, as a sum of integers: in one of floats -0.0 becomes 0.0."""
+    dtype = aval_of(x).dtype
+    if dtype == np.bool_:
         as_int = _summed_from(x.astype(np.int32), axes, source)
         return as_int != np.int32(0)
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        parts = (_summed_from(part, axes, source) for part in (unary.real(x), unary.imag(x)))
+        return unary.complex(*parts)
+    if dtypes.issubdtype(dtype, np.floating):
+        bits = bitcast_convert_type_p.bind(x, new_dtype=_BITS[dtypes.bit_width(dtype)])
+        total = _summed_from(bits, axes, source)
+        return bitcast_convert_type_p.bind(total, new_dtype=dtype)
     return _psum_varying(_only_at(x, axes, source), axes)
 
 

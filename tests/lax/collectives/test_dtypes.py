@@ -86,6 +86,22 @@ def test_moves_take_every_dtype(name: str, dtype: str) -> None:
     _compared(MOVING[name], dtype, "checked")
 
 
+@pytest.mark.feature("CO-07")
+@by_runner
+def test_broadcasts_keep_every_bit(runner: str) -> None:
+    rows = np.array([[1, 2, 3, 4], [-0.0, 0.0, 1e-45, -np.inf], [-0.0] * 4, [5] * 4], np.float32)
+    values = [
+        rows.astype(ml_dtypes.float4_e2m1fn),
+        rows.astype(ml_dtypes.float8_e5m2),
+        rows.astype(ml_dtypes.bfloat16),
+        rows,
+        rows.view(np.complex64),
+    ]
+    found = stacked.RUNNERS[runner](lambda *vs: lax.pbroadcast(vs, "x", 1), SIZES)(*values)
+    for y, x in zip(found, values, strict=True):
+        assert np.asarray(y).tobytes() == x[1].tobytes() * 4, x.dtype
+
+
 @pytest.mark.feature("CO-03", "CO-04")
 @pytest.mark.parametrize("name", EXTREMES)
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, "bool"])
