@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
+import numpy as np
+
 from minijax.core.errors import message
 from minijax.runtime.array import Array
 
@@ -20,11 +22,11 @@ def canonicalize_axis(axis: Any, ndim: int, name: str) -> int:
 
     Raises:
         TypeError: the axis is no integer.
-        ValueError: the axis is out of range.
+        AxisError: the axis is out of range; NumPy's error, a ValueError and an IndexError.
     """
     index = an_integer(axis, name, "the axis")
     if not -ndim <= index < ndim:
-        raise ValueError(
+        raise np.exceptions.AxisError(
             message(
                 name,
                 f"axis {index} is out of range.",

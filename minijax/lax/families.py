@@ -392,8 +392,12 @@ def operand(x: Any, like: Any = None) -> Array:
 def scalar_like(value: Any, like: Any) -> Any:
     """A Python scalar as a NumPy scalar of the dtype of `like`, where it keeps its meaning."""
     aval = aval_of(like)
-    if aval.weak_type and aval.dtype == aval_of(value).dtype:
-        return value
+    if aval.weak_type:
+        # A weak type is that of a Python scalar of one kind, of which others may be made.
+        kind = _SCALARS_OF_KINDS.get(aval.dtype.kind, int)
+        same = kind(value) if _SCALAR_RANKS[type(value)] < _SCALAR_RANKS[kind] else value
+        if aval.dtype == aval_of(same).dtype:
+            return same
     key = (type(value), aval.dtype)
     if key not in _scalar_types:
         _scalar_types[key] = _scalar_type(*key)
@@ -436,6 +440,7 @@ def operands(*args: Any) -> Sequence[Any]:
 
 
 _SCALAR_RANKS: dict[type, int] = {int: 0, float: 1, complex: 2}
+_SCALARS_OF_KINDS: dict[str, type] = {"f": float, "c": complex}
 
 
 def _mul(x: Any, y: Any) -> Any:

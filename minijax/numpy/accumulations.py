@@ -32,8 +32,8 @@ def _cumulated(
 ) -> Any:
     check_out(name, out)
     a = check_array(name, a, "a")
-    if axis is None:
-        a, axis = reshape(a, (aval_of(a).size,)), 0
+    if axis is None or not aval_of(a).ndim:
+        a, axis = reshape(a, (aval_of(a).size,)), axis or 0
     axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, f"numpy.{name}")
     if dtype is not None:
         result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")

@@ -56,9 +56,9 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
             message("numpy.packbits", "integers or booleans are packed.", got={"a": a.aval})
         )
     a = (ravel(a) if axis is None else moveaxis(a, axis, -1)) != 0
-    missing = -a.shape[-1] % 8
-    filling = np.zeros((*a.shape[:-1], missing), np.bool_)
-    eights = reshape(concatenate([a, filling], -1), (*a.shape[:-1], -1, 8))
+    *lead, size = a.shape
+    filling = np.zeros((*lead, -size % 8), np.bool_)
+    eights = reshape(concatenate([a, filling], -1), (*lead, -(-size // 8), 8))
     packed = (eights.astype(dtypes.uint8) << places).sum(-1, dtype=dtypes.uint8)
     return packed if axis is None else moveaxis(packed, -1, axis)
 

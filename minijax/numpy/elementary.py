@@ -578,7 +578,7 @@ def rint(x: ArrayLike, /) -> Array:
         Array([0., 2., 2.], dtype=float32)
     """
     found = _default_inexact("rint", x)
-    return _each_part(_round_to_even, found if is_kind(x, np.inexact) else strong_array(found))
+    return _each_part(_round_to_even, found if is_kind(x, np.inexact) else strong(found))
 
 
 def _default_inexact(name: str, x: Any) -> Any:
@@ -705,6 +705,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
         >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)
         Array([ 90., 180.], dtype=float32)
     """
-    z = strong(_default_inexact("angle", z))
+    z = _default_inexact("angle", z)
+    z = z if is_kind(z, np.complexfloating) else strong(z)
     found = binary.atan2(imag(z), real(z))
     return degrees(found) if deg else found

@@ -356,7 +356,7 @@ def take(
     Source:     mirrors jax.numpy.take (0.10).
 
     Raises:
-        ValueError: indices are no integers, or the axis is out of range.
+        ValueError: indices are no integers, the mode is not known, or the axis is out of range.
         IndexError: the dimension is empty.
         NotImplementedError: the mode is "raise", or `out` is given.
 
@@ -387,14 +387,18 @@ def _take(
     if axis is None:
         a, axis = shaping.ravel(a), 0
     axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.take")
-    indices = _whole_numbers(indices)
-    size = a.aval.shape[axis]
-    if not size and indices.aval.size:
-        raise IndexError(message("numpy.take", f"dimension {axis} is empty.", got=str(a.aval)))
     if mode == "raise":
         raise NotImplementedError(
             message("numpy.take", "mode 'raise' is not possible in compiled code.")
         )
+    if mode not in (None, "fill", "clip", "wrap"):
+        raise ValueError(
+            message("numpy.take", f"unknown mode {mode!r}.", expected="'fill', 'clip' or 'wrap'")
+        )
+    size = a.aval.shape[axis]
+    if not size and indices.aval.size:
+        raise IndexError(message("numpy.take", f"dimension {axis} is empty.", got=str(a.aval)))
+    indices = _whole_numbers(indices)
     if mode is None:
         bounds.assert_in_bounds("gather", indices, size, axis)
     if mode == "wrap":
@@ -409,8 +413,8 @@ def _take(
 
 
 def _whole_numbers(indices: Any) -> Any:
-    """Indices that are integers, or booleans made integers."""
-    if indices.dtype == dtypes.bool_:
+    """Indices that are integers; booleans, and no numbers at all, are made integers."""
+    if indices.dtype == dtypes.bool_ or not indices.aval.size:
         return convert.convert_element_type(indices, _INT32)
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(message("numpy.take", "indices must be integers.", got=str(indices.aval)))
@@ -472,6 +476,10 @@ def _take_along_axis(
     _check_along_axis(arr.aval, indices.aval, axis)
     wrap = wrap is not False
     size = arr.aval.shape[axis]
+    if not arr.aval.size:
+        pairs = enumerate(zip(arr.aval.shape, indices.aval.shape, strict=True))
+        dims = tuple(m if d == axis or n == 1 else n for d, (n, m) in pairs)
+        return creation.full(dims, 0, arr.dtype)
     indices = convert.convert_element_type(
         indices, np.int64 if indices.dtype.itemsize == 8 else np.int32
     )

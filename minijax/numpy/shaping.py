@@ -547,8 +547,8 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
         shifts = list(asarray(shift))
     else:
         shifts = [shift]
-    count = max(len(shifts), len(axes))
-    if not {len(shifts), len(axes)} <= {1, count}:
+    counts = {len(shifts), len(axes)} - {1}
+    if len(counts) > 1:
         raise ValueError(
             message(
                 "numpy.roll",
@@ -556,7 +556,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
                 got=f"{len(shifts)} shifts, {len(axes)} axes",
             )
         )
-    for i in range(count):
+    for i in range(*counts or {1}):
         dim = arguments.canonicalize_axis(axes[i % len(axes)], len(dims), "numpy.roll")
         a = _rolled(a, shifts[i % len(shifts)], dim)
     return a
@@ -648,8 +648,8 @@ def repeat(
         Array([2, 3, 3], dtype=int32)
     """
     a = array_argument("repeat", a)
-    if axis is None:
-        a, axis = ravel(a), 0
+    if axis is None or not a.aval.ndim:
+        a, axis = ravel(a), axis or 0
     axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.repeat")
     size = a.aval.shape[axis]
     known = repeats.concrete() if isinstance(repeats, Tracer) else repeats
@@ -684,7 +684,7 @@ def check_repeats(counts: Any, size: int) -> None:
         TypeError: they are no integers.
         ValueError: there are too few or too many.
     """
-    if not dtypes.issubdtype(counts.dtype, np.integer):
+    if counts.dtype != dtypes.bool_ and not dtypes.issubdtype(counts.dtype, np.integer):
         raise TypeError(message("numpy.repeat", "repeats must be integers.", got=str(counts.dtype)))
     if counts.size not in (1, size):
         raise ValueError(

@@ -331,7 +331,7 @@ def _quantile(
     axes = axes_of(name, a, axis)
     if weights is not None:
         weights = _weights_like(a, check_array(name, weights, "weights"), axis, axes)
-        weights = _flattened(convert_to_type(weights, aval_of(a).dtype, weak_type=False), axes)
+        weights = _flattened(convert_to_type(weights, aval_of(q).dtype, weak_type=False), axes)
     rows = _flattened(a, axes)
     fractions = q if aval_of(q).ndim else shape.reshape(q, (1,))
     found = _quantile_of_rows(rows, fractions, method, weights, skip_nan)
@@ -342,9 +342,13 @@ def _quantile(
 
 
 def _quantile_operands(name: str, a: Any, q: Any) -> tuple[Any, Any]:
+    """The array, and the fractions in the dtype of positions: short floats cannot count far."""
     a, q = check_array(name, a, "a"), check_array(name, q, "q")
     dtype = dtypes.to_inexact_dtype(aval_of(a).dtype)
-    return convert_to_type(a, dtype, weak_type=False), convert_to_type(q, dtype, weak_type=False)
+    wide = dtypes.promote_types(dtype, np.float32)
+    if is_kind(q, np.floating) and not aval_of(q).weak_type:
+        wide = dtypes.promote_types(wide, aval_of(q).dtype)
+    return convert_to_type(a, dtype, weak_type=False), convert_to_type(q, wide, weak_type=False)
 
 
 def _check_quantile(name: str, a: Any, q: Any, method: str, weights: Any) -> None:
@@ -377,7 +381,7 @@ def _quantile_of_rows(rows: Any, fractions: Any, method: str, weights: Any, skip
     outer, n = aval_of(rows).shape[:-1], aval_of(rows).shape[-1]
     dims = (*outer, aval_of(fractions).size)
     fractions = shape.broadcast_in_dim(fractions, dims, (len(outer),))
-    dtype = aval_of(rows).dtype
+    dtype = aval_of(fractions).dtype
     missing = isnan(rows)
     counts = reductions.sum(unary.bitwise_not(missing), -1, keepdims=True)
     if method == "inverted_cdf":
@@ -386,9 +390,10 @@ def _quantile_of_rows(rows: Any, fractions: Any, method: str, weights: Any, skip
     else:
         ordered = ordering.sort(rows, -1)
         last = binary.sub(convert_element_type(counts, dtype), 1.0) if skip_nan else float(n - 1)
-        position = binary.mul(fractions, last)
-        found = _between(ordered, position, method)
-    invalid = binary.eq(counts, 0) if skip_nan else binary.ne(counts, n)
+        # Fractions below 0 and above 1 are those of the first and the last element.
+        position = binary.min(binary.max(binary.mul(fractions, last), 0.0), last)
+        found = convert_element_type(_between(ordered, position, method), aval_of(rows).dtype)
+    invalid = binary.eq(counts, 0) if skip_nan or not n else binary.ne(counts, n)
     return pick(shape.broadcast_in_dim(invalid, dims, range(len(dims))), np.nan, found)
 
 
@@ -397,7 +402,8 @@ def _between(ordered: Any, position: Any, method: str) -> Any:
 
     def at(place: Any) -> Any:
         place = binary.max(convert_element_type(place, dtypes.int32), 0)
-        return selection.take_along_axis(ordered, place, -1)
+        element = selection.take_along_axis(ordered, place, -1)
+        return convert_element_type(element, aval_of(position).dtype)
 
     low, high = unary.floor(position), unary.ceil(position)
     if method == "nearest":
@@ -415,7 +421,7 @@ def _between(ordered: Any, position: Any, method: str) -> Any:
 def _inverted_cdf(rows: Any, fractions: Any, weights: Any) -> tuple[Any, Any]:
     """Sorted rows, and the first places at which the weights reach the fractions of their sum."""
     if weights is None:
-        weights = broadcast_to(np.ones((), aval_of(rows).dtype)[()], aval_of(rows).shape)
+        weights = broadcast_to(np.ones((), aval_of(fractions).dtype)[()], aval_of(rows).shape)
     weights = pick(isnan(rows), 0.0, weights)
     order = ordering.argsort(rows, -1)
     ordered = selection.take_along_axis(rows, order, -1)
