@@ -82,6 +82,12 @@ class AbstractValue:
         is_extended: whether the dtype is one that XLA does not know, such as that of random keys.
         split: how Explicit mesh axes split the value; None where none does.
         memory_kind: the memory it lives in; None for the devices' own.
+
+    Source:     mirrors jax.core.AbstractValue (0.10).
+
+    Example:
+        >>> isinstance(jax.typeof(1.0), jax.core.AbstractValue)
+        True
     """
 
     __slots__ = ()
@@ -113,7 +119,14 @@ class AbstractValue:
 
 
 class AbstractToken(AbstractValue):
-    """The type of tokens, which order side effects."""
+    """The type of tokens, which order side effects.
+
+    Source:     mirrors jax.extend.core.AbstractToken (0.10).
+
+    Example:
+        >>> isinstance(jax.typeof(lax.create_token()), jax.extend.core.AbstractToken)
+        True
+    """
 
     __slots__ = ()
     is_extended = True
@@ -179,7 +192,13 @@ class ShapedArray(AbstractValue):
     Hash-consed: calling the class twice with the same facts gives the same object.
     `split` is None, or a `NamedSharding` over an abstract mesh, as `sharding.rules` makes it; users
     ask for `sharding`, which is never None.
-    Mirrors jax.core.ShapedArray.
+
+    Source:     mirrors jax.core.ShapedArray (0.10).
+
+    Example:
+        >>> aval = jax.core.ShapedArray((2, 3), jnp.float32)
+        >>> aval, aval is jax.typeof(jnp.zeros((2, 3)))
+        (ShapedArray(float32[2,3]), True)
     """
 
     __slots__ = (

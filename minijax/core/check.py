@@ -19,8 +19,20 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     """Checks scoping and types of a jaxpr and of all jaxprs inside it.
 
+    Source:     mirrors jax.extend.core.check_jaxpr (0.10).
+
     Raises:
         InternalError: the jaxpr is malformed.
+
+    Example:
+        >>> core = jax.extend.core
+        >>> core.check_jaxpr(jax.make_jaxpr(lambda x: x + 1)(1))
+        >>> unbound = core.Jaxpr([], [], [core.Var(jax.typeof(1))], [])
+        >>> try:
+        ...     core.check_jaxpr(unbound)
+        ... except AssertionError as error:
+        ...     print(str(error).partition(",")[0])
+        malformed jaxpr: a variable of type ~i32[] is used in the results before it is bound
     """
     if isinstance(jaxpr, ClosedJaxpr):
         _check_consts(jaxpr)

@@ -13,7 +13,18 @@ from minijax.core.errors import message
 
 
 class Effect:
-    """Base of all effects; instances are compared by value or identity, as the class decides."""
+    """Base of all effects; instances are compared by value or identity, as the class decides.
+
+    Source:     mirrors jax.extend.core.Effect (0.10).
+
+    Example:
+        >>> class Log(jax.extend.core.Effect):
+        ...     __repr__ = lambda self: "Log"
+        >>> logged = jax.extend.core.Primitive("logged")
+        >>> _ = logged.def_effectful_abstract_eval(lambda x: (x, {Log()}))
+        >>> jax.make_jaxpr(logged.bind)(1).effects
+        frozenset({Log})
+    """
 
     __slots__ = ()
 

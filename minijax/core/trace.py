@@ -31,7 +31,17 @@ function is traced never hit programs cached outside."""
 
 
 class Trace:
-    """One run of one interpreter over one function."""
+    """One run of one interpreter over one function.
+
+    Source:     mirrors jax.core.Trace (0.10).
+
+    Example:
+        >>> def f(x):
+        ...     print(x.traced_by)
+        ...     return x
+        >>> _ = jax.jit(f)(1)
+        StagingTrace of f
+    """
 
     __slots__ = ("__weakref__", "finished", "function_name")
 
@@ -49,7 +59,16 @@ class Trace:
 
 
 class Tracer(operators.ArrayOperators):
-    """A value inside a traced function: a trace, a type, and the interpreter's datum."""
+    """A value inside a traced function: a trace, a type, and the interpreter's datum.
+
+    Source:     mirrors jax.core.Tracer (0.10).
+
+    Example:
+        >>> def is_traced(x):
+        ...     return isinstance(x, jax.core.Tracer)
+        >>> is_traced(jnp.ones(3)), jax.jit(is_traced)(jnp.ones(3))
+        (False, Array(True, dtype=bool))
+    """
 
     __slots__ = ("__weakref__", "aval", "traced_by")
     # NumPy defers to the tracer's own operators.

@@ -1,4 +1,4 @@
-"""Registration of derivatives for primitives of users' own, by JAX's names."""
+"""Registration of derivatives for primitives of users' own.  Mirrors jax.interpreters.ad."""
 
 from __future__ import annotations
 
@@ -18,7 +18,24 @@ add_jaxvals = add_tangents
 
 
 class RuleTable(MutableMapping[Primitive, Callable[..., Any]]):
-    """The rules of one kind as a table: setting an entry sets the primitive's own rule."""
+    """The rules of one kind as a table: setting an entry sets the primitive's own rule.
+
+    A jvp rule is `rule(primals, tangents, **params)` and returns the results with their tangents; a
+    transpose rule is `rule(ct, *args, **params)` and returns a cotangent for each argument, None
+    for one that is known; rules for batches stand in `extend.batching`.
+
+    Source:     mirrors jax.interpreters.ad.primitive_jvps and its like (0.10).
+
+    Raises:
+        KeyError: a primitive is looked up that has no rule of the kind.
+
+    Example:
+        >>> square = jax.extend.core.Primitive("squared")
+        >>> _ = square.def_impl(lambda x: x * x)
+        >>> jax.extend.ad.primitive_jvps[square] = lambda xs, ts: (xs[0] ** 2, 2 * xs[0] * ts[0])
+        >>> jax.jvp(square.bind, (3.0,), (1.0,))
+        (9.0, 6.0)
+    """
 
     def __init__(self, rule: str, adapt: Callable[[Any], Any] = lambda rule: rule) -> None:
         self._rule = rule
@@ -51,7 +68,21 @@ primitive_transposes = RuleTable("transpose")
 
 
 def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
-    """Gives the derivative with respect to each argument: `rule(tangent, *primals, **params)`."""
+    """Gives the derivative with respect to each argument: `rule(tangent, *primals, **params)`.
+
+    Args:
+        primitive: an operation with one result.
+        rules: one for each argument; None where the result does not follow the argument.
+
+    Source:     mirrors jax.interpreters.ad.defjvp (0.10).
+
+    Example:
+        >>> square = jax.extend.core.Primitive("squared")
+        >>> _ = square.def_impl(lambda x: x * x)
+        >>> jax.extend.ad.defjvp(square, lambda t, x: 2 * x * t)
+        >>> jax.jvp(square.bind, (3.0,), (1.0,))
+        (9.0, 6.0)
+    """
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
@@ -65,7 +96,22 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
 
 
 def deflinear2(primitive: Primitive, transpose: Callable[..., Any]) -> None:
-    """Says that a primitive is linear in all its arguments, with this transpose rule."""
+    """Says that a primitive is linear in all its arguments, with this transpose rule.
+
+    Args:
+        primitive: an operation with one result.
+        transpose: `transpose(ct, *args, **params)`, a cotangent for each argument; the arguments
+            are `UndefinedPrimal`s, which tell their types only.
+
+    Source:     mirrors jax.interpreters.ad.deflinear2 (0.10).
+
+    Example:
+        >>> double = jax.extend.core.Primitive("doubled")
+        >>> _ = double.def_impl(lambda x: x + x), double.def_abstract_eval(lambda x: x)
+        >>> jax.extend.ad.deflinear2(double, lambda ct, x: [ct + ct])
+        >>> jax.linear_transpose(double.bind, 1.0)(3.0)
+        (6.0,)
+    """
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
@@ -78,5 +124,31 @@ def deflinear2(primitive: Primitive, transpose: Callable[..., Any]) -> None:
 
 
 def zeros_like(primal: Any) -> Zero:
-    """The zero tangent of a value."""
+    """The zero tangent of a value.
+
+    Source:     own.
+
+    Example:
+        >>> jax.extend.ad.zeros_like(jnp.arange(3.0))
+        Zero(f32[3])
+    """
     return Zero(aval_of(primal).tangent_aval())
+
+
+__all__ = [
+    "UndefinedPrimal",
+    "Zero",
+    "add_jaxvals",
+    "defjvp",
+    "deflinear2",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "primitive_jvps",
+    "primitive_transposes",
+    "zeros_like",
+]
+
+
+def __dir__() -> list[str]:
+    """The public names, without what the module is made of."""
+    return sorted(__all__)

@@ -16,7 +16,22 @@ from minijax.interpreters import evaluation
 
 
 class Primitive(core_primitive.Primitive):
-    """An operation by name, open to rules.  Mirrors jax.extend.core.Primitive (0.10)."""
+    """An operation by name, which gets its rules one by one.
+
+    With `def_impl` it runs eagerly; with `def_abstract_eval` it can be staged, and with
+    `extend.mlir.register_lowering` compiled.  `extend.ad` has its derivatives, `extend.batching`
+    what it does to batches.  Set `multiple_results = True` for one that returns a sequence.
+
+    Source:     mirrors jax.extend.core.Primitive (0.10).
+
+    Example:
+        >>> double = jax.extend.core.Primitive("doubled")
+        >>> _ = double.def_impl(lambda x: x + x), double.def_abstract_eval(lambda x: x)
+        >>> double.bind(21)
+        42
+        >>> jax.make_jaxpr(double.bind)(21)
+        { lambda ; a:i32[]. let b:i32[] = doubled a in (b,) }
+    """
 
     multiple_results = False
 
@@ -44,5 +59,13 @@ class Primitive(core_primitive.Primitive):
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., Any]:
-    """A closed jaxpr as a function.  Mirrors jax.extend.core.jaxpr_as_fun (0.10)."""
+    """A closed jaxpr as a function of its arguments, which returns a list of results.
+
+    Source:     mirrors jax.extend.core.jaxpr_as_fun (0.10).
+
+    Example:
+        >>> jaxpr = jax.make_jaxpr(lambda x: x * x + 1)(2)
+        >>> jax.extend.core.jaxpr_as_fun(jaxpr)(5)
+        [Array(26, dtype=int32, weak_type=True)]
+    """
     return functools.partial(evaluation.eval_closed_jaxpr, closed_jaxpr)

@@ -12,3 +12,8 @@ __all__ = [
     "set_program_store",
     "set_shape_refinement",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without what the module is made of."""
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""Registration of lowering rules for primitives of users' own, by JAX's names."""
+"""Registration of lowering rules for primitives of users' own.  Mirrors jax.interpreters.mlir."""
 
 from __future__ import annotations
 
@@ -27,6 +27,14 @@ def register_lowering(
 
     Returns:
         The rule.
+
+    Example:
+        >>> flip = jax.extend.core.Primitive("flipped_sign")
+        >>> _ = flip.def_abstract_eval(lambda x: x)
+        >>> rule = lambda ctx, x: [ctx.op("stablehlo.negate", [x])]
+        >>> _ = jax.extend.mlir.register_lowering(flip, rule)
+        >>> jax.jit(flip.bind)(3)
+        Array(-3, dtype=int32, weak_type=True)
     """
     general = vars(primitive).get("lower")
 
@@ -48,6 +56,21 @@ def lower_fun(function: Callable[..., Any], multiple_results: bool = True) -> Ca
     """A lowering rule that composes the operations that `function` calls.
 
     Source: mirrors jax.interpreters.mlir.lower_fun (0.10).
+
+    Args:
+        function: takes the arguments and parameters of a primitive.
+        multiple_results: whether it returns a sequence of results, and not one.
+
+    Returns:
+        A rule, `(ctx, *values, **params)`.
+
+    Example:
+        >>> triple = jax.extend.core.Primitive("tripled")
+        >>> _ = triple.def_abstract_eval(lambda x: x)
+        >>> rule = jax.extend.mlir.lower_fun(lambda x: 3 * x, multiple_results=False)
+        >>> _ = jax.extend.mlir.register_lowering(triple, rule)
+        >>> jax.jit(triple.bind)(2)
+        Array(6, dtype=int32, weak_type=True)
     """
 
     def rule(ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
@@ -61,3 +84,8 @@ def lower_fun(function: Callable[..., Any], multiple_results: bool = True) -> Ca
 
 
 __all__ = ["LoweringRuleContext", "aval_to_ir_type", "lower_fun", "register_lowering"]
+
+
+def __dir__() -> list[str]:
+    """The public names, without what the module is made of."""
+    return sorted(__all__)

@@ -37,6 +37,13 @@ def new_jaxpr_eqn(
         ctx: accepted for compatibility.
 
     Source: mirrors jax.extend.core.new_jaxpr_eqn (0.10).
+
+    Example:
+        >>> core, number = jax.extend.core, jax.typeof(1.0)
+        >>> x, y = core.Var(number), core.Var(number)
+        >>> eqn = core.new_jaxpr_eqn([x], [y], lax.neg_p, {}, core.no_effects)
+        >>> core.Jaxpr([], [x], [y], [eqn])
+        { lambda ; a:f32[]. let b:f32[] = neg a in (b,) }
     """
     return Eqn(
         list(invars), list(outvars), primitive, dict(params), frozenset(effects), source_info
@@ -50,6 +57,10 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
     Raises:
         ValueError: the batch is not of this size.
+
+    Example:
+        >>> jax.extend.core.mapped_aval(8, 0, jax.typeof(jnp.zeros((8, 3))))
+        ShapedArray(float32[3])
     """
     if axis is None:
         return aval
@@ -71,6 +82,10 @@ def unmapped_aval(
     """The type of a batch of `size` examples along `axis`; None for what is no batch.
 
     Source: mirrors jax.extend.core.unmapped_aval (0.10).
+
+    Example:
+        >>> jax.extend.core.unmapped_aval(8, 0, jax.typeof(jnp.zeros(3)))
+        ShapedArray(float32[8,3])
     """
     if axis is None:
         return aval
@@ -81,6 +96,11 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     """The dtype of derivatives by values of a dtype: `float0` where there are none.
 
     Source: mirrors jax.extend.core.primal_dtype_to_tangent_dtype (0.10).
+
+    Example:
+        >>> dtype_of = jax.extend.core.primal_dtype_to_tangent_dtype
+        >>> dtype_of(np.dtype("float32")), dtype_of(np.dtype("int32")) == jax.dtypes.float0
+        (dtype('float32'), True)
     """
     return primal_dtype if dtypes.issubdtype(primal_dtype, np.inexact) else dtypes.float0
 
@@ -89,6 +109,10 @@ def valid_jaxtype(x: Any) -> bool:
     """Whether a value has a type: it is an array or a number.
 
     Source: mirrors jax.extend.core.valid_jaxtype (0.10).
+
+    Example:
+        >>> jax.extend.core.valid_jaxtype(1.0), jax.extend.core.valid_jaxtype("one")
+        (True, False)
     """
     return has_aval(x)
 
@@ -100,6 +124,14 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
 
     Raises:
         ConcretizationTypeError: it is traced.
+
+    Example:
+        >>> jax.extend.core.concrete_or_error(int, jnp.int32(3))
+        3
+        >>> def zeros(n):
+        ...     return jnp.zeros(jax.extend.core.concrete_or_error(int, n, "It is a size."))
+        >>> jax.jit(zeros, static_argnums=0)(2)
+        Array([0., 0.], dtype=float32)
     """
     known = val.concrete() if isinstance(val, Tracer) else val
     if known is None and val is not None:
@@ -119,4 +151,11 @@ class DropVar(Var):
 
     Jaxprs do not tell such variables from others; the class serves `isinstance` in programs that
     ask for it.
+
+    Source:     mirrors jax.extend.core.DropVar (0.10).
+
+    Example:
+        >>> jaxpr = jax.make_jaxpr(lambda x: x + 1)(1)
+        >>> any(isinstance(v, jax.extend.core.DropVar) for v in jaxpr.eqns[0].outvars)
+        False
     """

@@ -90,7 +90,14 @@ _types: dict[Any, Any] = {}
 
 
 def type_of(aval: Any) -> Any:
-    """The MLIR type of values of a type; the same object each time."""
+    """The MLIR type of values of a type; the same object each time.
+
+    Source:     mirrors jax.interpreters.mlir.aval_to_ir_type (0.10).
+
+    Example:
+        >>> jax.extend.mlir.aval_to_ir_type(jax.typeof(jnp.zeros((2, 3))))
+        RankedTensorType(tensor<2x3xf32>)
+    """
     found = _types.get(aval)
     if found is None:
         found = _types.setdefault(aval, _make_type(aval))
@@ -197,6 +204,8 @@ def dense(value: np.ndarray[Any, Any]) -> Any:
 class LoweringContext:
     """What a lowering rule builds with: where operations go, and the types of its equation.
 
+    Source:     mirrors jax.interpreters.mlir.LoweringRuleContext (0.10).
+
     Attributes:
         avals_in: types of the equation's arguments.
         avals_out: types of its results.
@@ -205,6 +214,16 @@ class LoweringContext:
         location: the user's line, given to new operations.
         module: state shared by the whole module (`interpreters/lowering.py`).
         tokens: the token of each ordered effect here; a rule with the effect replaces it.
+
+    Example:
+        >>> flip = jax.extend.core.Primitive("flipped_sign")
+        >>> _ = flip.def_abstract_eval(lambda x: x)
+        >>> def rule(ctx, x):
+        ...     print(ctx.avals_in, ctx.platform)
+        ...     return [ctx.op("stablehlo.negate", [x])]
+        >>> _ = jax.extend.mlir.register_lowering(flip, rule)
+        >>> _ = jax.jit(flip.bind).lower(jnp.arange(3.0))
+        [ShapedArray(float32[3])] cpu
     """
 
     __slots__ = (

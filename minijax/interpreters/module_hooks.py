@@ -44,6 +44,12 @@ def set_shape_refinement(refine: Refinement | None) -> None:
     Args:
         refine: takes an MLIR module some of whose functions have such dimensions, and returns a
             module, or its bytes, without; None for the default, which raises NotImplementedError.
+
+    Source:     own.
+
+    Example:
+        >>> jax.extend.hooks.set_shape_refinement(lambda module: module)
+        >>> jax.extend.hooks.set_shape_refinement(None)
     """
     _Hooks.refine = staticmethod(_no_refinement if refine is None else refine)
 
@@ -56,6 +62,17 @@ def set_outfeed_rewriter(rewrite: OutfeedRewriter | None) -> None:
     Args:
         rewrite: takes a closed jaxpr and returns one of the same inputs and results; None for
             none, which is the default.
+
+    Source:     own.
+
+    Example:
+        >>> def rewrite(closed):
+        ...     print(closed)
+        ...     return closed
+        >>> jax.extend.hooks.set_outfeed_rewriter(rewrite)
+        >>> _ = jax.jit(lambda x: x + 1).lower(2)
+        { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
+        >>> jax.extend.hooks.set_outfeed_rewriter(None)
     """
     _Hooks.rewrite_outfeed = rewrite
 

@@ -297,7 +297,15 @@ def full(shape: Shape, value: Any, dtype: Any, *, sharding: Any = None) -> Any:
 
 
 def moveaxis(x: Any, source: int, target: int) -> Any:
-    """`x` with dimension `source` moved to position `target`."""
+    """`x` with dimension `source` moved to position `target`.
+
+    Shapes:     both positions are counted from the front.
+    Source:     own, as of rules for batches.
+
+    Example:
+        >>> jax.extend.batching.moveaxis(jnp.zeros((2, 3, 4)), 0, 2).shape
+        (3, 4, 2)
+    """
     if source == target:
         return x
     order = [d for d in range(aval_of(x).ndim) if d != source]
@@ -326,12 +334,26 @@ def zeros(aval: Any) -> Any:
 
 
 def instantiate(tangent: Any) -> Any:
-    """A tangent as a value: symbolic zeros are made; other values pass."""
+    """A tangent as a value: symbolic zeros are made; other values pass.
+
+    Source:     mirrors jax.interpreters.ad.instantiate_zeros (0.10).
+
+    Example:
+        >>> jax.extend.ad.instantiate_zeros(jax.extend.ad.zeros_like(jnp.arange(3.0)))
+        Array([0., 0., 0.], dtype=float32)
+    """
     return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """The sum of two tangents of one type, either of which may be `Zero`."""
+    """The sum of two tangents of one type, either of which may be `Zero`.
+
+    Source:     mirrors jax.interpreters.ad.add_jaxvals (0.10).
+
+    Example:
+        >>> jax.extend.ad.add_jaxvals(jnp.arange(3.0), jnp.ones(3))
+        Array([1., 2., 3.], dtype=float32)
+    """
     if type(x) is Zero:
         return y
     if type(y) is Zero:

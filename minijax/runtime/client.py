@@ -71,7 +71,20 @@ xla_client.make_cpu_client(num_devices=1)
 
 
 def register_backend_factory(platform: str, factory: Callable[[], Any]) -> None:
-    """Tells how to make the client of a platform; it is called on first use."""
+    """Tells how to make the client of a platform; it is called on first use.
+
+    Args:
+        platform: the name that `devices`, `default_device` and their like take.
+        factory: returns a client of jaxlib, or an object with its methods.
+
+    Source:     mirrors jax.extend.backend.register_backend_factory (0.10).
+
+    Example:
+        >>> host = jax.extend.backend.get_backend("cpu")
+        >>> jax.extend.backend.register_backend_factory("alias", lambda: host)
+        >>> jax.devices("alias")[:1]
+        [CpuDevice(id=0)]
+    """
     _factories[platform] = factory
 
 
@@ -226,8 +239,14 @@ def cpu_client() -> Any:
 def get_backend(platform: Any = None) -> Any:
     """The client of a platform, or the default one: an accelerator if there is one, else cpu.
 
+    Source:     mirrors jax.extend.backend.get_backend (0.10).
+
     Raises:
         RuntimeError: there is no such platform.
+
+    Example:
+        >>> jax.extend.backend.get_backend("cpu").platform
+        'cpu'
     """
     if platform is not None and not isinstance(platform, str):
         return platform
@@ -266,7 +285,15 @@ def get_device_backend(device: Any) -> Any:
 
 
 def default_device() -> Any:
-    """The device of computations that no committed argument and no user places."""
+    """The device of computations that no committed argument and no user places.
+
+    Source:     mirrors jax.extend.backend.get_default_device (0.10).
+
+    Example:
+        >>> with jax.default_device(jax.devices()[3]):
+        ...     jax.extend.backend.get_default_device()
+        CpuDevice(id=3)
+    """
     chosen = config.default_device.value
     if chosen is None:
         return get_backend().local_devices()[0]

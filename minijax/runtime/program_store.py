@@ -36,7 +36,16 @@ _DIGEST_BYTES = 32
 
 @runtime_checkable
 class ProgramStore(Protocol):
-    """What a user installs: keys are names that files can have, values are opaque."""
+    """What a user installs: keys are names that files can have, values are opaque.
+
+    Source:     own; any object with the two methods is one.
+
+    Example:
+        >>> class Memory(dict):
+        ...     put = dict.__setitem__
+        >>> isinstance(Memory(), jax.extend.hooks.ProgramStore)
+        True
+    """
 
     def get(self, key: str) -> bytes | None:
         """The value that was put under a key, or None."""
@@ -52,6 +61,16 @@ class DirectoryStore:
 
     Args:
         path: the folder; it is made when the first program is stored.
+
+    Source:     own.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = jax.extend.hooks.DirectoryStore(folder)
+        ...     store.put("key", b"value")
+        ...     store.get("key"), store.get("other")
+        (b'value', None)
     """
 
     __slots__ = ("path",)
@@ -101,8 +120,16 @@ def set_program_store(store: ProgramStore | None) -> None:
         store: an object with `get(key)`, which returns bytes or None, and `put(key, value)`; None
             for none but the folder that `compilation_cache_dir` names.
 
+    Source:     own.
+
     Raises:
         TypeError: `store` lacks a method.
+
+    Example:
+        >>> class Memory(dict):
+        ...     put = dict.__setitem__
+        >>> jax.extend.hooks.set_program_store(Memory())
+        >>> jax.extend.hooks.set_program_store(None)
     """
     if store is not None and not isinstance(store, ProgramStore):
         raise TypeError(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -56,6 +57,9 @@ TEXTS = [(name, text) for name, text in _texts(DESCRIBED) if ">>>" in text]
 CHUNKS = [TEXTS[n : n + EXAMPLES_PER_TEST] for n in range(0, len(TEXTS), EXAMPLES_PER_TEST)]
 
 
+# What an example registers is there for that example only.
+@patch.dict("minijax.runtime.client._factories")
+@patch.dict("minijax.runtime.client._clients")
 def _failures(name: str, text: str) -> str:
     test = doctest.DocTestParser().get_doctest(text, dict(SCOPE), name, None, None)
     report: list[str] = []

@@ -56,3 +56,8 @@ __all__ = [
     "unmapped_aval",
     "valid_jaxtype",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)

@@ -367,3 +367,8 @@ __all__ = [
     "xor_p",
     "zeta_p",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that define them."""
+    return sorted(__all__)
