@@ -22,12 +22,6 @@ settings.load_profile("fast")
 config.update("check", True)
 
 
-def pytest_collection_finish() -> None:
-    """Keeps the garbage collector from walking all collected tests, again and again."""
-    gc.collect()
-    gc.freeze()
-
-
 class JaxFinder(importlib.abc.MetaPathFinder):
     """Refuses to import JAX and remembers that somebody tried: jaxlib swallows the error."""
 
@@ -71,6 +65,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite the golden files that a test compares"
     )
+
+
+@pytest.fixture
+def young_heap() -> Iterator[None]:
+    """Lets `gc.collect` look at what the test makes alone: a long session's heap takes seconds."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

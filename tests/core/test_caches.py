@@ -41,6 +41,7 @@ def use(mesh: Mesh) -> None:
     assert len(x.addressable_shards) == 4
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.feature("MS-01")
 def test_meshes_are_forgotten_with_the_caches() -> None:
     with jax.cpu_devices(4):
@@ -53,6 +54,7 @@ def test_meshes_are_forgotten_with_the_caches() -> None:
         assert found() is None
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.feature("MS-15")
 def test_natives_live_as_long_as_what_is_placed_so() -> None:
     with jax.cpu_devices(4):

@@ -54,6 +54,7 @@ def test_unknown_level_is_refused() -> None:
         jax.transfer_guard()
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_arrays_in_cycles_are_told(capfd: pytest.CaptureFixture[str]) -> None:
     gc.collect()
     with jax.array_garbage_collection_guard("log"):

@@ -561,6 +561,7 @@ def test_the_memory_of_a_place_is_bounded():
     assert len(history.traces_like(f.jit_function.record)) == history.RECORDS_OF_A_PLACE
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_the_memory_holds_neither_functions_nor_what_they_capture():
     class Box:
         pass

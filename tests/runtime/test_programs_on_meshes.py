@@ -83,6 +83,7 @@ def test_compilation_is_told_of_partitions_and_partitioner(
     assert options.env_option_overrides == [("xla_cpu_enable_fast_math", True)]
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.feature("JT-31")
 def test_program_keeps_its_constants_and_callbacks(mesh: Mesh) -> None:
     def make() -> Any:

@@ -71,6 +71,7 @@ def test_equal_meshes_are_one_object() -> None:
     assert Mesh(grid(2), "x") is not Mesh(grid(2), "x", axis_types=AxisType.Explicit)
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.feature("MS-02")
 def test_meshes_are_held_weakly() -> None:
     before = len(mesh_module._interned)

@@ -245,6 +245,7 @@ def _in_callback(owned: Owned) -> None:
     jax.jit(lambda x: jax.pure_callback(host, shape, x))(np.float32(1)).block_until_ready()
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize(
     "use",
     [_in_scan, _in_cond, _in_while, _in_custom_jvp, _in_custom_vjp, _in_policy, _in_callback],
@@ -253,6 +254,7 @@ def test_what_a_function_closes_over_dies_with_it(use: Callable[[Owned], Any]) -
     assert released(use)
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_large_constant_dies_with_its_program() -> None:
     def run() -> Any:
         constant = jnp.ones(100_000) + 1

@@ -472,6 +472,7 @@ def test_a_rule_that_closes_over_a_finished_trace_is_told_so():
     assert "must not use traced values other than its arguments" in caught.value.__notes__[0]
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_custom_jvp_leaks_nothing():
     with jax.checking_leaks():
         assert float(jax.grad(jax.jit(tenfold))(1.0)) == 10.0

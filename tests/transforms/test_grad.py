@@ -300,6 +300,7 @@ def test_grad_of_an_integer_leaves_a_jitted_function():
     assert (float(grads[0]), grads[1].dtype) == (3.0, dtypes.float0)
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_grad_of_a_jitted_function_leaks_nothing():
     with jax.checking_leaks():
         assert float(jax.grad(jax.jit(lambda x: jnp.sin(x)))(0.0)) == 1.0

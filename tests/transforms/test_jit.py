@@ -43,6 +43,7 @@ def test_jit_of_one_function_twice_shares_the_trace():
     assert f.count == 1
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.feature("CR-11")
 def test_staged_programs_die_with_their_function():
     def f(x):

@@ -645,6 +645,7 @@ def test_committed_arguments_move(devices: list[Any], pipeline: str) -> None:
     assert minijax.pmap(lambda x: x + 1)(x).tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_mapped_functions_die() -> None:
     def function(x: Any) -> Any:
         return x + 1

@@ -115,6 +115,7 @@ def test_leaked_tracers_of_grad_and_vmap():
             tracer * 2
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.feature("CR-02")
 def test_checking_leaks_says_who_holds_the_tracer():
     held = {}
@@ -128,6 +129,7 @@ def test_checking_leaks_says_who_holds_the_tracer():
     assert "'secret'" in str(caught.value)
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_checking_leaks_accepts_functions_that_do_not_leak():
     with jax.checking_leaks():
         assert float(jax.jit(lambda x: jnp.sum(x * 2))(jnp.ones(3))) == 6.0

@@ -232,6 +232,7 @@ def test_functions_are_staged_once_for_a_signature():
     assert len(calls) == 1
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_staged_functions_live_no_longer_than_the_users():
     def use():
         def function(x):
