@@ -30,7 +30,12 @@ from minijax.lax.padding import pad
 class Slice(NamedTuple):
     """`size` positions of one dimension from `start` on, which may be traced.
 
-    Mirrors jax.experimental.pallas.Slice (0.10).
+    Source:     mirrors jax.experimental.pallas.Slice (0.10).
+
+    Example:
+        >>> from minijax.experimental import pallas as pl
+        >>> minijax.new_ref(jnp.arange(6))[pl.Slice(1, 3, stride=2)]
+        Array([1, 3, 5], dtype=int32)
     """
 
     start: Any

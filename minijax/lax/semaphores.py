@@ -26,9 +26,20 @@ from minijax.lax.reference_views import View
 
 
 class SemaphoreType(enum.Enum):
-    """What a semaphore counts.  Mirrors jax.experimental.pallas.tpu.SemaphoreType (0.10).
+    """What a semaphore counts: signals, finished copies, or cores at a barrier.
 
     A member is the type of one semaphore; `SemaphoreType.DMA((2,))` is that of an array of them.
+
+    Source:     mirrors jax.experimental.pallas.tpu.SemaphoreType (0.10).
+
+    Example:
+        >>> from minijax.experimental import pallas as pl
+        >>> from minijax.experimental.pallas import tpu as pltpu
+        >>> def signalled(semaphore):
+        ...     pl.semaphore_signal(semaphore, 2)
+        ...     return pl.semaphore_read(semaphore)
+        >>> pl.run_scoped(signalled, pltpu.SemaphoreType.REGULAR)
+        Array(2, dtype=int32)
     """
 
     REGULAR = "sem"

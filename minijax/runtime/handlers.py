@@ -26,6 +26,13 @@ class InputsHandler:
         targets: their native shardings.
         kept: indices of the arguments that it uses, or None for all of them.
         consts: C++ arrays of constants that come before the arguments.
+
+    Source:     after jax.interpreters.pxla.InputsHandler, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> pxla.InputsHandler([], [])([])
+        []
     """
 
     __slots__ = ("avals", "consts", "kept", "targets")
@@ -70,6 +77,13 @@ class ResultsHandler:
         buffer_avals: types of the C++ arrays behind them.
         targets: their native shardings.
         native: jaxlib's handlers of all that a program returns, tokens of ordered effects first.
+
+    Source:     after jax.interpreters.pxla.ResultsHandler, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> pxla.ResultsHandler([], [], committed=False)([])
+        []
     """
 
     __slots__ = ("_num_tokens", "_plain", "avals", "buffer_avals", "native", "targets")

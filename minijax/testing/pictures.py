@@ -26,7 +26,16 @@ _NOTHING = "#f4f4f4"
 
 
 class Term:
-    """An element by name: a device and a place, or the sum of several such."""
+    """An element by name: a device and a place, or the sum of several such.
+
+    Source:     own.
+
+    Example:
+        >>> from minijax.testing import pictures
+        >>> first, second = pictures.Term(frozenset({(0, 0)})), pictures.Term(frozenset({(1, 0)}))
+        >>> (first + second).members
+        [0, 1]
+    """
 
     __slots__ = ("parts",)
 
@@ -43,7 +52,16 @@ class Term:
 
 
 class Row(NamedTuple):
-    """One device: where it is, what it gave, and what it got, as arrays of `Term`s."""
+    """One device: where it is, what it gave, and what it got, as arrays of `Term`s.
+
+    Source:     own.
+
+    Example:
+        >>> from minijax.testing import pictures
+        >>> draw = pictures.pictures(lambda x: lax.psum(x, "x"), {"x": 2}, jax.P("x"))
+        >>> [(row.place, row.after[0].members) for row in draw(np.arange(2))[0].rows]
+        [('(x=0)', [0, 1]), ('(x=1)', [0, 1])]
+    """
 
     place: str
     before: np.ndarray[Any, Any]
@@ -53,11 +71,19 @@ class Row(NamedTuple):
 class Picture(NamedTuple):
     """What one collective moved, on all devices that took part together.
 
+    Source:     own.
+
     Attributes:
         title: the collective and its axes.
         line: where the program asks for it.
         rows: the devices.
         operator: what joins elements that are combined, such as `+`.
+
+    Example:
+        >>> from minijax.testing import pictures
+        >>> draw = pictures.pictures(lambda x: lax.psum(x, "x"), {"x": 2}, jax.P("x"))
+        >>> draw(np.arange(2))[0].svg()[:4]
+        '<svg'
     """
 
     title: str
@@ -140,6 +166,15 @@ def pictures(
 
     Raises:
         CollectiveMismatch: devices wait for each other in collectives that do not fit.
+
+    Example:
+        >>> from minijax.testing import pictures
+        >>> draw = pictures.pictures(lambda x: lax.all_gather(x, "x"), {"x": 2}, jax.P("x"))
+        >>> for picture in draw(np.arange(4)):
+        ...     print(picture)
+        all_gather over x
+          (x=0)  A0 A1  ->  A0 A1 | B0 B1
+          (x=1)  B0 B1  ->  A0 A1 | B0 B1
     """
 
     def draw(*args: Any) -> list[Picture]:
@@ -165,8 +200,23 @@ def pictures(
 def picture_of(exchanges: Sequence[Exchange]) -> Picture:
     """The picture of one collective, from its exchanges in all groups of devices.
 
+    Source:     own.
+
+    Args:
+        exchanges: what the oracle has seen, as of `testing.exchanges`.
+
     Raises:
         ValueError: there are none.
+
+    Example:
+        >>> from minijax.testing import pictures
+        >>> from minijax.testing.exchanges import Exchange
+        >>> places, one = ((("x", 0),), (("x", 1),)), (np.ones(()),)
+        >>> exchange = Exchange("psum", ("x",), {}, "", places, (one, one), (one, one))
+        >>> print(pictures.picture_of([exchange]))
+        psum over x
+          (x=0)  A  ->  A+B
+          (x=1)  B  ->  A+B
     """
     if not exchanges:
         raise ValueError(
@@ -292,3 +342,11 @@ def _box(
 def _text(x: float, y: float, content: str, anchor: str, *, bold: bool = False) -> str:
     weight = ' font-weight="bold"' if bold else ""
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{weight}>{html.escape(content)}</text>'
+
+
+__all__ = ["Picture", "Row", "Term", "picture_of", "pictures"]
+
+
+def __dir__() -> list[str]:
+    """The public names, without what the module is made of."""
+    return sorted(__all__)

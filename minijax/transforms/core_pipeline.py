@@ -35,7 +35,27 @@ NAME = "emit_pipeline"
 class GridDimensionSemantics(enum.Enum):
     """Whether the steps along a dimension of a grid may be shared between cores.
 
-    Mirrors GridDimensionSemantics of jax.experimental.pallas.tpu (0.10).
+    Source:     mirrors jax.experimental.pallas.tpu.GridDimensionSemantics (0.10).
+
+    Example:
+        >>> from minijax.experimental import pallas as pl
+        >>> from minijax.experimental.pallas import tpu as pltpu
+        >>> mesh = pltpu.create_tensorcore_mesh("core", num_cores=2)
+        >>> blocks = pl.BlockSpec((2,), lambda i: (i,))
+        >>> ref = minijax.new_ref(jnp.zeros(8, int))
+        >>> def fill(out):
+        ...     out[...] = jnp.full(2, 1 + lax.axis_index("core"))
+        >>> @pl.core_map(mesh)
+        ... def on_each_core():
+        ...     pltpu.emit_pipeline(
+        ...         fill,
+        ...         grid=(4,),
+        ...         out_specs=[blocks],
+        ...         core_axis_name="core",
+        ...         dimension_semantics=[pltpu.PARALLEL],
+        ...     )(ref)
+        >>> ref[...]
+        Array([1, 1, 1, 1, 2, 2, 2, 2], dtype=int32)
     """
 
     PARALLEL = "parallel"
@@ -48,7 +68,7 @@ class GridDimensionSemantics(enum.Enum):
 class BlockSpec:
     """How a grid goes through the blocks of an array.
 
-    Mirrors jax.experimental.pallas.BlockSpec (0.10).
+    Source:     mirrors jax.experimental.pallas.BlockSpec (0.10).
 
     Attributes:
         block_shape: the size of a block along each dimension; None for one position of it, which
@@ -57,6 +77,17 @@ class BlockSpec:
             for the first one.
         pipeline_mode: accepted for compatibility; there are two buffers.
         memory_space: `ANY` or `HBM` without a block_shape hands on the reference itself.
+
+    Example:
+        >>> from minijax.experimental import pallas as pl
+        >>> from minijax.experimental.pallas import tpu as pltpu
+        >>> x, y = minijax.new_ref(jnp.arange(6)), minijax.new_ref(jnp.zeros(3, int))
+        >>> def add_pairs(pair, total):
+        ...     total[...] = pair[...].sum()
+        >>> two, one = pl.BlockSpec((2,), lambda i: (i,)), pl.BlockSpec((None,), lambda i: (i,))
+        >>> pltpu.emit_pipeline(add_pairs, grid=(3,), in_specs=[two], out_specs=[one])(x, y)
+        >>> y[...]
+        Array([1, 5, 9], dtype=int32)
     """
 
     block_shape: Sequence[int | None] | None = None

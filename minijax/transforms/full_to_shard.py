@@ -103,6 +103,15 @@ def manual_proto(aval: Any, manual_axes: Any, mesh: MeshAxes) -> Any:
 
     No dimension is cut; then come a group of the other axes, in the mesh's order, and one of the
     manual axes, sorted by name.
+
+    Source:     mirrors jax.interpreters.pxla.manual_proto, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> mesh = jax.make_mesh((2, 4), ("x", "y"))
+        >>> proto = pxla.manual_proto(jax.typeof(jnp.zeros((8, 8))), {"y"}, mesh)
+        >>> proto.tile_assignment_dimensions
+        [1, 1, 2, 4]
     """
     return sharding_hlo.manual_proto(mesh, frozenset(manual_axes), aval.ndim)
 
@@ -116,9 +125,18 @@ def full_to_shard(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: 
         mesh: the mesh.
         manual_axes: the axes that what follows is written per device of.
 
+    Source:     mirrors jax.interpreters.pxla's full_to_shard_p, which JAX has since dropped.
+
     Raises:
         ValueError: an axis is not manual, a dimension is not divisible, or nothing is traced.
         NotImplementedError: Shardy partitions the program.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> mesh = jax.make_mesh((8,), ("x",))
+        >>> block = lambda x: pxla.full_to_shard(x, {"x": 0}, mesh, {"x"})
+        >>> jax.eval_shape(block, jnp.arange(16))
+        ShapeDtypeStruct(shape=(2,), dtype=int32)
     """
     return _bind(full_to_shard_p, x, axes, mesh, manual_axes)
 
@@ -126,9 +144,18 @@ def full_to_shard(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: 
 def shard_to_full(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any) -> Any:
     """The whole array of which each device holds the block `x`: undoes `full_to_shard`.
 
+    Source:     mirrors jax.interpreters.pxla's shard_to_full_p, which JAX has since dropped.
+
     Raises:
         ValueError: an axis is not manual, or nothing is traced.
         NotImplementedError: Shardy partitions the program.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> mesh = jax.make_mesh((8,), ("x",))
+        >>> whole = lambda x: pxla.shard_to_full(x, {"x": 0}, mesh, {"x"})
+        >>> jax.eval_shape(whole, jnp.arange(2))
+        ShapeDtypeStruct(shape=(16,), dtype=int32)
     """
     return _bind(shard_to_full_p, x, axes, mesh, manual_axes)
 

@@ -126,6 +126,8 @@ def prefetch_scalars(f: Callable[..., Any], *index_refs: Any) -> Any:
         f: a function of references.
         index_refs: what to copy, such as references to arrays of block numbers.
 
+    Source:     own; it stands for the scalar prefetch of jax.experimental.pallas.tpu's grids.
+
     Returns:
         What `f` returns.
 

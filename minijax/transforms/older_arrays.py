@@ -38,6 +38,12 @@ def device_put(x: Any, devices: Sequence[Any], replicate: bool = False) -> list[
 
     Raises:
         ValueError: there are not as many values as devices.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> pieces = pxla.device_put(np.arange(4).reshape(2, 2), jax.devices()[:2])
+        >>> [(piece.tolist(), piece.device) for piece in pieces]
+        [([0, 1], CpuDevice(id=0)), ([2, 3], CpuDevice(id=1))]
     """
     if not replicate and len(x) != len(devices):
         raise ValueError(
@@ -80,6 +86,15 @@ def make_sharded_device_array(
 
     Raises:
         ValueError: the pieces do not fit the spec, or no spec on the mesh cuts like it.
+
+    Example:
+        >>> import warnings
+        >>> from minijax.experimental import pxla
+        >>> pieces = pxla.device_put(np.arange(4).reshape(2, 2), jax.devices()[:2])
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     pxla.make_sharded_device_array(jax.typeof(jnp.zeros((2, 2), int)), None, pieces)
+        Array([[0, 1],
+               [2, 3]], dtype=int32)
     """
     warnings.warn(
         message(
@@ -124,8 +139,15 @@ def _on_mesh(sharding: Sharding, mesh: Any, aval: ShapedArray) -> NamedSharding:
 class ShardedDeviceArray:
     """The class of arrays over several devices in earlier versions of JAX; it makes none.
 
+    Source:     mirrors jax.interpreters.pxla.ShardedDeviceArray, which JAX has since dropped.
+
     Raises:
         RuntimeError: always: arrays are instances of `minijax.Array`.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> isinstance(jnp.arange(3), pxla.ShardedDeviceArray)
+        False
     """
 
     def __init__(self, *_: Any, **__: Any) -> None:

@@ -24,9 +24,15 @@ R = TypeVar("R")
 
 
 class MemorySpace(enum.Enum):
-    """Kinds of memory.  Mirrors jax.experimental.pallas.tpu.MemorySpace (0.10).
+    """Kinds of memory: `VMEM(shape, dtype)` is the type of scratch memory of one kind.
 
-    `VMEM(shape, dtype)` is the type of scratch memory of that kind.
+    Source:     mirrors jax.experimental.pallas.tpu.MemorySpace (0.10).
+
+    Example:
+        >>> from minijax.experimental import pallas as pl
+        >>> from minijax.experimental.pallas import tpu as pltpu
+        >>> pl.run_scoped(lambda x: x[...], pltpu.SMEM((2,), jnp.float32))
+        Array([nan, nan], dtype=float32)
     """
 
     ANY = "any"
@@ -44,6 +50,14 @@ class MemoryRef(NamedTuple):
     """The type of a reference to an array of some shape and dtype.
 
     `varying` are the mesh axes over which what is written may differ; None: all in scope.
+
+    Source:     mirrors jax.experimental.pallas.MemoryRef (0.10).
+
+    Example:
+        >>> from minijax.experimental.pallas import tpu as pltpu
+        >>> scratch = pltpu.VMEM((2, 3), jnp.float32)
+        >>> scratch.shape, scratch.dtype, scratch.memory_space.name
+        ((2, 3), dtype('float32'), 'VMEM')
     """
 
     shape: Shape

@@ -11,12 +11,19 @@ from minijax.core import config
 
 @dataclass(frozen=True, kw_only=True)
 class InterpretParams:
-    """How to simulate cores.  Mirrors jax.experimental.pallas.tpu.InterpretParams (0.10).
+    """How to simulate cores.
+
+    Source:     mirrors jax.experimental.pallas.tpu.InterpretParams (0.10).
 
     Attributes:
         detect_races: whether `core_map` follows each core step by step before it runs, and refuses
             a program in which two write one place.
         num_cores_or_threads: how many cores a mesh has whose number is not given.
+
+    Example:
+        >>> from minijax.experimental.pallas import tpu as pltpu
+        >>> pltpu.InterpretParams(num_cores_or_threads=2)
+        InterpretParams(detect_races=False, num_cores_or_threads=2)
     """
 
     detect_races: bool = False

@@ -36,7 +36,16 @@ Flat = Callable[..., Sequence[Any]]
 
 
 class NamedAval(NamedTuple):
-    """The type of a value of which there is one for each position along some named axes."""
+    """The type of a value of which there is one for each position along some named axes.
+
+    Source:     after the named shapes of types, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> aval = pxla.NamedAval(jax.typeof(jnp.zeros((2, 3))), (("x", 4),))
+        >>> aval.shape, dict(aval.named_shape)
+        ((2, 3), {'x': 4})
+    """
 
     aval: ShapedArray
     names: tuple[tuple[Any, int], ...] = ()
@@ -77,6 +86,14 @@ def tile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAv
 
     Raises:
         ValueError: a dimension is not divisible, an axis has no size, or the type has it already.
+
+    Source: mirrors jax.interpreters.pxla.tile_aval_nd, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> part = pxla.tile_aval_nd({"x": 4}, {"x": 0}, jax.typeof(jnp.zeros((8, 3))))
+        >>> part.shape, dict(part.named_shape)
+        ((2, 3), {'x': 4})
     """
     whole = named_aval(aval)
     shape = list(whole.shape)
@@ -108,6 +125,13 @@ def untile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> Named
 
     Shapes: each dimension in `axes` is as many times longer as its axis is long.  A part that has
     not the name of an axis is the same for all positions along it, and the whole repeats it.
+
+    Source: mirrors jax.interpreters.pxla.untile_aval_nd, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> pxla.untile_aval_nd({"x": 4}, {"x": 0}, jax.typeof(jnp.zeros((2, 3)))).shape
+        (8, 3)
     """
     part = named_aval(aval)
     shape = list(part.shape)
@@ -131,11 +155,35 @@ def _size_of(name: Any, sizes: Mapping[Any, int]) -> int:
 
 
 class TileVectorize(NamedTuple):
-    """Parts are a batch, along whose mesh axes the compiler splits it."""
+    """Parts are a batch, along whose mesh axes the compiler splits it.
+
+    Source:     mirrors jax.interpreters.pxla.TileVectorize, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> method = pxla.TileVectorize()
+        >>> total = lambda x: [lax.psum(x, "x")]
+        >>> of_all = pxla.mesh_computation(total, mesh, [{"x": 0}], [{}], tiling_method=method)
+        >>> of_all(jnp.arange(8))
+        [Array([28], dtype=int32)]
+    """
 
 
 class TileManual(NamedTuple):
-    """Parts are blocks of a region that is written per device of some mesh axes."""
+    """Parts are blocks of a region that is written per device of some mesh axes.
+
+    Source:     mirrors jax.interpreters.pxla.TileManual, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> method = pxla.TileManual(frozenset({"x"}))
+        >>> total = lambda x: [lax.psum(x, "x")]
+        >>> of_all = pxla.mesh_computation(total, mesh, [{"x": 0}], [{}], tiling_method=method)
+        >>> of_all(jnp.arange(8))
+        [Array([28], dtype=int32)]
+    """
 
     manual_axes: frozenset[Any]
 
@@ -158,6 +206,14 @@ def vtile(
         tile_size: how many parts there are.
         axis_name: the name of the axis that they form.
         spmd_axis_name: the mesh axis, or axes, that the batch is split over.
+
+    Source:     mirrors jax.interpreters.batching.vtile, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> number = pxla.vtile(lambda x: [x + 10 * lax.axis_index("t")], [0], [0], 2, "t")
+        >>> number(jnp.arange(4))
+        [Array([ 0,  1, 12, 13], dtype=int32)]
     """
 
     def tiled(*args: Any) -> list[Any]:
@@ -184,7 +240,23 @@ def vtile(
 def vtile_by_mesh(
     function: Flat, mesh: MeshAxes, in_axes: Sequence[AxisDims], out_axes: Sequence[AxisDims]
 ) -> Flat:
-    """A function of local values becomes one of wholes, a batch over all axes of a mesh."""
+    """A function of local values becomes one of wholes, a batch over all axes of a mesh.
+
+    Args:
+        function: takes and gives flat local values.
+        mesh: the mesh.
+        in_axes: for each argument, which dimension each mesh axis splits.
+        out_axes: the same for the results.
+
+    Source:     mirrors jax.interpreters.pxla.vtile_by_mesh, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> number = lambda x: [x + 10 * lax.axis_index("x")]
+        >>> pxla.vtile_by_mesh(number, mesh, [{"x": 0}], [{"x": 0}])(jnp.zeros(8, int))
+        [Array([ 0, 10, 20, 30, 40, 50, 60, 70], dtype=int32)]
+    """
     for name in reversed(mesh.axis_names):
         ins, outs = _dims_along(name, in_axes), _dims_along(name, out_axes)
         function = vtile(function, ins, outs, mesh.axis_size(name), name, name)
@@ -202,6 +274,22 @@ def vtile_manual(
 
     The values go from full to shard before it and back after it; in Shardy's words both borders are
     one operation, so they are made together.
+
+    Args:
+        function: takes and gives flat local values.
+        manual_axes: the axes of the mesh that it is written per device of.
+        mesh: the mesh.
+        in_axes: for each argument, which dimension each mesh axis splits.
+        out_axes: the same for the results.
+
+    Source:     mirrors jax.interpreters.pxla.vtile_manual, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> number = lambda x: [x + 10 * lax.axis_index("x")]
+        >>> pxla.vtile_manual(number, {"x"}, mesh, [{"x": 0}], [{"x": 0}])(jnp.zeros(8, int))
+        [Array([ 0, 10, 20, 30, 40, 50, 60, 70], dtype=int32)]
     """
     mapped = shard_map.shard_map(
         lambda *blocks: tuple(function(*blocks)),
@@ -235,10 +323,21 @@ def mesh_computation(
         spmd_lowering: whether the devices are partitions of one program; otherwise they are its
             replicas, and the tiling method does not matter.
 
+    Source:     after jax.interpreters.pxla.lower_mesh_computation, which JAX has since dropped.
+
     Raises:
         NotImplementedError: there is no such tiling method.
         RuntimeError: a pmap is inside.
         ValueError: a side effect is ordered.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> double_all = pxla.mesh_computation(
+        ...     lambda x: [2 * x], mesh, [{"x": 0}], [{"x": 0}], tiling_method=pxla.TileVectorize()
+        ... )
+        >>> double_all(jnp.arange(8))
+        [Array([ 0,  2,  4,  6,  8, 10, 12, 14], dtype=int32)]
     """
     inner = _checked(function)
     if not spmd_lowering:
@@ -270,7 +369,20 @@ def lower_mesh_computation(
     tiling_method: Any,
     spmd_lowering: bool = True,
 ) -> Any:
-    """The lowered program of `mesh_computation` for whole arguments of types `avals`."""
+    """The lowered program of `mesh_computation` for whole arguments of types `avals`.
+
+    Source:     mirrors jax.interpreters.pxla.lower_mesh_computation, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> method, avals = pxla.TileVectorize(), [jax.typeof(jnp.arange(8))]
+        >>> lowered = pxla.lower_mesh_computation(
+        ...     lambda x: [2 * x], mesh, [{"x": 0}], [{"x": 0}], avals, tiling_method=method
+        ... )
+        >>> lowered.compile()(jnp.arange(8))
+        (Array([ 0,  2,  4,  6,  8, 10, 12, 14], dtype=int32),)
+    """
     structs = list(map(stages.struct_of, avals))
     if spmd_lowering:
         whole = mesh_computation(function, mesh, in_axes, out_axes, tiling_method=tiling_method)

@@ -18,14 +18,20 @@ JAX = json.loads(Path(__file__).parents[2].joinpath("benchmarks/jax_api.json").r
 WIDER = frozenset(
     {
         *("", "ad_checkpoint", "checkpoint_policies", "errors", "experimental", "explain"),
-        *("experimental.jet", "experimental.maps", "experimental.shard_map"),
-        *("extend", "lax", "sharding", "testing", "testing.laws", "testing.strategies"),
+        "experimental.compilation_cache",
+        "experimental.compilation_cache.compilation_cache",
+        *("experimental.jet", "experimental.maps", "experimental.pallas"),
+        *("experimental.pallas.tpu", "experimental.pjit", "experimental.pxla"),
+        *("experimental.shard_map", "extend", "extend.ad", "extend.backend", "extend.batching"),
+        *("extend.core.primitives", "extend.hooks", "extend.mlir", "lax", "sharding"),
+        *("testing", "testing.laws", "testing.pictures", "testing.strategies"),
     }
 )
 # What the others show beyond JAX's names.
 OWN = {
     "custom_derivatives": ["linear_call_p"],
     "debug": ["log"],
+    "extend.core": ["ShapedArray", "abstract_token"],
     "numpy": ["newaxis"],
     "ref": ["ds", "run_state"],
     "scipy": ["optimize", "spatial"],

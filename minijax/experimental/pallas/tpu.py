@@ -34,3 +34,8 @@ __all__ = [
     "prefetch_scalars",
     "sync_copy",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without what the module is made of."""
+    return sorted(__all__)
