@@ -105,7 +105,7 @@ def softplus(x: ArrayLike) -> Array:
         >>> jax.nn.softplus(jnp.array([-1000.0, 1000.0]))
         Array([   0., 1000.], dtype=float32)
     """
-    return elementary.logaddexp(x, 0)
+    return elementary.logaddexp(check_array("softplus", x), 0)
 
 
 @_activation

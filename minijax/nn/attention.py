@@ -210,23 +210,30 @@ def _check_lengths(query: Any, lengths: list[Any]) -> None:
 
 
 def _logits(query: Any, key: Any, scale: Any) -> Any:
-    """float32[b, n, t, s]: scaled products of queries and keys; k keys serve n queries."""
+    """W[b, n, t, s]: scaled products of queries and keys; k keys serve n queries.
+
+    W is float32, or the dtype itself where that is wider.
+    """
     (b, t, n, h), (_, s, k, _) = aval_of(query).shape, aval_of(key).shape
     grouped = shaping.reshape(query, (b, t, k, n // k, h))
     products = contraction.einsum(
-        "btkgh,bskh->bkgts", grouped, key, preferred_element_type=_FLOAT32
+        "btkgh,bskh->bkgts", grouped, key, preferred_element_type=_wide(query)
     )
     products = shaping.reshape(products, (b, n, t, s))
-    return arithmetic.multiply(products, h**-0.5 if scale is None else scale)
+    return arithmetic.multiply(products, max(h, 1) ** -0.5 if scale is None else scale)
+
+
+def _wide(x: Any) -> Any:
+    return dtypes.promote_types(aval_of(x).dtype, _FLOAT32)
 
 
 def _weighted(weights: Any, value: Any) -> Any:
-    """T[b, t, n, h]: values weighted by float32[b, n, t, s]."""
+    """T[b, t, n, h]: values weighted by W[b, n, t, s]."""
     (b, n, t, s), (_, _, k, h) = aval_of(weights).shape, aval_of(value).shape
     dtype = aval_of(value).dtype
     weights = convert.convert_element_type(weights, dtype)
     grouped = shaping.reshape(weights, (b, k, n // k, t, s))
-    out = contraction.einsum("bkgts,bskh->btkgh", grouped, value, preferred_element_type=_FLOAT32)
+    out = contraction.einsum("bkgts,bskh->btkgh", grouped, value, preferred_element_type=_wide(value))
     return shaping.reshape(convert.convert_element_type(out, dtype), (b, t, n, h))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.errors import message
+from minijax.lax.convert import convert_to_type
 from minijax.lax.convolution import conv_general_dilated
 from minijax.lax.precision import PrecisionLike
 from minijax.numpy import elementary, ordering, shaping
@@ -18,7 +19,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.logic import not_equal
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, inexact, promote_dtypes, strong
+from minijax.numpy.promotion import check_array, inexact, promote_dtypes
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import broadcast_to, flip, moveaxis
 from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
@@ -162,7 +163,7 @@ def gradient(
 @one_program(static=("axis",))
 def _slope(f: Any, h: Any, axis: int) -> Array:
     f = inexact("gradient", f)
-    f, h = (strong(asarray(x)) for x in promote_dtypes("gradient", f, h))
+    f, h = (asarray(x) for x in promote_dtypes("gradient", f, h))
     f = moveaxis(f, axis, -1)
     after, at, before = f[..., 2:], f[..., 1:-1], f[..., :-2]
     if h.ndim == 0:
@@ -365,7 +366,8 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Array, Array]:
             )
         )
     dtype = dtypes.to_inexact_dtype(a.dtype)
-    return a.astype(dtype), v.astype(dtype)
+    weak = a.weak_type and v.weak_type
+    return convert_to_type(a, dtype, weak), convert_to_type(v, dtype, weak)
 
 
 @one_program(static=("mode", "precision", "preferred_element_type"))

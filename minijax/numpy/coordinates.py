@@ -48,8 +48,8 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
             raise NotImplementedError(
                 message("numpy.ix_", "masks are not understood.", fix="numpy.flatnonzero(mask)")
             )
-        dtype = x.dtype if x.aval.size else dtypes.default_int_dtype()
-        positions = convert.convert_element_type(x, dtype)
+        default = dtypes.default_int_dtype()
+        positions = x if x.aval.size else convert.convert_element_type(x, default)
         found.append(shape.expand_dims(positions, [d for d in range(len(vectors)) if d != i]))
     return tuple(found)
 

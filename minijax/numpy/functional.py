@@ -11,11 +11,12 @@ import numpy as np
 
 from minijax.core import tree
 from minijax.core.errors import message
+from minijax.lax import arguments
 from minijax.lax.shape import squeeze
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import broadcast_shapes, check_array
 from minijax.numpy.selection import where
-from minijax.numpy.shaping import canonical_axes, expand_dims
+from minijax.numpy.shaping import expand_dims
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.transforms.vmap import vmap
@@ -201,7 +202,7 @@ def apply_along_axis(
                [0, 4]], dtype=int32)
     """
     arr = asarray(check_array("apply_along_axis", arr))
-    (axis,) = canonical_axes("apply_along_axis", axis, arr.ndim)
+    axis = arguments.canonicalize_axis(axis, arr.ndim, "numpy.apply_along_axis")
     function: Callable[..., Any] = functools.partial(_call_first, func1d, args, kwargs)
     # From the inside out: dimensions behind the axis come after the results' own ones.
     for i in range(1, arr.ndim - axis):
@@ -235,7 +236,8 @@ def apply_over_axes(
     """
     found = asarray(check_array("apply_over_axes", a))
     rank = found.ndim
-    for axis in canonical_axes("apply_over_axes", axes, rank):
+    for given in np.atleast_1d(axes).tolist():
+        axis = arguments.canonicalize_axis(given, rank, "numpy.apply_over_axes")
         found = func(found, axis)
         if found.ndim == rank - 1:
             found = expand_dims(found, axis)

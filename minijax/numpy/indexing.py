@@ -655,7 +655,7 @@ def gather(
     """The elements that a parsed index selects, by one gather."""
     windows = windows_of(aval_of(x).shape, template, operands, wrap=wrap)
     if 0 in windows.shape:
-        x = creation.full(windows.shape, 0, aval_of(x).dtype)
+        x = creation.full_like(x, 0, shape=windows.shape)
     else:
         numbers = gather_numbers.GatherDimensionNumbers(
             offset_dims=windows.offsets,

@@ -556,7 +556,7 @@ def _inserted(arr: Any, positions: Any, rows: Any, axis: int) -> Any:
     dims = list(aval_of(arr).shape)
     dims[axis] = size + count
     lead = (slice(None),) * axis
-    out = creation.full(tuple(dims), 0, aval_of(arr).dtype)
+    out = creation.full_like(arr, 0, shape=tuple(dims))
     return out.at[(*lead, old[:size])].set(arr).at[(*lead, new)].set(rows)
 
 

@@ -13,7 +13,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, shape, slicing
 from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota, full
+from minijax.lax.creation import broadcasted_iota, full, full_like
 from minijax.lax.padding import pad
 from minijax.numpy import reductions, shaping
 from minijax.numpy.arithmetic import power
@@ -172,7 +172,7 @@ def _triangle(name: str, m: Any, k: int, *, keep_below: bool) -> Any:
     aval = aval_of(m)
     _check_is_matrix(name, m)
     below = broadcast_to(_compared(binary.ge, aval.shape[-2:], k), aval.shape)
-    nothing = zeros(aval.shape, aval.dtype)
+    nothing = full_like(m, 0)
     return pick(below, m, nothing) if keep_below else pick(below, nothing, m)
 
 
@@ -375,10 +375,9 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         raise ValueError(message("numpy.diag", "a vector or a matrix is needed.", got={"v": aval}))
     size = aval.size + abs(k)
     padding = [(max(-k, 0), max(k, 0), 0)]
-    rows = pad(v, np.zeros((), aval.dtype)[()], padding)
+    rows = pad(v, full_like(v, 0, shape=()), padding)
     rows = shape.broadcast_in_dim(rows, (size, size), (0,))
-    nothing = broadcast_to(np.zeros((), aval.dtype)[()], (size, size))
-    return pick(_compared(binary.eq, (size, size), k), rows, nothing)
+    return pick(_compared(binary.eq, (size, size), k), rows, full_like(rows, 0))
 
 
 @one_program(static=("k",))
@@ -393,7 +392,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
         Array([[1, 0],
                [0, 2]], dtype=int32)
     """
-    return diag(shaping.ravel(check_array("diagflat", v, "v")), k)
+    return strong(diag(shaping.ravel(check_array("diagflat", v, "v")), k))
 
 
 @one_program(static=("offset", "axis1", "axis2", "dtype", "out"))

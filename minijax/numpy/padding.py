@@ -144,8 +144,8 @@ def _values(given: Any) -> Any:
 
 @one_program(static=("widths",))
 def _pad_constant(array: Any, values: Any, widths: Widths) -> Any:
-    dtype = aval_of(array).dtype
-    values = convert.convert_element_type(values, dtype)
+    aval = aval_of(array)
+    values = convert.convert_to_type(values, aval.dtype, aval.weak_type)
     if aval_of(values).ndim == 0:
         return padding.pad(array, values, [(before, after, 0) for before, after in widths])
     values = shaping.broadcast_to(values, (len(widths), 2))

@@ -11,7 +11,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.numpy.calculus import convolve
-from minijax.numpy.creation import asarray, zeros
+from minijax.numpy.creation import asarray, full_like, zeros
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import broadcast_shapes, check_array, promote_dtypes
@@ -51,7 +51,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 def _of_one_length(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
     p, q = (_coefficients(name, a) for a in promote_dtypes(name, a1, a2))
     size = max(p.size, q.size)
-    p, q = (concatenate([zeros(size - a.size, a.dtype), a]) for a in (p, q))
+    p, q = (concatenate([full_like(a, 0, shape=(size - a.size,)), a]) for a in (p, q))
     return p, q
 
 

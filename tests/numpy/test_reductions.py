@@ -124,6 +124,25 @@ def test_quantile_counts_weights() -> None:
     assert found == np.quantile(x, 0.5, method="inverted_cdf", weights=weights)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_quantiles_of_short_floats_count_far(dtype: str) -> None:
+    x = np.arange(300).astype(dtype)
+    for q in (0.0, 0.3, 0.5, 1.0):
+        for method in ("linear", "lower", "midpoint"):
+            wanted = np.quantile(x.astype(np.float64), q, method=method).astype(dtype)
+            assert jnp.quantile(x, q, method=method) == wanted
+    assert jnp.median(x) == np.float64(149.5).astype(dtype)
+
+
+def test_quantile_of_fractions_out_of_range_is_the_first_or_the_last() -> None:
+    found = jnp.quantile(np.array([3.0, 1.0, 2.0], np.float32), np.array([-0.5, 1.2, 2.0]))
+    assert np.asarray(found).tolist() == [1.0, 3.0, 3.0]
+
+
+def test_median_of_no_elements_is_nan() -> None:
+    assert np.isnan(jnp.median(np.zeros((0, 2), np.float32), axis=0)).tolist() == [True, True]
+
+
 def test_quantile_of_one_fraction_has_no_leading_dimension() -> None:
     assert jnp.quantile(X, 0.5, axis=1, keepdims=True).shape == (2, 1, 3)
 

@@ -58,6 +58,34 @@ def test_take_along_axis_gathers_once() -> None:
     assert [eqn.primitive.name for eqn in jaxpr.eqns].count("gather") == 1
 
 
+def test_no_indices_may_be_floats() -> None:
+    assert jnp.take(np.arange(3), np.array([])).shape == (0,)
+    with pytest.raises(ValueError, match="indices must be integers"):
+        jnp.take(np.arange(3), np.array([1.0]))
+
+
+def test_take_along_an_empty_dimension_is_zeros_of_the_indices_shape() -> None:
+    found = jnp.take_along_axis(np.zeros((2, 0), np.int8), np.zeros((1, 3), int), 1)
+    assert (found.shape, found.dtype, found.any()) == ((2, 3), np.int8, False)
+
+
+def test_scalars_are_repeated_and_summed_as_vectors() -> None:
+    assert np.asarray(jnp.repeat(3, np.True_, axis=0)).tolist() == [3]
+    assert np.asarray(jnp.repeat(3, 2, axis=-1)).tolist() == [3, 3]
+    assert np.asarray(jnp.cumsum(3, axis=0)).tolist() == [3]
+
+
+def test_axis_errors_are_those_of_numpy() -> None:
+    for error in (ValueError, IndexError, np.exceptions.AxisError):
+        with pytest.raises(error, match="axis 2 is out of range"):
+            jnp.argmax(np.zeros((2, 3)), axis=2)
+
+
+def test_wide_integers_fill_arrays_of_a_dtype_that_holds_them() -> None:
+    assert jnp.full(1, 2**32 - 1, jnp.uint32).tolist() == [2**32 - 1]
+    assert jnp.full(1, 2**40, jnp.float32).tolist() == [2.0**40]
+
+
 def test_filling_with_nan_compiles_once() -> None:
     x = jnp.arange(41.0)
     before = minijax.cache_stats()["compile"].misses

@@ -44,7 +44,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
                 fix="numpy.cross takes two as well",
             )
         )
-    return calculus.cross(x1, x2, axis=axis)
+    return promotion.strong(calculus.cross(x1, x2, axis=axis))
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
