@@ -342,6 +342,6 @@ def _digitized(x: Any, bins: Any, side: str, method: str) -> Any:
     count = bins.aval.size
     if not count:
         return creation.full(x.aval.shape, 0, np.dtype(np.int32))
-    ascending = searchsorted(bins, x, side, method=method)
-    descending = count - searchsorted(bins[::-1], x, side, method=method)
-    return selection.where(bins[-1] >= bins[0], ascending, descending)
+    ascends = bins[-1] >= bins[0]
+    found = searchsorted(selection.where(ascends, bins, bins[::-1]), x, side, method=method)
+    return selection.where(ascends, found, count - found)
