@@ -79,7 +79,7 @@ def logit(x: ArrayLike) -> Array:
         >>> minijax.scipy.special.logit(jnp.array([0.0, 0.5, 1.0]))
         Array([-inf,   0.,  inf], dtype=float32)
     """
-    return logit_p.bind(promotion.strong(_numbers("logit", x)))
+    return logit_p.bind(_numbers("logit", x))
 
 
 def _where_zero(x: Any, y: Any, product: Any) -> Any:
@@ -200,7 +200,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
         >>> minijax.scipy.special.rel_entr(jnp.array([0.0, 1.0, -1.0]), 1.0)
         Array([ 0.,  0., inf], dtype=float32)
     """
-    return promotion.strong(rel_entr_p.bind(*real_operands("rel_entr", ValueError, p=p, q=q)))
+    return rel_entr_p.bind(*real_operands("rel_entr", ValueError, p=p, q=q))
 
 
 @one_program()
@@ -220,7 +220,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
         Array([1., 0.], dtype=float32)
     """
     p, q = real_operands("kl_div", ValueError, p=p, q=q)
-    return promotion.strong(add(sub(rel_entr_p.bind(p, q), p), q))
+    return add(sub(rel_entr_p.bind(p, q), p), q)
 
 
 def _power_transform(logarithm: Any, lmbda: Any) -> Any:
