@@ -233,7 +233,9 @@ def _weighted(weights: Any, value: Any) -> Any:
     dtype = aval_of(value).dtype
     weights = convert.convert_element_type(weights, dtype)
     grouped = shaping.reshape(weights, (b, k, n // k, t, s))
-    out = contraction.einsum("bkgts,bskh->btkgh", grouped, value, preferred_element_type=_wide(value))
+    out = contraction.einsum(
+        "bkgts,bskh->btkgh", grouped, value, preferred_element_type=_wide(value)
+    )
     return shaping.reshape(convert.convert_element_type(out, dtype), (b, t, n, h))
 
 
