@@ -157,7 +157,7 @@ def _resized(
     dims = [d for d, size in enumerate(sizes) if size != image.shape[d]]
     if method == ResizeMethod.NEAREST:
         return _nearest(image, sizes, dims)
-    scales = [sizes[d] / image.shape[d] for d in dims]
+    scales = [max(sizes[d], 1) / image.shape[d] for d in dims]
     return _resampled(image, sizes, dims, scales, [None] * len(dims), method, antialias, precision)
 
 

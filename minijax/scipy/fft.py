@@ -51,7 +51,7 @@ def _back(y: Any) -> Any:
     even, odd = x[..., : (n + 1) // 2], flip(x[..., (n + 1) // 2 :], -1)
     if n % 2:
         odd = pad(odd, y.dtype.type(0), [(0, 0, 0)] * (y.ndim - 1) + [(0, 1, 0)])
-    return stack([even, odd], -1).reshape(*y.shape[:-1], -1)[..., :n]
+    return stack([even, odd], -1).reshape(*y.shape[:-1], n + n % 2)[..., :n]
 
 
 def _turn(n: int, dtype: Any, sign: int) -> Any:

@@ -78,6 +78,7 @@ def test_resized_arrays_keep_batches_and_dtypes():
     for given, expected in [("int32", "float32"), ("bool", "float32"), ("bfloat16", "bfloat16")]:
         assert image.resize(jnp.ones(3, given), (2,), "linear").dtype == expected
     assert image.resize(1j * X, (3, 2), "linear").dtype == "complex64"
+    assert image.resize(X, (0, 4), "cubic").shape == (0, 4)
     with enable_x64(True):
         assert image.resize(X, (3, 2), "linear").dtype == "float32"
 

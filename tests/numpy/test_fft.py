@@ -92,6 +92,7 @@ def test_frequencies_and_shifts_match_numpy():
     ("call", "error", "match"),
     [
         (lambda: jnp.fft.fft(X, 0), ValueError, "lengths must be positive"),
+        (lambda: jnp.fft.ihfft(np.zeros(0)), ValueError, "lengths do not fit"),
         (lambda: jnp.fft.fft(X, axis=3), ValueError, r"numpy.fft.fft: axis 3 is out of range"),
         (lambda: jnp.fft.fft(X, axis=(0, 1)), ValueError, "numpy.fft.fftn"),
         (lambda: jnp.fft.hfft(X, axis=None), TypeError, "needs an axis"),

@@ -64,3 +64,7 @@ def test_cosine_transform_of_unit_scale_keeps_lengths_and_angles():
 def test_cosine_transforms_refuse_bad_arguments(call, error, match):
     with pytest.raises(error, match=match):
         call(np.ones((2, 3), np.float32))
+
+
+def test_inverse_transforms_of_no_vectors_are_no_vectors():
+    assert minijax.scipy.fft.idct(np.zeros((0, 4), np.float32)).shape == (0, 4)

@@ -106,7 +106,8 @@ def _in_groups(x: Any, kind: FftType, dims: Sequence[int], lengths: Sequence[int
 def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
     x = array_argument(f"numpy.fft.{name}", a)
     dims, lengths = _axes_and_lengths(name, kind, x, s, axes)
-    scale = _scale(name, kind, norm, math.prod(lengths))
+    # Axes without values are refused by the transform itself.
+    scale = _scale(name, kind, norm, max(math.prod(lengths), 1))
     if not dims:
         return fourier.fft(x, kind, ())
     sizes = lengths
