@@ -42,6 +42,7 @@ def test_demanded_module_has_nearly_every_name(path: str, modules: dict[str, Any
     assert modules[path].share >= 0.98, modules[path].missing
 
 
+@pytest.mark.feature("NP-08")
 @pytest.mark.parametrize("path", api.MODULES)
 def test_module_lacks_nothing_without_a_reason(
     path: str, modules: dict[str, Any], reasons: Any
