@@ -7,18 +7,24 @@ attribute and the C++ call path sees the states that belong in its keys.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jaxlib import _jax
 
+from minijax.core import deferral
 from minijax.core.errors import message
 from minijax.core.unspecified import UNSPECIFIED
+
+# Few programs misspell a setting, and every program imports this file.
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = deferral.module("difflib")
 
 T = TypeVar("T")
 
@@ -162,8 +168,7 @@ class Config:
         short = name.removeprefix("jax_")
         short = _OTHER_NAMES.get(short, short)
         if short not in self._states:
-            # Few programs misspell a setting, and every program imports this file.
-            near = importlib.import_module("difflib").get_close_matches(short, self._states)
+            near = difflib.get_close_matches(short, self._states)
             raise AttributeError(
                 message(
                     "config",

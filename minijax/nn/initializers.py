@@ -6,14 +6,13 @@ compiled program where nothing is traced.
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import deferral, dtypes
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import message
 from minijax.lax import binary, convert, creation, power, unary
@@ -366,11 +365,9 @@ kaiming_uniform = he_uniform
 kaiming_normal = he_normal
 
 
-def __getattr__(name: str) -> Any:
-    """Loads what needs linear algebra when it is first named."""
-    if name not in ("delta_orthogonal", "orthogonal"):
-        raise AttributeError(f"module 'minijax.nn.initializers' has no attribute {name!r}")
-    return getattr(importlib.import_module("minijax.nn.orthogonality"), name)
+__getattr__ = deferral.attributes(
+    __name__, names={"nn.orthogonality": "delta_orthogonal orthogonal"}
+)
 
 
 __all__ = [

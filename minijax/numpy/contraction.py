@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import deferral, dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
 from minijax.lax.precision import PrecisionLike
-from minijax.numpy import arithmetic, einsum_paths, promotion, shaping
+from minijax.numpy import arithmetic, promotion, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, check_out
 from minijax.numpy.shaping import array_argument
@@ -25,6 +25,9 @@ from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 from minijax.transforms import explicit
+
+# Programs that never call einsum start sooner without it.
+opt_einsum = deferral.module("opt_einsum")
 
 _DOT_OPTIONS = ("precision", "preferred_element_type")
 _SHARDED_DOT_OPTIONS = (*_DOT_OPTIONS, "out_sharding")
@@ -524,9 +527,7 @@ def _einsum_arguments(subscripts: Any, operands: Sequence[Any]) -> tuple[str, li
         arrays, tail = arrays[:-1], arrays[-1]
 
     def letters(entries: Any) -> str:
-        return "".join(
-            "..." if e is Ellipsis else einsum_paths.library().get_symbol(e) for e in entries
-        )
+        return "".join("..." if e is Ellipsis else opt_einsum.get_symbol(e) for e in entries)
 
     spec = ",".join(letters(entries) for entries in lists)
     return (spec if tail is None else f"{spec}->{letters(tail)}"), list(arrays)
@@ -549,7 +550,7 @@ class _Plan(NamedTuple):
 @functools.lru_cache(maxsize=1024)
 def _plan(spec: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
     try:
-        parser = einsum_paths.library().parser
+        parser = opt_einsum.parser
         inputs, result, _ = parser.parse_einsum_input((spec, *shapes), shapes=True)
         terms = tuple(inputs.split(","))
         _check_subscripts(terms, result, shapes)
@@ -563,7 +564,7 @@ def _plan(spec: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
         ) from None
     if len(shapes) <= 2:
         return _Plan(terms, result, (tuple(range(len(shapes))),))
-    path, _ = einsum_paths.library().contract_path(
+    path, _ = opt_einsum.contract_path(
         f"{inputs}->{result}",
         *shapes,
         shapes=True,
@@ -662,5 +663,5 @@ def einsum_path(
     """
     spec, arrays = _einsum_arguments(subscripts, operands)
     shapes = [aval_of(x).shape for x in arrays]
-    path, info = einsum_paths.library().contract_path(spec, *shapes, shapes=True, optimize=optimize)
+    path, info = opt_einsum.contract_path(spec, *shapes, shapes=True, optimize=optimize)
     return path, info

@@ -70,12 +70,8 @@ OUTSIDE_OF_MODULE = {
 DYNAMIC_IMPORTERS = frozenset(
     {
         "minijax.core.bootstrap",
-        "minijax.core.config",
         "minijax.core.deferral",
-        "minijax.nn.initializers",
-        "minijax.numpy.einsum_paths",
         "minijax.runtime.call_targets",
-        "minijax.runtime.plugins",
     }
 )
 """Modules that import within a changed environment, or find at run time what to import."""
