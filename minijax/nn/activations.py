@@ -17,6 +17,7 @@ from minijax.core.errors import message
 from minijax.lax import (
     arguments,
     binary,
+    collectives,
     convert,
     creation,
     power,
@@ -420,7 +421,7 @@ def tanh(x: ArrayLike, /) -> Array:
 
 @one_program(static=("num_classes", "dtype", "axis"))
 def one_hot(
-    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int | str = -1
 ) -> Array:
     """Vectors that are 1 at the position that each number names, else 0.
 
@@ -431,7 +432,11 @@ def one_hot(
         x: the positions; one out of range gives only zeros.
         num_classes: the length of the vectors.
         dtype: of the result; the default float for None.
-        axis: the new dimension.
+        axis: the new dimension; or the name of a mapped axis of this size, along which each
+            device, or example, gets its element of the vectors.
+
+    Raises:
+        ValueError: `axis` is out of range, or names an axis of another size.
 
     Example:
         >>> jax.nn.one_hot(jnp.array([0, 2, 9]), 3)
@@ -443,9 +448,19 @@ def one_hot(
     if dtype is not None:
         wanted = dtypes.canonicalize_user_dtype(dtype, "nn.one_hot")
     x = numpy_creation.asarray(x)
+    (size,) = canonicalize_shape(num_classes, "nn.one_hot num_classes")
+    if isinstance(axis, str):
+        if collectives.axis_size(axis) != size:
+            raise ValueError(
+                message(
+                    "nn.one_hot",
+                    "there must be as many classes as the mapped axis is long.",
+                    got={"num_classes": size, f"axis {axis!r}": collectives.axis_size(axis)},
+                )
+            )
+        return convert.convert_element_type(logic.equal(x, collectives.axis_index(axis)), wanted)
     rank = aval_of(x).ndim + 1
     axis = arguments.canonicalize_axis(axis, rank, "nn.one_hot")
-    (size,) = canonicalize_shape(num_classes, "nn.one_hot num_classes")
     dims = tuple(size if i == axis else 1 for i in range(rank))
     classes = creation.broadcasted_iota(aval_of(x).dtype, dims, axis)
     return convert.convert_element_type(logic.equal(shaping.expand_dims(x, axis), classes), wanted)

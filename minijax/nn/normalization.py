@@ -6,22 +6,21 @@ Input: arrays.  Output: arrays of the same shape, or reduced.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import binary, power, unary
 from minijax.numpy import arithmetic, reductions, shaping
-from minijax.numpy.normalized_exponentials import logsumexp, reduced_axes
+from minijax.numpy.normalized_exponentials import logsumexp
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import inexact, strong
-from minijax.runtime.annotations import ArrayLike, Axis
+from minijax.runtime.annotations import ArrayLike, NamedAxis
 from minijax.runtime.array import Array
 
 
 @one_program(static=("axis", "keepdims"))
 def logmeanexp(
-    x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
+    x: ArrayLike, axis: NamedAxis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
     """log(mean(exp(x))) without overflow.
 
@@ -32,20 +31,19 @@ def logmeanexp(
         Array(1000., dtype=float32)
     """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
-    axes = reduced_axes(axis, aval_of(x).ndim, "nn.logmeanexp")
     if where is None:
-        count = math.prod(aval_of(x).shape[i] for i in axes)
+        count = reductions.over("logmeanexp", x, axis, "nn").length(aval_of(x).shape)
         return arithmetic.subtract(total, math.log(count) if count else -math.inf)
     counted = shaping.broadcast_array(where, aval_of(x).shape)
     dtype = aval_of(total).dtype
-    count = reductions.sum(counted, axis=axes, keepdims=keepdims, dtype=dtype)
-    return binary.sub(total, unary.log(count))
+    number = reductions.sum(counted, axis=axis, keepdims=keepdims, dtype=dtype)
+    return binary.sub(total, unary.log(number))
 
 
 @one_program(static=("axis", "epsilon", "algorithm"))
 def standardize(
     x: ArrayLike,
-    axis: int | Sequence[int] = -1,
+    axis: NamedAxis = -1,
     mean: ArrayLike | None = None,
     variance: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-5,

@@ -16,20 +16,14 @@ from minijax.lax import binary, convert, reduction, unary
 from minijax.numpy import logic, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import inexact, promote_dtypes, strong
-from minijax.runtime.annotations import ArrayLike, Axis
+from minijax.numpy.reductions import Over
+from minijax.runtime.annotations import ArrayLike, NamedAxis
 from minijax.runtime.array import Array
 
 
-def reduced_axes(axis: Any, rank: int, name: str) -> tuple[int, ...]:
-    """The dimensions that `axis` stands for: all of them for None."""
-    if axis is None:
-        return tuple(range(rank))
-    return shaping.canonical_axes(name, axis, rank)
-
-
-def _kept(x: Any, axes: tuple[int, ...]) -> Any:
+def _kept(x: Any, axes: Over) -> Any:
     """A reduced array with its dimensions back, of size 1."""
-    return shaping.expand_dims(x, tuple(sorted(axes))) if axes else x
+    return shaping.expand_dims(x, axes.dims) if axes.dims else x
 
 
 def _masked(x: Any, where: Any, value: float) -> Any:
@@ -37,20 +31,25 @@ def _masked(x: Any, where: Any, value: float) -> Any:
     return x if where is None else selection.where(where, x, value)
 
 
-def _shifted(x: Any, axes: tuple[int, ...], where: Any) -> Any:
+def _maximum(x: Any, axes: Over) -> Any:
+    # What is combined over mapped axes has no derivative, and needs none here.
+    x = unary.stop_gradient(x) if axes.names else x
+    return reductions.max(x, axis=axes.axis, initial=-np.inf)
+
+
+def _shifted(x: Any, axes: Over, where: Any) -> Any:
     """`x` less its maximum along axes, which is a constant of the derivative; -inf where masked."""
     x = _masked(x, where, -np.inf)
-    largest = _kept(reductions.max(x, axis=axes, initial=-np.inf), axes)
-    return binary.sub(x, unary.stop_gradient(largest))
+    return binary.sub(x, unary.stop_gradient(_kept(_maximum(x, axes), axes)))
 
 
 @one_program(static=("axis",))
-def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+def softmax(x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) divided by its sum along `axis`, without overflow.
 
     Args:
         x: the logits.
-        axis: a dimension, several, or None for all.
+        axis: a dimension, several, or None for all; names of mapped axes are allowed among them.
         where: which elements count; the others give 0.
 
     Source: mirrors jax.nn.softmax (0.10).
@@ -62,14 +61,14 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
         Array([0.5, 0.5, 0. ], dtype=float32)
     """
     x = strong(inexact("softmax", x))
-    axes = reduced_axes(axis, aval_of(x).ndim, "nn.softmax")
+    axes = reductions.over("softmax", x, axis, "nn")
     powers = unary.exp(_shifted(x, axes, where))
-    total = _kept(reduction.reduce_sum(_masked(powers, where, 0.0), axes), axes)
+    total = _kept(axes.combined(_masked(powers, where, 0.0), reduction.reduce_sum), axes)
     return _masked(binary.div(powers, total), where, 0.0)
 
 
 @one_program(static=("axis",))
-def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+def log_softmax(x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax`.
 
     Source:     mirrors jax.nn.log_softmax (0.10).
@@ -79,17 +78,17 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
         Array([-1000.,     0.], dtype=float32)
     """
     x = strong(inexact("log_softmax", x))
-    axes = reduced_axes(axis, aval_of(x).ndim, "nn.log_softmax")
+    axes = reductions.over("log_softmax", x, axis, "nn")
     shifted = _shifted(x, axes, where)
     powers = _masked(unary.exp(shifted), where, 0.0)
-    total = _kept(reduction.reduce_sum(powers, axes), axes)
+    total = _kept(axes.combined(powers, reduction.reduce_sum), axes)
     return _masked(binary.sub(shifted, unary.log(total)), where, -np.inf)
 
 
 @overload
 def logsumexp(
     a: ArrayLike,
-    axis: Axis = ...,
+    axis: NamedAxis = ...,
     b: ArrayLike | None = ...,
     keepdims: bool = ...,
     return_sign: Literal[False] = ...,
@@ -98,7 +97,7 @@ def logsumexp(
 @overload
 def logsumexp(
     a: ArrayLike,
-    axis: Axis = ...,
+    axis: NamedAxis = ...,
     b: ArrayLike | None = ...,
     keepdims: bool = ...,
     *,
@@ -108,7 +107,7 @@ def logsumexp(
 @overload
 def logsumexp(
     a: ArrayLike,
-    axis: Axis = ...,
+    axis: NamedAxis = ...,
     b: ArrayLike | None = ...,
     keepdims: bool = ...,
     return_sign: bool = ...,
@@ -119,7 +118,7 @@ def logsumexp(
 @one_program(static=("axis", "keepdims", "return_sign"))
 def logsumexp(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
@@ -129,7 +128,7 @@ def logsumexp(
 
     Args:
         a: the exponents.
-        axis: a dimension, several, or None for all.
+        axis: a dimension, several, or None for all; names of mapped axes are allowed among them.
         b: factors.
         keepdims: whether reduced dimensions stay, of size 1.
         return_sign: whether to return (logarithm of the absolute value, sign).
@@ -148,12 +147,12 @@ def logsumexp(
         a, b = shaping.broadcast_arrays(*promote_dtypes("logsumexp", a, b))
         # exp(a) may overflow where the factor is 0.
         a = selection.where(logic.not_equal(b, 0), a, -np.inf)
-    axes = reduced_axes(axis, aval_of(a).ndim, "nn.logsumexp")
+    axes = reductions.over("logsumexp", a, axis, "nn")
     largest = _kept(_finite_maximum(_masked(a, where, -np.inf), axes), axes)
     powers = unary.exp(binary.sub(a, convert.convert_element_type(largest, aval_of(a).dtype)))
     if b is not None:
         powers = binary.mul(powers, b)
-    total = reduction.reduce_sum(_masked(powers, where, 0.0), axes)
+    total = axes.combined(_masked(powers, where, 0.0), reduction.reduce_sum)
     if keepdims:
         total = _kept(total, axes)
     else:
@@ -171,10 +170,10 @@ def _log(total: Any) -> Any:
     return selection.where(logic.equal(total, 0), -np.inf, unary.log(total))
 
 
-def _finite_maximum(a: Any, axes: tuple[int, ...]) -> Any:
+def _finite_maximum(a: Any, axes: Over) -> Any:
     """The largest real part along axes, or 0 for an infinity; a constant of the derivative."""
     if dtypes.issubdtype(aval_of(a).dtype, np.complexfloating):
         a = unary.real(a)
-    largest = reductions.max(a, axis=axes, initial=-np.inf)
+    largest = _maximum(a, axes)
     largest = selection.where(unary.is_finite(largest), largest, 0.0)
     return strong(unary.stop_gradient(largest))

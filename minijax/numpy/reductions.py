@@ -1,22 +1,23 @@
 """Reductions: sums, products, extremes, truth, moments.
 
-All take `axis` (an int, several, or None for all) and `keepdims`.  Sums of 8- and 16-bit integers
-are of the default integer; those of 16-bit floats are computed in float32.  Results are never
-weakly typed.
+All take `axis` (an int, several, or None for all) and `keepdims`.  Names of mapped axes may stand
+among the dimensions, except for `argmax` and `argmin`: what the dimensions leave is combined by a
+collective.  Sums of 8- and 16-bit integers are of the default integer; those of 16-bit floats
+are computed in float32.  Results are never weakly typed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
-from minijax.lax import arguments, binary, power, reduction, unary
+from minijax.lax import arguments, binary, collectives, power, reduction, unary
 from minijax.lax.convert import convert_to_type
 from minijax.lax.shape import reshape
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -30,13 +31,13 @@ from minijax.numpy.promotion import (
     promote,
     repeated,
 )
-from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
+from minijax.runtime.annotations import ArrayLike, DTypeLike, NamedAxis
 from minijax.runtime.array import Array
 
 _HALF = (dtypes.float16, dtypes.bfloat16)
 
 
-def axes_of(name: str, x: Any, axis: Any) -> tuple[int, ...]:
+def axes_of(name: str, x: Any, axis: Any, room: str = "numpy") -> tuple[int, ...]:
     """The axes that `axis` names, ascending: an int, several, or None for all.
 
     Raises:
@@ -49,7 +50,62 @@ def axes_of(name: str, x: Any, axis: Any) -> tuple[int, ...]:
     if type(axis) is int and -ndim <= axis < ndim:
         return (axis % ndim,)
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return tuple(sorted(arguments.canonicalize_axes(given, ndim, f"numpy.{name}")))
+    return tuple(sorted(arguments.canonicalize_axes(given, ndim, f"{room}.{name}")))
+
+
+class Over(NamedTuple):
+    """What a reduction combines.
+
+    Attributes:
+        dims: dimensions of the array, ascending.
+        names: mapped axes.
+    """
+
+    dims: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def combined(self, x: Any, reduction: Callable[..., Any]) -> Any:
+        """`x` reduced over the dimensions, then over the mapped axes."""
+        x = reduction(x, self.dims) if self.dims else x
+        if not self.names:
+            return x
+        if reduction not in _COLLECTIVES:  # a product
+            return reduction(collectives.all_gather_invariant(x, self.names), (0,))
+        return getattr(collectives, _COLLECTIVES[reduction])(x, self.names)
+
+    @property
+    def axis(self) -> tuple[int | str, ...]:
+        """What a function of this module takes as `axis`."""
+        return (*self.dims, *self.names)
+
+    def length(self, shape: Sequence[int]) -> int:
+        """How many elements of arrays of this shape become one."""
+        count = math.prod(shape[d] for d in self.dims)
+        return count * collectives.axis_size(self.names) if self.names else count
+
+
+_COLLECTIVES = {
+    reduction.reduce_sum: "psum",
+    reduction.reduce_max: "pmax",
+    reduction.reduce_min: "pmin",
+    reduction.reduce_or: "pmax",
+    reduction.reduce_and: "pmin",
+}
+
+
+def over(name: str, x: Any, axis: Any, room: str = "numpy") -> Over:
+    """What `axis` stands for, which may name mapped axes.
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
+        TypeError: an axis is neither integer nor name.
+    """
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    names = tuple(a for a in given if isinstance(a, str))
+    if not names:
+        return Over(axes_of(name, x, axis, room), names)
+    dims = [a for a in given if not isinstance(a, str)]
+    return Over(axes_of(name, x, dims, room), names)
 
 
 def with_kept_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
@@ -63,11 +119,12 @@ def with_kept_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     return repeated(x, tuple(sizes), kept)
 
 
-def _summed(name: str, x: Any, axes: tuple[int, ...], keepdims: bool, where: Any) -> Any:
+def _summed(name: str, x: Any, axes: Over, keepdims: bool, where: Any) -> Any:
     """The sum of inexact numbers in their own dtype."""
     if where is not None:
         x = pick(_mask(name, where), x, 0)
-    return with_kept_axes(reduction.reduce_sum(x, axes) if axes else x, axes, keepdims)
+    total = axes.combined(x, reduction.reduce_sum)
+    return with_kept_axes(total, axes.dims, keepdims)
 
 
 def widened_integer(dtype: Any) -> Any:
@@ -101,7 +158,7 @@ def _accumulated(
     """A sum or a product."""
     check_out(name, out)
     a = check_array(name, a, "a")
-    axes = axes_of(name, a, axis)
+    axes = over(name, a, axis)
     if dtype is not None:
         result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
     else:
@@ -114,10 +171,10 @@ def _accumulated(
     if computed == dtypes.bool_:
         # Sums of booleans in their own dtype say whether one holds; products, whether all do.
         reduction, combine = _OF_BOOLEANS[identity]
-    x = reduction(x, axes) if axes else x
+    x = axes.combined(x, reduction)
     if initial is not None:
         x = combine(_initial(name, initial, computed), x)
-    return with_kept_axes(convert_to_type(x, result, weak_type=False), axes, keepdims)
+    return with_kept_axes(convert_to_type(x, result, weak_type=False), axes.dims, keepdims)
 
 
 _OF_BOOLEANS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -148,7 +205,7 @@ _ACCUMULATION = ("axis", "dtype", "out", "keepdims", "promote_integers")
 @one_program(static=_ACCUMULATION)
 def sum(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
@@ -160,7 +217,7 @@ def sum(
 
     Args:
         a: the array.
-        axis: an axis, several, or None for all.
+        axis: an axis, several, or None for all; names of mapped axes are allowed among them.
         dtype: the dtype to sum in.
         out: must be None.
         keepdims: whether reduced dimensions stay, with size 1.
@@ -191,7 +248,7 @@ def sum(
 @one_program(static=_ACCUMULATION)
 def prod(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
@@ -235,7 +292,7 @@ def _extreme(
     check_out(name, out)
     a = check_array(name, a, "a")
     aval = aval_of(a)
-    axes = axes_of(name, a, axis)
+    axes = over(name, a, axis)
     if initial is None and where is not None:
         raise ValueError(
             message(
@@ -244,7 +301,7 @@ def _extreme(
                 fix="initial=...",
             )
         )
-    if initial is None and 0 in [aval.shape[axis] for axis in axes]:
+    if initial is None and 0 in [aval.shape[axis] for axis in axes.dims]:
         raise ValueError(
             message(
                 f"numpy.{name}",
@@ -256,16 +313,16 @@ def _extreme(
     x = convert_to_type(a, aval.dtype, weak_type=False)
     if where is not None:
         x = pick(_mask(name, where), x, identity(aval.dtype))
-    x = reduction(x, axes) if axes else x
+    x = axes.combined(x, reduction)
     if initial is not None:
         x = combine(_initial(name, initial, aval.dtype), x)
-    return with_kept_axes(x, axes, keepdims)
+    return with_kept_axes(x, axes.dims, keepdims)
 
 
 @one_program(static=("axis", "out", "keepdims"))
 def max(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -297,7 +354,7 @@ def max(
 @one_program(static=("axis", "out", "keepdims"))
 def min(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -340,17 +397,17 @@ def _truth(
 ) -> Any:
     check_out(name, out)
     a = check_array(name, a, "a")
-    axes = axes_of(name, a, axis)
+    axes = over(name, a, axis)
     x = a if aval_of(a).dtype == dtypes.bool_ else binary.ne(a, 0)
     if where is not None:
         x = pick(_mask(name, where), x, np.bool_(identity))
-    return with_kept_axes(reduction(x, axes) if axes else x, axes, keepdims)
+    return with_kept_axes(axes.combined(x, reduction), axes.dims, keepdims)
 
 
 @one_program(static=("axis", "out", "keepdims"))
 def all(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     out: None = None,
     keepdims: bool = False,
     *,
@@ -375,7 +432,7 @@ def all(
 @one_program(static=("axis", "out", "keepdims"))
 def any(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     out: None = None,
     keepdims: bool = False,
     *,
@@ -398,7 +455,7 @@ def any(
 
 
 @one_program(static=("axis", "out", "keepdims"))
-def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+def ptp(a: ArrayLike, axis: NamedAxis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element less the smallest, over `axis`.
 
     Shapes:     a: T[s] -> T[s without axis].
@@ -418,7 +475,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 
 @one_program(static=("axis", "keepdims"))
-def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
+def count_nonzero(a: ArrayLike, axis: NamedAxis = None, keepdims: bool = False) -> Array:
     """How many elements over `axis` differ from zero.
 
     Shapes:     a: T[s] -> int[s without axis].
@@ -435,19 +492,19 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     return sum(binary.ne(a, np.zeros((), aval_of(a).dtype)[()]), axis, keepdims=keepdims)
 
 
-def _count(name: str, x: Any, axes: tuple[int, ...], where: Any, keepdims: bool) -> Any:
+def _count(name: str, x: Any, axes: Over, where: Any, keepdims: bool) -> Any:
     """How many elements are reduced into one: a Python int, or an array under a mask."""
     shape = aval_of(x).shape
     if where is None:
-        return math.prod(shape[axis] for axis in axes)
+        return axes.length(shape)
     where = broadcast_to(_mask(name, where), broadcast_shapes(name, shape, aval_of(where).shape))
-    return sum(where, axes, keepdims=keepdims)
+    return sum(where, axes.axis, keepdims=keepdims)
 
 
 @one_program(static=("axis", "dtype", "out", "keepdims"))
 def mean(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
@@ -470,7 +527,7 @@ def mean(
     """
     check_out("mean", out)
     a = check_array("mean", a, "a")
-    axes = axes_of("mean", a, axis)
+    axes = over("mean", a, axis)
     if dtype is None:
         result = dtypes.to_inexact_dtype(aval_of(a).dtype)
     else:
@@ -500,7 +557,7 @@ def _divided(total: Any, count: Any) -> Any:
 @one_program(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"))
 def var(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
@@ -514,7 +571,7 @@ def var(
 
     Args:
         a: the array.
-        axis: an axis, several, or None for all.
+        axis: an axis, several, or None for all; names of mapped axes are allowed among them.
         dtype: the dtype of the result.
         out: must be None.
         ddof: what is taken off the number of elements before dividing by it.
@@ -552,7 +609,7 @@ def _variance(
     correction: Any,
 ) -> Any:
     a = check_array(name, a, "a")
-    axes = axes_of(name, a, axis)
+    axes = over(name, a, axis)
     computed, result = _variance_dtypes(name, a, dtype)
     if correction is not None:
         if ddof:
@@ -604,7 +661,7 @@ def _variance_dtypes(name: str, a: Any, dtype: Any) -> tuple[Any, Any]:
 @one_program(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"))
 def std(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,

@@ -69,7 +69,7 @@ def bernoulli(
         p: the probability.
         shape: of the samples.
         mode: "low", or "high" for twice the random bits, which tiny probabilities need.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the samples are split over a mesh.
 
     Raises:
         TypeError: `p` is no float.
@@ -267,7 +267,7 @@ def categorical(
         shape: of the samples; ends in that of the batch, which is s without `axis`.
         replace: whether a category may be drawn twice.
         mode: "low", or "high" for twice the random bits, which tiny probabilities need.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the samples are split over a mesh.
 
     Raises:
         ValueError: the shape does not end in that of the batch, the logits are no floats, there
@@ -341,7 +341,7 @@ def permutation(
         x: an integer or an array.
         axis: the dimension to permute.
         independent: whether every row has an order of its own.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the samples are split over a mesh.
 
     Source: mirrors jax.random.permutation (0.10).
 

@@ -331,7 +331,7 @@ def gumbel(
         shape: of the samples.
         dtype: of the samples.
         mode: "low" (the default), or "high" for twice the random bits: a finer tail.
-        out_sharding: accepted for compatibility.
+        out_sharding: how the samples are split over a mesh.
 
     Raises:
         ValueError: the dtype is no float, or the mode is not known.

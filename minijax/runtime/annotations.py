@@ -32,6 +32,9 @@ DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | SupportsDType
 Axis: TypeAlias = int | Sequence[int] | None
 """Which dimensions a function works on: one, several, or all."""
 
+NamedAxis: TypeAlias = int | str | Sequence[int | str] | None
+"""What a reduction works on: dimensions, and mapped axes by their names."""
+
 ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 """What functions take where they want a shape; a number is that of the only dimension."""
 

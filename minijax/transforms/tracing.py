@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from minijax.core import caches, config, statistics, tree
+from minijax.core import axes, caches, config, statistics, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
@@ -28,14 +28,14 @@ R = TypeVar("R")
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = ...,
-    axis_env: Any = ...,
+    axis_env: Sequence[tuple[str, int]] | None = ...,
     return_shape: Literal[False] = ...,
 ) -> Callable[..., ClosedJaxpr]: ...
 @overload
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = ...,
-    axis_env: Any = ...,
+    axis_env: Sequence[tuple[str, int]] | None = ...,
     *,
     return_shape: Literal[True],
 ) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
@@ -43,7 +43,7 @@ def make_jaxpr(
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = ...,
-    axis_env: Any = ...,
+    axis_env: Sequence[tuple[str, int]] | None = ...,
     *,
     return_shape: bool,
 ) -> Callable[..., ClosedJaxpr | tuple[ClosedJaxpr, Any]]: ...
@@ -52,7 +52,7 @@ def make_jaxpr(
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
-    axis_env: Any = None,
+    axis_env: Sequence[tuple[str, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., ClosedJaxpr | tuple[ClosedJaxpr, Any]]:
     """A function that stages `fun` for the types of its arguments and returns the jaxpr.
@@ -62,7 +62,8 @@ def make_jaxpr(
     Args:
         fun: a function of trees.
         static_argnums: positions of arguments that are passed on as they are.
-        axis_env: accepted for compatibility.
+        axis_env: pairs of a name and a size: axes over which `fun` is taken to be mapped, the last
+            one innermost.
         return_shape: whether to return (jaxpr, shapes and dtypes of the results).
 
     Example:
@@ -86,7 +87,8 @@ def make_jaxpr(
         info = flattening.debug_info("make_jaxpr", fun, in_tree, positions)
         avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "make_jaxpr")
         flat = flattening.FlatFunction(function, in_tree, info.func_name)
-        jaxpr, consts = staging.stage(flat, avals, info)
+        with axes.extend_all(axes.Axis(name, size, "vmap") for name, size in axis_env or ()):
+            jaxpr, consts = staging.stage(flat, avals, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:

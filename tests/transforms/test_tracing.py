@@ -5,6 +5,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax import lax
 from minijax.core import source
 
 
@@ -28,6 +29,15 @@ def test_jaxpr_evaluates_to_what_the_function_gives():
         jax.eval_jaxpr(closed.jaxpr, closed.consts, x, y), f(x, y), strict=True
     ):
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+def test_make_jaxpr_stages_as_if_mapped_over_axes():
+    f = lambda x: lax.psum(x, ("i", "j")) / lax.axis_size("j")
+    closed = jax.make_jaxpr(f, axis_env=[("i", 4), ("j", 3)])(1.0)
+    assert [eqn.primitive.name for eqn in closed.eqns] == ["psum", "div"]
+    assert closed.eqns[1].invars[1].val == 3
+    with pytest.raises(NameError, match="unbound axis name 'j'"):
+        jax.make_jaxpr(f, axis_env=[("i", 4)])(1.0)
 
 
 def test_make_jaxpr_with_static_arguments_and_shape():
