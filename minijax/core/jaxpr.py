@@ -312,6 +312,11 @@ def join_effects(eqns: Sequence[Eqn]) -> frozenset[Any]:
     return effects
 
 
+def holders(jaxpr: Jaxpr) -> list[Eqn]:
+    """The equations that may hold programs of the user: those have any number of results."""
+    return [eqn for eqn in jaxpr.eqns if eqn.primitive.multiple_results]
+
+
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
     """Every jaxpr among the parameters of an equation, also inside tuples.
 
@@ -323,11 +328,16 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
         [[Literal(2)], [Literal(1)]]
     """
     for value in params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(item, ClosedJaxpr):
-                yield item.jaxpr
-            elif isinstance(item, Jaxpr):
-                yield item
+        if isinstance(value, (tuple, list)):
+            for item in value:
+                if isinstance(item, ClosedJaxpr):
+                    yield item.jaxpr
+                elif isinstance(item, Jaxpr):
+                    yield item
+        elif isinstance(value, ClosedJaxpr):
+            yield value.jaxpr
+        elif isinstance(value, Jaxpr):
+            yield value
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:

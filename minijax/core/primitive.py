@@ -21,7 +21,8 @@ class Primitive:
     """One operation and its rules.  Arrays are positional, parameters keyword-only and hashable.
 
     A subclass gives `abstract_eval` and `lower`, and whichever of `jvp`, `transpose` and `batch`
-    make sense.  With `multiple_results`, rules take and return sequences.
+    make sense.  With `multiple_results`, rules take and return sequences; a primitive that runs
+    programs of the user, jaxprs among its parameters, has it.
 
     Attributes:
         name: what jaxprs print.

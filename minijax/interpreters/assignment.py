@@ -124,7 +124,7 @@ def _inside(jaxpr: Jaxpr) -> Iterator[Inside]:
             sharding = eqn.primitive.names_placement(**eqn.params)
             if sharding is not None:
                 yield Inside(sharding, eqn.primitive.name, source.summarize(eqn.source))
-        for value in eqn.params.values():
+        for value in eqn.params.values() if eqn.primitive.multiple_results else ():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 if isinstance(inner, ClosedJaxpr):
                     yield from shardings_inside(inner)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import refs
 from minijax.core.errors import MissingRule, message
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.core.trace import Trace, current
 from minijax.interpreters import evaluation, passes, staging
 
@@ -146,9 +146,9 @@ def _find_references(jaxpr: Jaxpr) -> bool:
         return True
     if any(eqn.primitive.makes_references for eqn in jaxpr.eqns):
         return True
-    # What holds a jaxpr has any number of results, and most equations have one.
-    holders = (eqn.params for eqn in jaxpr.eqns if eqn.primitive.multiple_results)
-    return any(has_references(inner) for params in holders for inner in jaxprs_in_params(params))
+    return any(
+        has_references(inner) for eqn in holders(jaxpr) for inner in jaxprs_in_params(eqn.params)
+    )
 
 
 def written_references(jaxpr: Jaxpr) -> list[int]:

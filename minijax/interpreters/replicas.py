@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from minijax.core import meshes
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import message
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.interpreters import assignment
 from minijax.interpreters.assignment import Assignment
 from minijax.interpreters.device_axes import ReplicaAxes
@@ -53,10 +53,10 @@ def count(closed: ClosedJaxpr) -> int:
 def count_in(jaxpr: Jaxpr) -> int:
     """The largest number of replicas that an equation needs: sizes of nested maps multiply."""
     most = 1
-    for eqn in jaxpr.eqns:
-        own = eqn.params.get(eqn.primitive.maps_devices, 1)
-        inner = max(map(count_in, jaxprs_in_params(eqn.params)), default=1)
-        most = max(most, own * inner)
+    for eqn in holders(jaxpr):
+        for inner in jaxprs_in_params(eqn.params):
+            own = eqn.params.get(eqn.primitive.maps_devices, 1)
+            most = max(most, own * count_in(inner))
     return most
 
 
