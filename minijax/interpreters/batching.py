@@ -199,7 +199,7 @@ def _names(primitive: Any, params: dict[str, Any], name: Any) -> bool:
         value = params[key]
         if value == name or (isinstance(value, tuple) and name in value):
             return True
-    if name in axes.bound_by(primitive, params):
+    if not primitive.multiple_results or name in axes.bound_by(primitive, params):
         return False
     return any(name in axes.used_by(jaxpr) for jaxpr in jaxprs_in_params(params))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax.core import axes as core_axes
 from minijax.core import refs
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, holders, jaxprs_in_params
 from minijax.interpreters import discharge
 
 Names = frozenset[Any]
@@ -142,9 +142,8 @@ def chooses_communication(jaxpr: Jaxpr, axes: Names) -> bool:
 
 def asks_outside(jaxpr: Jaxpr) -> bool:
     """Whether some equation may give each device something else whatever the types say."""
-    return any(
-        eqn.primitive.makes_different or any(map(asks_outside, jaxprs_in_params(eqn.params)))
-        for eqn in jaxpr.eqns
+    return any(eqn.primitive.makes_different for eqn in jaxpr.eqns) or any(
+        asks_outside(inner) for eqn in holders(jaxpr) for inner in jaxprs_in_params(eqn.params)
     )
 
 

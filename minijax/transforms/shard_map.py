@@ -300,11 +300,11 @@ class _Mapped(NamedTuple):
             _inferred(region, aval) if spec is None else spec
             for aval, spec in zip(avals, specs, strict=True)
         ]
-        names = info.arg_names or [f"argument {i}" for i in range(len(avals))]
-        for name, aval, spec in zip(names, avals, specs, strict=True):
+        for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
+            name = _Leaf(lambda: info.arg_names, i)
             _check_spec("in_specs", spec, region)
             if isinstance(aval, ShapedArray):
-                _check_fits(info.func_name, f"the argument {name}", "in_specs", spec, aval)
+                _check_fits(info.func_name, name, "in_specs", spec, aval)
                 _check_divides(info.func_name, name, spec, aval, region)
                 _check_type(info.func_name, name, spec, aval, region)
         return specs
@@ -321,8 +321,8 @@ class _Mapped(NamedTuple):
             first="out_specs",
             second="the results",
         )
-        paths = flattening.result_paths(flat.out_tree)
-        for path, out, spec in zip(paths, outs, specs, strict=True):
+        for i, (out, spec) in enumerate(zip(outs, specs, strict=True)):
+            path = _Leaf(lambda: flattening.result_paths(flat.out_tree), i, "")
             _check_spec("out_specs", spec, region)
             aval = aval_of(out)
             if isinstance(aval, AbstractTodo):
@@ -342,6 +342,23 @@ class _Mapped(NamedTuple):
 
 
 _CONSTANT = PartitionSpec()
+
+
+class _Leaf:
+    """A leaf of the arguments or the results; its name is found when a message shows it."""
+
+    __slots__ = ("_index", "_kind", "_names")
+
+    def __init__(
+        self, names: Callable[[], Sequence[str] | None], index: int, kind: str = "the argument "
+    ) -> None:
+        self._names = names
+        self._index = index
+        self._kind = kind
+
+    def __str__(self) -> str:
+        names = self._names()
+        return f"{self._kind}{names[self._index] if names else self._index}"
 
 
 def _as_tuple(specs: Any) -> Any:
@@ -478,9 +495,9 @@ def _check_spec(argument: str, spec: Any, region: Region) -> None:
                 fix="P() for values that every device gets as a whole",
             )
         )
-    seen = Counter([*spec.names(), *spec.unreduced, *spec.reduced])
-    twice = [name for name, count in seen.items() if count > 1]
-    if twice:
+    seen = [*spec.names(), *spec.unreduced, *spec.reduced]
+    if len(set(seen)) < len(seen):
+        twice = [name for name, count in Counter(seen).items() if count > 1]
         raise DuplicateSpecError(
             message(
                 "shard_map",
@@ -527,12 +544,12 @@ def _strange_axes_text(
     )
 
 
-def _check_fits(name: str, what: str, argument: str, spec: PartitionSpec, aval: Any) -> None:
+def _check_fits(name: str, leaf: _Leaf, argument: str, spec: PartitionSpec, aval: Any) -> None:
     if len(spec) > aval.ndim:
         raise ValueError(
             message(
                 "shard_map",
-                f"{argument} has {len(spec)} entries for {what} of {name}, which has "
+                f"{argument} has {len(spec)} entries for {leaf} of {name}, which has "
                 f"{aval.ndim} dimension(s).",
                 got=f"{spec!r} for {aval}",
                 expected=f"at most {aval.ndim} entries",
@@ -541,7 +558,7 @@ def _check_fits(name: str, what: str, argument: str, spec: PartitionSpec, aval: 
         )
 
 
-def _check_divides(name: str, path: str, spec: PartitionSpec, aval: Any, region: Region) -> None:
+def _check_divides(name: str, leaf: _Leaf, spec: PartitionSpec, aval: Any, region: Region) -> None:
     for dim, (size, names) in enumerate(zip(aval.shape, spec.dims(aval.ndim), strict=True)):
         parts = region.size(names)
         if size % parts:
@@ -549,7 +566,7 @@ def _check_divides(name: str, path: str, spec: PartitionSpec, aval: Any, region:
             raise ValueError(
                 message(
                     "shard_map",
-                    f"dimension {dim} of the argument {path} of {name} has size {size}, which "
+                    f"dimension {dim} of {leaf} of {name} has size {size}, which "
                     f"{parts} devices cannot share equally.",
                     got=f"{aval} split by {spec!r}, over {sizes}",
                     expected=f"a multiple of {parts}",
@@ -558,7 +575,7 @@ def _check_divides(name: str, path: str, spec: PartitionSpec, aval: Any, region:
             )
 
 
-def _check_type(name: str, path: str, spec: PartitionSpec, aval: Any, region: Region) -> None:
+def _check_type(name: str, leaf: _Leaf, spec: PartitionSpec, aval: Any, region: Region) -> None:
     """Refuses a spec that is not how the argument's type says it is split."""
     if aval.split is None:
         return
@@ -570,7 +587,7 @@ def _check_type(name: str, path: str, spec: PartitionSpec, aval: Any, region: Re
         raise ValueError(
             message(
                 "shard_map",
-                f"the argument {path} of {name} is split otherwise than in_specs says.",
+                f"{leaf} of {name} is split otherwise than in_specs says.",
                 got=f"{aval}",
                 expected=repr(spec),
                 fix="sharding.reshard(x, spec) first, or leave in_specs away: types tell",
@@ -579,7 +596,7 @@ def _check_type(name: str, path: str, spec: PartitionSpec, aval: Any, region: Re
 
 
 def _check_same_everywhere(
-    name: str, path: str, spec: PartitionSpec, aval: Any, region: Region
+    name: str, leaf: _Leaf, spec: PartitionSpec, aval: Any, region: Region
 ) -> None:
     """Refuses a result that may differ along an axis over which its spec says it does not."""
     kind = variance.of(aval)
@@ -589,7 +606,7 @@ def _check_same_everywhere(
         raise ValueError(
             message(
                 "shard_map",
-                f"{path} of {name} may differ between devices along {shown}, but out_specs says "
+                f"{leaf} of {name} may differ between devices along {shown}, but out_specs says "
                 "that it is the same there.",
                 got=f"{aval}, out_specs {spec!r} on {region.outer}",
                 expected=f"a value that does not vary over {shown}, or a spec that names it",
@@ -602,7 +619,7 @@ def _check_same_everywhere(
         raise ValueError(
             message(
                 "shard_map",
-                f"{path} of {name} is unreduced over {meshes.names_text(sums)}: devices hold "
+                f"{leaf} of {name} is unreduced over {meshes.names_text(sums)}: devices hold "
                 "summands.",
                 got=f"{aval}, out_specs {spec!r}",
                 fix="lax.psum first, or P(..., unreduced={...}) in out_specs",
@@ -613,7 +630,7 @@ def _check_same_everywhere(
         raise ValueError(
             message(
                 "shard_map",
-                f"{path} of {name} is reduced over {meshes.names_text(whole)}, which out_specs "
+                f"{leaf} of {name} is reduced over {meshes.names_text(whole)}, which out_specs "
                 "does not say.",
                 got=f"{aval}, out_specs {spec!r}",
                 fix="return the value from before the cast, or P(..., reduced={...}) in out_specs",

@@ -341,8 +341,8 @@ def permutation(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
         ("source", [s for s, _ in found]),
         ("destination", [d for _, d in found]),
     ):
-        twice = sorted({m for m in members if members.count(m) > 1})
-        if twice:
+        if len(set(members)) < len(members):
+            twice = sorted({m for m in members if members.count(m) > 1})
             raise ValueError(
                 message(
                     name,
