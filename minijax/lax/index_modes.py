@@ -38,14 +38,8 @@ def indices_inside(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[i
     above = ctx.compare("GE", indices, ctx.full(aval.shape, 0, dtype), aval)
     mask = ctx.tensor_type(aval.shape, np.bool_)
     both = ctx.op("stablehlo.and", [below, above], None, mask)
-    scalar = ctx.tensor_type((), np.bool_)
-    return ctx.ops(
-        "stablehlo.reduce",
-        [both, ctx.constant(True, np.bool_)],
-        {"dimensions": ctx.i64_array([aval.ndim - 1])},
-        types=[ctx.tensor_type(aval.shape[:-1], np.bool_)],
-        regions=[([scalar, scalar], lambda c, a, b: [c.op("stablehlo.and", [a, b], None, scalar)])],
-    )[0]
+    kept = [ctx.tensor_type(aval.shape[:-1], np.bool_)]
+    return ctx.reduce("stablehlo.and", both, [aval.ndim - 1], True, kept, np.bool_)
 
 
 def fill_outside(ctx: Any, out: Any, inside: Any, offset_dims: Shape, fill_value: Any) -> Any:

@@ -123,8 +123,11 @@ class Reduction(Primitive):
         (aval,) = ctx.avals_in
         dtype = aval.dtype
         is_known = self.op in _BETWEEN_DEVICES or dtype == np.bool_
-        if not is_known or _combines_by_region(self.combine, dtype):
+        by_region = _combines_by_region(self.combine, dtype)
+        if not is_known or by_region:
             x = ctx.module.partitioning.whole_along(ctx, x, axes, aval.ndim)
+        if not by_region:
+            return ctx.reduce(self.op, x, axes, self.identity(dtype))
         return ctx.ops(
             "stablehlo.reduce",
             [x, ctx.constant(self.identity(dtype), dtype)],
