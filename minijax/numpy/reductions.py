@@ -184,8 +184,7 @@ _OF_BOOLEANS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 def _mask(name: str, where: Any) -> Any:
-    where = check_array(name, where, "where")
-    return where if aval_of(where).dtype == dtypes.bool_ else binary.ne(where, 0)
+    return _is_nonzero(name, check_array(name, where, "where"))
 
 
 def _initial(name: str, initial: Any, dtype: Any) -> Any:
@@ -385,6 +384,17 @@ amax = max
 amin = min
 
 
+def _is_nonzero(name: str, a: Any) -> Any:
+    aval = aval_of(a)
+    if aval.dtype == dtypes.bool_:
+        return a
+    if aval.is_extended:
+        raise TypeError(
+            message(f"numpy.{name}", "random keys are neither zero nor not.", got={"a": aval})
+        )
+    return binary.ne(a, np.zeros((), aval.dtype)[()])
+
+
 def _truth(
     name: str,
     a: Any,
@@ -398,7 +408,7 @@ def _truth(
     check_out(name, out)
     a = check_array(name, a, "a")
     axes = over(name, a, axis)
-    x = a if aval_of(a).dtype == dtypes.bool_ else binary.ne(a, 0)
+    x = _is_nonzero(name, a)
     if where is not None:
         x = pick(_mask(name, where), x, np.bool_(identity))
     return with_kept_axes(axes.combined(x, reduction), axes.dims, keepdims)
@@ -489,7 +499,7 @@ def count_nonzero(a: ArrayLike, axis: NamedAxis = None, keepdims: bool = False) 
         Array([2, 1], dtype=int32)
     """
     a = check_array("count_nonzero", a, "a")
-    return sum(binary.ne(a, np.zeros((), aval_of(a).dtype)[()]), axis, keepdims=keepdims)
+    return sum(_is_nonzero("count_nonzero", a), axis, keepdims=keepdims)
 
 
 def _count(name: str, x: Any, axes: Over, where: Any, keepdims: bool) -> Any:

@@ -19,6 +19,7 @@ from minijax.numpy import arithmetic
 from minijax.random.discrete import rademacher_samples
 from minijax.random.distributions import (
     check_float,
+    check_kind,
     check_shape,
     converted,
     exponential_samples,
@@ -136,18 +137,19 @@ def lognormal(
 ) -> Array:
     """Samples whose logarithms are normal with standard deviation `sigma`.
 
-    Shapes: key[], float[s] -> float[shape], by default that of `sigma`.
+    Shapes: key[], float[s] -> float[shape] or complex[shape], by default that of `sigma`.
     Source: mirrors jax.random.lognormal (0.10).
 
     Raises:
-        ValueError: the dtype is no float, or `sigma` does not fit the shape.
+        ValueError: the dtype is neither float nor complex, or `sigma` does not fit the shape.
 
     Example:
         >>> x = jax.random.lognormal(jax.random.key(0), 2.0, (100_000,))
         >>> jnp.log(x).std().round(1)
         Array(2., dtype=float32)
     """
-    wanted = check_float("lognormal", dtype)
+    default = dtypes.default_float_dtype()
+    wanted = check_kind("lognormal", dtype, np.inexact, "float or complex", default)
     check_params("lognormal", wanted, sigma)
     return _lognormal(key, sigma, check_shape("lognormal", shape, sigma), wanted)
 

@@ -194,3 +194,10 @@ def test_covariance_of_no_observations_is_not_a_number() -> None:
 def test_reductions_hide_no_call_in_the_jaxpr() -> None:
     jaxpr = minijax.make_jaxpr(jnp.mean)(X)
     assert [str(eqn.primitive) for eqn in jaxpr.eqns] == ["reduce_sum", "div"]
+
+
+@pytest.mark.parametrize("function", [jnp.any, jnp.all, jnp.count_nonzero])
+def test_random_keys_are_neither_true_nor_false(function):
+    name = function.__name__
+    with pytest.raises(TypeError, match=rf"numpy\.{name}: random keys are neither zero nor not"):
+        function(minijax.random.split(minijax.random.key(0)))

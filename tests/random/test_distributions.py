@@ -133,6 +133,15 @@ def test_samples_are_not_weakly_typed(key):
     assert not random.lognormal(key, 2.0).weak_type
 
 
+def test_complex_lognormal_samples_are_powers_of_normal_ones(key):
+    samples = random.lognormal(key, 0.5, (2,), jnp.complex64)
+    np.testing.assert_allclose(samples, np.exp(0.5 * random.normal(key, (2,), jnp.complex64)))
+    # Recorded from JAX 0.10.2.
+    recorded = [-0.31656384 - 2.009093j, 0.06900182 - 0.5222918j]
+    samples = random.lognormal(random.key(0), shape=(2,), dtype=jnp.complex64)
+    np.testing.assert_allclose(samples, recorded, rtol=1e-6)
+
+
 def test_uniform_stays_within_its_bounds(key):
     draws = np.asarray(random.uniform(key, (100_000,), minval=-2.0, maxval=3.0))
     assert draws.min() >= -2

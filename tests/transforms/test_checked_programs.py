@@ -127,7 +127,7 @@ def by_operations(function: Step, v: Any) -> Any:
 
 @pytest.mark.feature("LG-10")
 @pytest.mark.slow
-@settings(max_examples=8 * settings().max_examples)
+@settings(max_examples=4 * settings().max_examples)
 @given(
     chosen=st.lists(st.integers(0, len(STEPS) - 1), min_size=1, max_size=3),
     wrapper=st.sampled_from(sorted(WRAPPERS)),
