@@ -129,7 +129,7 @@ def test_explicit_sharding_changes_no_gradient_and_gradients_keep_it(data: Any) 
 @pytest.mark.feature("JT-01", "JT-35", "SD-05")
 @pytest.mark.slow
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=4 * settings().max_examples)
 def test_every_operation_computes_the_same_on_any_mesh(data: Any) -> None:
     operation = OPERATIONS[data.draw(st.sampled_from(sorted(OPERATIONS)), label="operation")]
     dtype = data.draw(st.sampled_from(operation.dtypes), label="dtype")
