@@ -135,6 +135,13 @@ def window_sizes(x: ShapedArray, updates: ShapedArray, n: ScatterDimensionNumber
     return tuple(1 if d in single else next(window) for d in range(x.ndim))
 
 
+def _window_fits(x: ShapedArray, updates: ShapedArray, n: ScatterDimensionNumbers) -> bool:
+    # An index into a dimension without elements is out of range like any other.
+    window = zip(window_sizes(x, updates, n), x.shape, strict=True)
+    single = (*n.inserted_window_dims, *n.operand_batching_dims)
+    return all(d in single or m <= k for d, (m, k) in enumerate(window))
+
+
 def gathered_type(
     x: ShapedArray, indices: ShapedArray, n: GatherDimensionNumbers, slice_sizes: Shape
 ) -> ShapedArray:
@@ -188,7 +195,7 @@ def check_scatter(
         rest = tuple(m for d, m in enumerate(updates.shape) if d not in n.update_window_dims)
         if rest != indices.shape[:-1]:
             problem = "the updates must have the indices' leading dimensions."
-        elif any(m > k for m, k in zip(window_sizes(x, updates, n), x.shape, strict=True)):
+        elif not _window_fits(x, updates, n):
             problem = "the window of the updates must fit into the operand."
     if problem is not None:
         raise TypeError(message(name, problem, got=facts))

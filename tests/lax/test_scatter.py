@@ -170,3 +170,9 @@ def test_gather_and_scatter_are_each_other_s_transposes():
     assert closed.eqns[-1].primitive.name == "scatter-add"
     twice = minijax.linear_transpose(lambda ct: transposed(ct)[0], U)
     assert minijax.make_jaxpr(twice)(X).eqns[-1].primitive.name == "gather"
+
+
+def test_updates_of_a_dimension_without_elements_are_out_of_range():
+    numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    out = lax.scatter_add(X[:0, None], REPEATED, U[:, None], numbers)
+    assert out.shape == (0, 1)

@@ -87,6 +87,8 @@ def test_eigenvectors_of_hermitian_matrices_are_singular_vectors() -> None:
     x = HERMITIAN.astype(np.complex64)
     u, s, vh = jnp.linalg.svd(x, hermitian=True)
     np.testing.assert_allclose(np.asarray(u) * s[:, None, :] @ np.asarray(vh), x, atol=1e-4)
+    with pytest.raises(NotImplementedError, match=r"^numpy\.linalg\.svd: .* subset"):
+        jnp.linalg.svd(x, hermitian=True, subset_by_index=(0, 2))
 
 
 @pytest.mark.slow
@@ -220,6 +222,7 @@ _DIFFERENTIABLE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "solve one": (jnp.linalg.solve, (BATCH[0], COMPLEX)),
     "inv": (jnp.linalg.inv, (COMPLEX,)),
     "pinv": (jnp.linalg.pinv, (TALL,)),
+    "pinv of Hermitian": (lambda x: jnp.linalg.pinv(x, hermitian=True), (HERMITIAN,)),
     "pinv of wide": (jnp.linalg.pinv, (COMPLEX[:, :2],)),
     "lstsq": (lambda a, b: jnp.linalg.lstsq(a, b)[:2], (TALL, TALL[:, 0] + 1)),
     "norm": (lambda x: [jnp.linalg.norm(x, p) for p in ("fro", "nuc", 1, 2)], (BATCH[0],)),
@@ -286,6 +289,13 @@ def test_cofactors_of_singular_matrices_are_exact() -> None:
     ]
     signs = (-1.0) ** np.add.outer(np.arange(4), np.arange(4))
     check_close(slopes, np.moveaxis(np.array(minors), -1, 0) * signs)
+
+
+@pytest.mark.feature("NP-01")
+def test_eigenvalues_of_nothing_have_slopes() -> None:
+    nothing = np.zeros((0, 0), np.complex64)
+    values, pullback = minijax.vjp(jnp.linalg.eigvals, nothing)
+    assert pullback(values)[0].shape == (0, 0)
 
 
 @pytest.mark.feature("NP-01")

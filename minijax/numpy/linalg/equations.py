@@ -317,6 +317,9 @@ def _pseudoinverse_jvp(
     # P' = -P a' P + P Pᴴ a'ᴴ (I - a P) + (I - P a) a'ᴴ Pᴴ P, with small products first.
     (a, rtol), (a_dot, _) = primals, tangents
     p = _pseudoinverse(a, rtol, hermitian)
+    if hermitian:
+        # The eigenvalues are those of the Hermitian part.
+        a, a_dot = matrices.symmetrized(a), matrices.symmetrized(a_dot)
     adjoint, adjoint_dot = matrices.adjoint(p), matrices.adjoint(a_dot)
     inside = _product(_product(p, a_dot), p)
     left = _product(_product(p, adjoint), adjoint_dot)

@@ -10,6 +10,7 @@ from minijax.lax import linalg as lax_linalg
 from minijax.lax.choice import select
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.linalg import householder, matrices
+from minijax.lax.linalg.eigh import refuse_subset, subset_size
 from minijax.lax.sorting import sort
 from minijax.numpy.linalg import operands
 from minijax.numpy.one_program import one_program
@@ -207,7 +208,7 @@ def svd(
     """
     a = operands.inexact("svd", a)
     if hermitian:
-        u, s, vh = _svd_of_hermitian(a, compute_uv)
+        u, s, vh = _svd_of_hermitian(a, compute_uv, subset_by_index)
         return SVDResult(u, s, vh) if compute_uv else s
     found: Any = lax_linalg.svd(
         a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
@@ -215,9 +216,13 @@ def svd(
     return SVDResult(*found) if compute_uv else found
 
 
-def _svd_of_hermitian(a: Any, compute_uv: bool) -> tuple[Any, Any, Any]:
+def _svd_of_hermitian(
+    a: Any, compute_uv: bool, subset: tuple[int, int] | None
+) -> tuple[Any, Any, Any]:
     """Singular values are absolute eigenvalues; the signs of these go into the right vectors."""
     vectors, values = lax_linalg.eigh(a)
+    subset_size("svd", values.shape[-1], subset)
+    refuse_subset("svd", values.shape[-1], subset)
     last = values.ndim - 1
     places = broadcasted_iota("int32", values.shape, last)
     negated = unary.neg(unary.abs(values))
