@@ -130,9 +130,15 @@ def shifted(dims: Sequence[int], by: int = 1) -> Shape:
 
 def window_sizes(x: ShapedArray, updates: ShapedArray, n: ScatterDimensionNumbers) -> Shape:
     """The window's size in each dimension of the operand."""
-    single = (*n.inserted_window_dims, *n.operand_batching_dims)
     window = iter(updates.shape[d] for d in n.update_window_dims)
-    return tuple(1 if d in single else next(window) for d in range(x.ndim))
+
+    def size(dimension: int) -> int:
+        if dimension in n.operand_batching_dims:
+            # A batch without examples has no element for a window to show.
+            return min(x.shape[dimension], 1)
+        return 1 if dimension in n.inserted_window_dims else next(window)
+
+    return tuple(map(size, range(x.ndim)))
 
 
 def _window_fits(x: ShapedArray, updates: ShapedArray, n: ScatterDimensionNumbers) -> bool:

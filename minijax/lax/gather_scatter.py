@@ -213,7 +213,7 @@ class Gather(Primitive):
                 start_indices_batching_dims=n.start_indices_batching_dims,
             )
             if indices_mapped:
-                slice_sizes = (1, *slice_sizes)
+                slice_sizes = (min(size, 1), *slice_sizes)
                 numbers = numbers._replace(
                     operand_batching_dims=(0, *numbers.operand_batching_dims),
                     start_indices_batching_dims=(0, *shifted(n.start_indices_batching_dims)),

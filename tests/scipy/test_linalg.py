@@ -174,6 +174,7 @@ def test_functions_of_defective_and_singular_matrices_are_defined() -> None:
     _check(value, np.exp(1) * np.eye(2), 1e-6)
     assert float(error) < 1e-6
     assert not np.asarray(linalg.sqrtm(jnp.zeros((2, 2)))).any()
+    assert np.isnan(linalg.sqrtm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))).all()
     # Negative eigenvalues of real matrices have roots on the positive imaginary axis.
     _check(linalg.sqrtm(jnp.diag(jnp.array([-4.0, 9.0]))), np.diag([2j, 3]), 1e-6)
     assert np.isnan(linalg.expm(1e6 * jnp.eye(2))).all()
@@ -231,6 +232,8 @@ def test_batches_are_mapped() -> None:
     one = minijax.jit(all_of)
     expected = minijax.tree.map(lambda *xs: np.stack(xs), *[one(x) for x in batch])
     _check(one(batch), expected, 1e-4)
+    slopes = minijax.vjp(linalg.expm, batch[:0])[1](batch[:0])[0]
+    assert linalg.expm(batch[:0]).shape == slopes.shape == (0, 4, 4)
 
 
 @pytest.mark.slow
@@ -248,6 +251,21 @@ def test_derivatives_match_finite_differences() -> None:
         expected = value(_REAL / 2 + step) - value(_REAL / 2 - step)
         slope = np.sum(2 * step * np.asarray(minijax.jit(minijax.grad(loss))(_REAL / 2)))
         np.testing.assert_allclose(slope, expected, rtol=1e-6)
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("lower", [False, True])
+def test_slope_of_a_definite_system_is_that_of_the_equation(lower: bool) -> None:
+    x = (_REAL + 1j * _REAL[::-1]).astype(np.complex64) / 2
+    p, b, p_dot = x @ x.conj().T + np.eye(4, dtype=x.dtype), x[:, :2], x[::-1]
+
+    def solve(p: Any) -> Any:
+        return linalg.solve(p, b, lower=lower, assume_a="pos")
+
+    solved, slope = minijax.jvp(solve, (p,), (p_dot,))
+    _check(slope, -np.linalg.solve(p, p_dot @ solved), 1e-4)
+    (gradient,) = minijax.vjp(solve, p)[1](b)
+    _check(np.sum(gradient * p_dot), np.sum(b * slope), 1e-4)
 
 
 def test_batches_of_vectors_are_deprecated() -> None:
@@ -292,6 +310,7 @@ _ONES = np.ones(3, np.float32)
         (lambda: linalg.convolution_matrix(_ONES, 2, "half"), ValueError, "mode is not known"),
         (lambda: linalg.dft(2, "x"), ValueError, "scale is not known"),
         (lambda: linalg.dft(2, dtype="float32"), ValueError, "dtype is not complex"),
+        (lambda: linalg.dft(2.5), TypeError, "n is no integer"),
         (lambda: linalg.hadamard(6), ValueError, "no power of 2"),
         (lambda: linalg.helmert(0), ValueError, "not positive"),
         (lambda: linalg.hilbert(-1), TypeError, "negative"),

@@ -249,7 +249,10 @@ def _root_of_triangle(form: Any) -> Any:
         return form
 
     def column(j: Any, root: Any) -> Any:
+        sums = roots + roots[j]
         above = _solved_above(j, root + diag(places * 0 + roots[j]), form[:, j], 1)
+        # No root solves 0 r = 1; where 0 r = 0, zero does.
+        above = where((sums == 0) & (above != 0), np.nan, above)
         return root.at[:, j].set(where(places == j, roots[j], above))
 
     return fori_loop(0, form.shape[0], column, zeros_like(form))

@@ -20,8 +20,19 @@ from minijax.runtime.array import Array
 _KINDS = ("symmetric", "lower", "upper")
 
 
-def _size(n: int) -> int:
-    return max(operator.index(n), 0)
+def _size(name: str, n: int) -> int:
+    try:
+        return max(operator.index(n), 0)
+    except TypeError:
+        raise TypeError(
+            message(
+                f"scipy.linalg.{name}",
+                "n is no integer.",
+                got=f"n: {n!r}",
+                expected="how many rows",
+                fix="int(n)",
+            )
+        ) from None
 
 
 def _array(x: Any, dtype: Any = None) -> Any:
@@ -40,6 +51,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
         dtype: a complex dtype; that of default precision if None.
 
     Raises:
+        TypeError: n is no integer.
         ValueError: the scale is not known, or the dtype is not complex.
 
     Example:
@@ -47,7 +59,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
         Array([[ 1.+0.j,  1.+0.j],
                [ 1.+0.j, -1.+0.j]], dtype=complex64)
     """
-    size = _size(n)
+    size = _size("dft", n)
     scales = {None: 1.0, "sqrtn": math.sqrt(size), "n": float(size)}
     if scale not in scales:
         raise ValueError(
@@ -85,6 +97,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
         dtype: the dtype.
 
     Raises:
+        TypeError: n is no integer.
         ValueError: n is no power of 2.
 
     Example:
@@ -92,12 +105,13 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
         Array([[ 1,  1],
                [ 1, -1]], dtype=int32)
     """
-    if n < 1 or n & (n - 1):
+    size = _size("hadamard", n)
+    if size < 1 or size & (size - 1):
         raise ValueError(
             message("scipy.linalg.hadamard", "n is no power of 2.", got=f"n: {n}", expected="n > 0")
         )
     matrix = np.ones((1, 1), np.int8)
-    while len(matrix) < n:
+    while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
     return _array(matrix, dtype_argument("scipy.linalg.hadamard", dtype, dtypes.int32))
 
@@ -122,7 +136,7 @@ def helmert(n: int, full: bool = False) -> Array:
     """
     if n < 1:
         raise ValueError(message("scipy.linalg.helmert", "n is not positive.", got=f"n: {n}"))
-    row = np.arange(_size(n))
+    row = np.arange(_size("helmert", n))
     below = np.tril(np.ones((len(row), len(row))), -1) - np.diag(row)
     below[0] = 1
     scales = np.sqrt(row * (row + 1.0))
@@ -148,9 +162,9 @@ def hilbert(n: int) -> Array:
         Array([[1.        , 0.5       ],
                [0.5       , 0.33333334]], dtype=float32)
     """
-    if operator.index(n) < 0:
+    row = np.arange(_size("hilbert", n))
+    if n < 0:
         raise TypeError(message("scipy.linalg.hilbert", "n is negative.", got=f"n: {n}"))
-    row = np.arange(_size(n))
     return _array(1 / (row[:, None] + row + 1))
 
 
@@ -168,7 +182,7 @@ def invhilbert(n: int) -> Array:
         Array([[ 4., -6.],
                [-6., 12.]], dtype=float32)
     """
-    size = _size(n)
+    size = _size("invhilbert", n)
     row = np.arange(size, dtype=np.float64)
     # (-1)^i (n + i)! / (i!² (n - 1 - i)!), each from the one before it.
     ratios = -(size - row) * (size + row) / np.maximum(row, 1) ** 2
@@ -198,7 +212,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
                [1., 2., 3.],
                [1., 3., 6.]], dtype=float32)
     """
-    return _array(_pascal("pascal", _size(n), kind))
+    return _array(_pascal("pascal", _size("pascal", n), kind))
 
 
 def _pascal(name: str, size: int, kind: str | None) -> Any:
@@ -242,7 +256,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
         Array([[ 2., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    size = _size(n)
+    size = _size("invpascal", n)
     row = np.arange(size)
     signs = (-1.0) ** (row[:, None] + row)
     if kind in ("lower", "upper"):

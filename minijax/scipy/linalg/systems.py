@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +11,16 @@ import numpy as np
 
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
+from minijax.core.trace import current
+from minijax.interpreters import casts
 from minijax.lax.control_flow import fori_loop
+from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.lax.linalg import matrices, solving
 from minijax.lax.linalg.eig import eig
 from minijax.lax.linalg.lu import lu_pivots_to_permutation
 from minijax.lax.linalg.schur import schur as schur_form
 from minijax.lax.linalg.triangular import triangular_solve
+from minijax.lax.unary import stop_gradient
 from minijax.numpy import linalg
 from minijax.numpy.creation import asarray
 from minijax.numpy.functional import vectorize
@@ -119,7 +124,22 @@ def solve(
         return linalg.solve(a, b)
     a, b = operands.inexact_together("solve", a, b)
     is_vector = _check_system("solve", a, b)
-    return _mapped(is_vector, _cholesky_solver(lower))(cholesky(a, lower=lower), b)
+    return _mapped(is_vector, functools.partial(_solve_definite, lower=lower))(a, b)
+
+
+def _solve_definite(a: Any, b: Any, lower: bool) -> Any:
+    factor, solver = cholesky(stop_gradient(a), lower=lower), _cholesky_solver(lower)
+
+    def transposed(_: Any, b: Any) -> Any:
+        # The transpose of a Hermitian matrix is its conjugate.
+        return matrices.conjugate(solver(factor, matrices.conjugate(b)))
+
+    return custom_linear_solve(
+        functools.partial(matrices.product, a),
+        casts.varied(current.value, b, aval_of(a).vma),
+        solve=lambda _, b: solver(factor, b),
+        transpose_solve=transposed,
+    )
 
 
 @one_program(static=("trans", "lower", "unit_diagonal", *_IGNORED))
