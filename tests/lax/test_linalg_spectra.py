@@ -278,3 +278,9 @@ def test_split_batches_stay_where_they_are(kind: str) -> None:
                 with pytest.raises(ShardingTypeError, match="split over 'x'"):
                     minijax.eval_shape(_linalg.svd, minijax.reshard(split, P(None, "x")))
     _check_equal(results, expected)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "eigh"])
+def test_integers_are_refused_by_their_dtype(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^lax\.linalg\.{name}: does not accept dtype int32"):
+        getattr(_linalg, name)(np.eye(2, dtype=np.int32))

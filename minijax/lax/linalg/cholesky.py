@@ -90,6 +90,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
                [1., 2.]], dtype=float32)
     """
     x = as_operand(x)
+    check_dtype("linalg.cholesky", "x", aval_of(x), INEXACT)
     check_matrices("cholesky", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = matrices.symmetrized(x)

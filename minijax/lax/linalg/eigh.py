@@ -221,6 +221,7 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     x = as_operand(x)
+    check_dtype("linalg.eigh", "x", aval_of(x), INEXACT)
     check_matrices("eigh", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = matrices.symmetrized(x)
