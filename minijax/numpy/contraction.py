@@ -36,7 +36,7 @@ _SHARDED_DOT_OPTIONS = (*_DOT_OPTIONS, "out_sharding")
 def _product(
     name: str, x: Any, y: Any, numbers: Any, precision: Any, preferred: Any, sharding: Any = None
 ) -> Any:
-    """The dot of two operands; weak if both are."""
+    """The dot of two operands; as weak as their sum."""
     a, b = aval_of(x), aval_of(y)
     weak = a.weak_type and b.weak_type
     if preferred is not None:
@@ -45,7 +45,10 @@ def _product(
     elif a.dtype == b.dtype:
         preferred = a.dtype
     else:
-        preferred = dtypes.lattice_result_type(a, b)[0]
+        preferred, weak = dtypes.lattice_result_type(a, b)
+        if (a.weak_type or b.weak_type) and dtypes.issubdtype(preferred, np.integer):
+            # Products of a weak integer as it is would not fit into a narrower dtype.
+            x, y = promotion.promote_dtypes(name, x, y)
     out = dots.dot_general(
         x, y, numbers, precision=precision, preferred_element_type=preferred, out_sharding=sharding
     )

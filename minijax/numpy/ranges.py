@@ -27,7 +27,7 @@ from minijax.numpy.promotion import (
     check_array,
     pick,
     promote,
-    promote_all,
+    with_one_rank,
 )
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
 from minijax.runtime.array import Array, array_from_host
@@ -212,14 +212,9 @@ def linspace(
 @one_program(static=("num", "endpoint", "dtype", "axis"))
 def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
     """The numbers, and the distance of neighbours."""
-    start, stop = promote_all("linspace", start, stop)
-    given = aval_of(start).dtype
-    wide = given if dtype is None else dtypes.lattice_result_type(given, dtype)[0]
-    computed = dtypes.to_inexact_dtype(wide)
+    start, stop, computed = _ends("linspace", start, stop, dtype)
     dims = broadcast_shapes("linspace", aval_of(start).shape, aval_of(stop).shape)
-    start, stop = (
-        broadcast_to(convert_to_type(x, computed, weak_type=False), dims) for x in (start, stop)
-    )
+    start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
     gaps = num - 1 if endpoint else num
     distance = binary.div(binary.sub(stop, start), float(gaps) if gaps > 0 else np.nan)
     axis = arguments.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
@@ -235,6 +230,17 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     if dtypes.issubdtype(dtype, np.integer) and not is_kind(samples, np.complexfloating):
         samples = floor(samples)
     return convert_to_type(samples, dtype, weak_type=False), distance
+
+
+def _ends(name: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any, Any]:
+    """Where a range starts and stops, as the dtype in which it is computed, and that."""
+    ends = with_one_rank(name, check_array(name, start), check_array(name, stop))
+    given = dtypes.lattice_result_type(*ends)[0]
+    wide = given if dtype is None else dtypes.lattice_result_type(given, dtype)[0]
+    computed = dtypes.to_inexact_dtype(wide)
+    # Not by way of the promoted dtype: uint8 has no room for a Python scalar of -1.
+    start, stop = (convert_to_type(x, computed, weak_type=False) for x in ends)
+    return start, stop, computed
 
 
 def logspace(
@@ -298,11 +304,7 @@ def geomspace(
 
 @one_program(static=("num", "endpoint", "dtype", "axis"))
 def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
-    start, stop = promote_all("geomspace", start, stop)
-    given = aval_of(start).dtype
-    wide = given if dtype is None else dtypes.lattice_result_type(given, dtype)[0]
-    computed = dtypes.to_inexact_dtype(wide)
-    start, stop = (convert_to_type(x, computed, weak_type=False) for x in (start, stop))
+    start, stop, computed = _ends("geomspace", start, stop, dtype)
     dims = broadcast_shapes("linspace", aval_of(start).shape, aval_of(stop).shape)
     start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
     # start * (stop / start) ** t for t from 0 to 1: negative and complex numbers need no care.
