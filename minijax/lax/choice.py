@@ -9,6 +9,7 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
+from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import (
     add_tangents,
     broadcast_in_dim,
@@ -17,7 +18,7 @@ from minijax.interpreters.structural import (
     zeros,
 )
 from minijax.interpreters.tangents import Zero, is_linear
-from minijax.lax.binary import bitwise_and, gt, lt
+from minijax.lax.binary import bitwise_and, gt, lt, max, min
 from minijax.lax.families import (
     ANY,
     BITS,
@@ -181,6 +182,10 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     return select_n(pred, on_false, on_true)
 
 
+def _moved_between(minimum: Any, x: Any, maximum: Any) -> list[Any]:
+    return [min(max(x, minimum), maximum)]
+
+
 class Clamp(Primitive):
     """Moves each element into the bounds: min(max(x, min), max).
 
@@ -218,6 +223,9 @@ class Clamp(Primitive):
         return shaped_array(x.shape, x.dtype, weak)
 
     def lower(self, ctx: Any, minimum: Any, x: Any, maximum: Any) -> Any:
+        if ctx.avals_out[0].dtype.kind in "bc":
+            # XLA knows no clamp of them.
+            return lower_function(ctx, _moved_between, minimum, x, maximum)[0]
         return ctx.op("stablehlo.clamp", [minimum, x, maximum])
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

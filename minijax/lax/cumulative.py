@@ -7,6 +7,7 @@ is two to seven times as fast as one reduction over windows as long as the array
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.interpreters.tangents import Zero
-from minijax.lax.binary import add, max, min, mul, ne, sub
+from minijax.lax.binary import add, div, max, min, mul, ne, sub
 from minijax.lax.choice import select
 from minijax.lax.families import INEXACT, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
@@ -27,7 +28,7 @@ from minijax.lax.folding import scan
 from minijax.lax.padding import pad
 from minijax.lax.reduction import Identity, highest, lowest, one, zero
 from minijax.lax.shape import reshape, rev, split
-from minijax.lax.unary import exp, log1p
+from minijax.lax.unary import ceil, complex, exp, imag, log1p, real
 from minijax.lax.window_reduction import reduce_window
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -280,4 +281,12 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
         >>> lax.cumlogsumexp(jnp.array([1000.0, 0.0]))
         Array([1000., 1000.], dtype=float32)
     """
-    return _accumulated(cumlogsumexp_p, operand, axis, reverse)
+    out = _accumulated(cumlogsumexp_p, operand, axis, reverse)
+    return _principal(out) if out.dtype.kind == "c" else out
+
+
+def _principal(x: Any) -> Any:
+    """The logarithm of the same number whose imaginary part, an angle, lies in (-π, π]."""
+    angle = imag(x)
+    turns = ceil(div(sub(angle, math.pi), 2 * math.pi))
+    return complex(real(x), sub(angle, mul(turns, 2 * math.pi)))

@@ -205,3 +205,11 @@ def test_select_evaluates_gradient_of_the_case_taken_only() -> None:
         return choice.select(binary.gt(x, 0.0), unary.neg(x), x)
 
     assert [float(minijax.grad(function)(x)) for x in (2.0, -2.0)] == [-1.0, 1.0]
+
+
+def test_clamp_compares_complex_numbers_and_booleans_as_max_and_min_do() -> None:
+    x = np.array([0.5 + 1j, -1.25, 2 - 3j], np.complex64)
+    assert choice.clamp(x[0], x, x[2]).tolist() == [x[0], x[0], x[2]]
+    mask = np.array([True, False])
+    assert choice.clamp(False, mask, True).tolist() == [True, False]
+    assert choice.clamp(False, mask, False).tolist() == [False, False]

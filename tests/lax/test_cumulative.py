@@ -27,6 +27,12 @@ def test_complex_cumlogsumexp_takes_the_largest_out():
     np.testing.assert_allclose(lax.cumlogsumexp(x), expected, rtol=1e-6)
 
 
+def test_angles_of_complex_cumlogsumexp_are_principal():
+    x = np.complex64([0.5 + 8j, -1.25, 2 - 3j])
+    expected = np.log(np.cumsum(np.exp(x.astype(complex))))
+    np.testing.assert_allclose(lax.cumlogsumexp(x), expected, rtol=1e-5)
+
+
 def test_derivative_of_cumlogsumexp_is_finite_below_all_numbers():
     x = np.float32([-np.inf, -np.inf, 0.0])
     _, vjp = minijax.vjp(lax.cumlogsumexp, x)

@@ -255,6 +255,20 @@ def test_repeated_eager_einsum_compiles_once() -> None:
     assert minijax.cache_stats()["compile"].misses == before
 
 
+@pytest.mark.feature("NP-01")
+def test_dots_are_of_the_dtype_of_products_and_as_weak() -> None:
+    whole, narrow = np.arange(3, dtype=np.int32), np.arange(3, dtype=np.uint8)
+    weak = {2: jnp.full(3, 2), 2.5: jnp.full(3, 2.5)}
+    for x, y in itertools.product((whole, narrow, *weak.values()), (2, 2.5)):
+        product = jnp.multiply(x, y)
+        for out in (jnp.dot(x, y), jnp.inner(x, y), jnp.tensordot(x, y, 0)):
+            assert (out.aval, out.tolist()) == (product.aval, product.tolist())
+        vectors = (jnp.matmul(x, weak[y]), jnp.vdot(x, weak[y]), jnp.einsum("i,i", x, weak[y]))
+        for out in vectors:
+            assert (out.dtype, out.weak_type) == (product.dtype, product.weak_type)
+            assert out == product.sum()
+
+
 ERRORS = {
     "jnp.matmul(2.0, a)": (ValueError, "fix +numpy.multiply for scalars"),
     "jnp.matmul(a, a)": (TypeError, "a: f32\\[2,3\\] +b: f32\\[2,3\\]\n.*they are 3 and 2"),

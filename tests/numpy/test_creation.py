@@ -174,6 +174,14 @@ def test_impossible_array_is_refused(call: Callable[[], Any], error: type[Except
         call()
 
 
+@pytest.mark.feature("NP-01")
+def test_ranges_reach_ends_that_the_narrower_dtype_cannot_hold() -> None:
+    assert jnp.linspace(np.uint8(3), -1, 3).tolist() == [3, 1, -1]
+    assert jnp.linspace(-1, np.array([3, 5], np.uint32), 2).tolist() == [[-1, -1], [3, 5]]
+    assert jnp.geomspace(np.int8(3), 300, 3).round(2).tolist() == [3, 30, 300]
+    assert jnp.logspace(np.uint8(1), -1, 3).tolist() == [10, 1, np.float32(0.1)]
+
+
 def test_linspace_returns_the_step_on_request() -> None:
     samples, step = jnp.linspace(0, 1, 3, retstep=True)
     np.testing.assert_allclose([*samples, step], [0, 0.5, 1, 0.5])

@@ -102,6 +102,7 @@ def test_patterns_take_batches_and_keep_dtypes() -> None:
     assert linalg.block_diag().shape == (1, 0)
     assert linalg.circulant(2.0).weak_type
     assert not linalg.toeplitz(2.0).weak_type
+    assert linalg.toeplitz(2.0, _REAL[0].astype(jnp.bfloat16)).dtype == jnp.bfloat16
 
 
 @pytest.mark.feature("NP-01")
@@ -310,6 +311,7 @@ _ONES = np.ones(3, np.float32)
         (lambda: linalg.convolution_matrix(_ONES, 2, "half"), ValueError, "mode is not known"),
         (lambda: linalg.dft(2, "x"), ValueError, "scale is not known"),
         (lambda: linalg.dft(2, dtype="float32"), ValueError, "dtype is not complex"),
+        (lambda: linalg.convolution_matrix(2.0, 2), ValueError, "a is no vector"),
         (lambda: linalg.dft(2.5), TypeError, "n is no integer"),
         (lambda: linalg.hadamard(6), ValueError, "no power of 2"),
         (lambda: linalg.helmert(0), ValueError, "not positive"),

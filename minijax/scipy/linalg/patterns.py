@@ -40,6 +40,14 @@ def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Array:
     return x
 
 
+def _check_is_no_number(name: str, x: Any, argument: str) -> None:
+    aval = aval_of(promotion.check_array(f"scipy.linalg.{name}", x, argument))
+    if not aval.ndim:
+        raise ValueError(
+            message(f"scipy.linalg.{name}", f"{argument} is no vector.", got={argument: aval})
+        )
+
+
 def _batches(x: Any, y: Any) -> tuple[Array, Array]:
     """Vectors with leading dimensions of one shape."""
     batch = broadcast_shapes(x.shape[:-1], y.shape[:-1])
@@ -141,9 +149,10 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
                [2, 1, 5],
                [3, 2, 1]], dtype=int32)
     """
-    c = promotion.strong(_vectors("toeplitz", c, "c"))
+    c = _vectors("toeplitz", c, "c")
     r = conjugate(c) if r is None else _vectors("toeplitz", r, "r")
-    c, r = _batches(*promotion.promote_dtypes("scipy.linalg.toeplitz", c, r))
+    c, r = map(promotion.strong, promotion.promote_dtypes("scipy.linalg.toeplitz", c, r))
+    c, r = _batches(c, r)
     rows, columns = arange(c.shape[-1]), arange(r.shape[-1])
     diagonals = concatenate([flip(r[..., 1:], -1), c], axis=-1)
     return _placed(diagonals, rows[:, None] - columns + max(r.shape[-1] - 1, 0))
@@ -171,10 +180,8 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
                [3, 0, 0]], dtype=int32)
     """
     for argument, x in (("c", c), ("r", r)):
-        if x is not None and not aval_of(promotion.check_array("scipy.linalg.hankel", x)).ndim:
-            raise ValueError(
-                message("scipy.linalg.hankel", f"{argument} is no vector.", got={argument: x})
-            )
+        if x is not None:
+            _check_is_no_number("hankel", x, argument)
     c = _vectors("hankel", c, "c")
     r = c * np.zeros((), c.dtype) if r is None else _vectors("hankel", r, "r")
     c, r = _batches(*promotion.promote_dtypes("scipy.linalg.hankel", c, r))
@@ -279,6 +286,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
                 expected="n >= 1, and a mode of " + ", ".join(map(repr, _MODES)),
             )
         )
+    _check_is_no_number("convolution_matrix", a, "a")
     a = _vectors("convolution_matrix", a, "a", 1)
     size, columns = a.shape[-1], operator.index(n)
     trimmed = {"full": 0, "valid": min(size, columns) - 1, "same": None}[mode]
