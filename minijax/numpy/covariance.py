@@ -51,6 +51,7 @@ def cov(
 
     Raises:
         ValueError: an array has more than two dimensions, or weights do not fit.
+        TypeError: `fweights` are no integers.
 
     Example:
         >>> jnp.cov(jnp.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))
@@ -64,6 +65,9 @@ def cov(
         )
     count = aval_of(rows).shape[1]
     weights = _observation_weights(rows, fweights, aweights)
+    if weights is not None:
+        wide, _ = dtypes.lattice_result_type(rows, weights)
+        rows = convert_to_type(rows, wide, weak_type=False)
     # Without observations the mean is 0 / 0, and so is what is computed from it.
     off = 0 if not count else (0 if bias else 1) if ddof is None else ddof
     mean, total = average(rows, 1, weights, returned=True)
@@ -107,6 +111,15 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
 def _observation_weights(rows: Any, fweights: Any, aweights: Any) -> Any:
     """One weight for each observation, or None."""
     given = [check_array("cov", x) for x in (fweights, aweights) if x is not None]
+    if fweights is not None and not is_kind(given[0], np.integer):
+        raise TypeError(
+            message(
+                "numpy.cov",
+                "observations are counted by integers.",
+                got={"fweights": aval_of(given[0])},
+                fix="aweights, for what they are worth",
+            )
+        )
     for x in given:
         if aval_of(x).shape != (aval_of(rows).shape[1],):
             raise ValueError(
@@ -116,10 +129,12 @@ def _observation_weights(rows: Any, fweights: Any, aweights: Any) -> Any:
                     got={"weights": aval_of(x), "observations": aval_of(rows).shape[1]},
                 )
             )
-    real_dtype = dtypes.real_dtype_of(aval_of(rows).dtype)
-    given = [convert_to_type(x, real_dtype, weak_type=False) for x in given]
     if not given:
         return None
+    real_dtype = dtypes.real_dtype_of(aval_of(rows).dtype)
+    if aweights is not None:
+        real_dtype, _ = dtypes.lattice_result_type(real_dtype, given[-1])
+    given = [convert_to_type(x, real_dtype, weak_type=False) for x in given]
     return given[0] if len(given) == 1 else binary.mul(*given)
 
 

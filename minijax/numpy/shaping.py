@@ -569,6 +569,8 @@ def _rolled(a: Any, shift: Any, axis: int) -> Array:
     if size == 0:
         return a
     if hasattr(shift, "aval"):
+        if shift.dtype.itemsize == 8 or shift.dtype == dtypes.uint32:
+            shift = binary.rem(shift, size)
         # From 1 to 2 * size - 1 places behind the start of the first copy.
         shift = binary.rem(convert.convert_element_type(shift, _INT32), np.int32(size))
         start = choice.select_n(

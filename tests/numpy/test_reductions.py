@@ -187,6 +187,14 @@ def test_covariance_is_that_of_numpy(options: dict[str, Any]) -> None:
     assert_close(jnp.cov(m, **options), np.cov(m, **options), 1e-5)
 
 
+def test_covariance_is_as_wide_as_the_worth_of_observations() -> None:
+    m, worth = X[0].astype(jnp.bfloat16), np.array([1.0, 0.5, 2.0], np.float32)
+    assert jnp.cov(m, aweights=worth).dtype == np.float32
+    assert jnp.cov(m + 0j, aweights=worth).dtype == np.complex64
+    with pytest.raises(TypeError, match="observations are counted by integers"):
+        jnp.cov(m, fweights=worth)
+
+
 def test_covariance_of_no_observations_is_not_a_number() -> None:
     assert np.isnan(jnp.cov(jnp.zeros((2, 0)))).all()
 

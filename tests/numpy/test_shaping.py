@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as numpy_strategies
 
 import minijax
 import minijax.numpy as jnp
+from minijax.core.config import enable_x64
 from tests.numpy import facts
 
 FACTS = facts.load("shaping")
@@ -37,6 +38,9 @@ def test_traced_shift_rolls_as_a_known_one() -> None:
     roll = minijax.jit(lambda x, s: jnp.roll(x, s, 1))
     found = [np.asarray(roll(X, s)) for s in range(-7, 8)]
     np.testing.assert_array_equal(found, [np.roll(X, s, 1) for s in range(-7, 8)])
+    with enable_x64(True):
+        for far in (np.int64(2**33 + 1), np.int64(-(2**62)), np.uint64(2**63), np.uint32(2**31)):
+            np.testing.assert_array_equal(roll(X, far), np.roll(X, int(far), 1))
 
 
 def test_eager_loop_over_a_shift_compiles_once() -> None:
