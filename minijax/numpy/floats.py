@@ -22,7 +22,6 @@ from minijax.numpy.promotion import (
     check_out,
     inexact,
     pick,
-    promote,
     promote_inexact,
     strong,
 )
@@ -110,8 +109,19 @@ def spacing(x: ArrayLike, /) -> Array:
     """
     x = strong(inexact("spacing", x))
     check_not_complex("spacing", x, ValueError)
-    outwards = pick(signbit(x), -np.inf, np.inf)
-    return binary.sub(binary.nextafter_p.bind(*promote("spacing", x, outwards)), x)
+    mantissa_bits = int(dtypes.finfo(aval_of(x).dtype).nmant)
+    infinity = (2 * _bias(x) + 1) << mantissa_bits
+    bits, magnitude = _bits(x), _magnitude(x)
+    stored = binary.shift_right_logical(magnitude, mantissa_bits)
+    # The distance is a power of 2, and its bits are written down as they are: it may be subnormal,
+    # which processors treat as zero.
+    normal = binary.shift_left(binary.sub(stored, mantissa_bits), mantissa_bits)
+    subnormal = binary.shift_left(full_like(stored, 1), binary.max(binary.sub(stored, 1), 0))
+    distance = pick(binary.gt(stored, mantissa_bits), normal, subnormal)
+    distance = pick(binary.eq(magnitude, infinity - 1), infinity, distance)
+    signed = binary.bitwise_or(distance, binary.bitwise_xor(bits, magnitude))
+    out = convert.bitcast_convert_type(signed, aval_of(x).dtype)
+    return pick(binary.lt(magnitude, infinity), out, np.nan)
 
 
 @one_program(static=("out",))
@@ -157,7 +167,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     x = inexact("frexp", x)
     check_not_complex("frexp", x)
     info = dtypes.finfo(aval_of(x).dtype)
-    magnitude = binary.bitwise_and(_bits(x), 2 ** (dtypes.bit_width(aval_of(x).dtype) - 1) - 1)
+    magnitude = _magnitude(x)
     stored = binary.shift_right_logical(magnitude, info.nmant)
     ordinary = binary.bitwise_and(binary.ne(magnitude, 0), binary.ne(stored, 2 * _bias(x) + 1))
     # Processors may treat subnormal numbers as zero, but not the integers that they are stored as.
@@ -179,6 +189,11 @@ def _bias(x: Any) -> int:
 def _bits(x: Any) -> Any:
     """Floats as the integers of their width that they are stored as."""
     return convert.bitcast_convert_type(x, _SIGNED[dtypes.bit_width(aval_of(x).dtype)])
+
+
+def _magnitude(x: Any) -> Any:
+    """The bits of absolute values, as integers that are ordered as these are."""
+    return binary.bitwise_and(_bits(x), 2 ** (dtypes.bit_width(aval_of(x).dtype) - 1) - 1)
 
 
 def _stored_exponent(x: Any) -> Any:

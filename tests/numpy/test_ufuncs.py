@@ -45,6 +45,16 @@ def test_remainder_of_integers_by_zero_is_zero() -> None:
     assert int(jnp.remainder(jnp.int32(5), 0)) == 0
 
 
+def test_spacing_is_exact_for_all_numbers() -> None:
+    bits = np.random.default_rng(0).integers(0, 2**32, 10_000, dtype=np.uint32)
+    info = np.finfo(np.float32)
+    ends = np.array([0, info.tiny / 2, -info.tiny, info.max, -np.inf], np.float32)
+    x = np.concatenate([bits.view(np.float32), ends])
+    with np.errstate(all="ignore"):
+        expected = np.spacing(x)
+    assert np.array_equal(np.asarray(jnp.spacing(x)), expected, equal_nan=True)
+
+
 def test_frexp_splits_subnormal_numbers() -> None:
     x = np.array([1e-40, -3e-42], np.float32)
     mantissa, exponent = jnp.frexp(x)
