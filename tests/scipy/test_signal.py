@@ -10,6 +10,7 @@ import scipy.signal
 
 import minijax
 import minijax.numpy as jnp
+from minijax.core.config import enable_x64
 from minijax.scipy import signal
 from minijax.scipy.signal import windows
 
@@ -210,3 +211,12 @@ def test_short_series_have_shorter_segments():
 def test_signals_refuse_bad_arguments(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.feature("NP-01")
+def test_frequencies_and_times_are_as_wide_as_the_series():
+    with enable_x64(True):
+        frequencies, times, spectra = signal.stft(np.ones(16, np.float32), nperseg=8)
+        back = signal.istft(spectra, nperseg=8)
+        found = (frequencies, times, *back, *signal.welch(np.ones(16, np.float32), nperseg=8))
+    assert {x.dtype.name for x in found} == {"float32"}

@@ -128,8 +128,8 @@ def _scale(scaling: str, window: Any, fs: Any) -> Any:
     return 1 / (total * total)
 
 
-def _frequencies(how: Segments, fs: Any, one_sided: bool) -> Any:
-    return (rfftfreq if one_sided else fftfreq)(how.nfft, 1 / fs)
+def _frequencies(how: Segments, fs: Any, one_sided: bool, like: Any) -> Any:
+    return (rfftfreq if one_sided else fftfreq)(how.nfft, 1 / fs, dtype=_real_dtype(like))
 
 
 def _series(function: str, axis: Any, *arrays: Any) -> tuple[list[Any], int]:
@@ -184,7 +184,7 @@ def _power(
         scaling=scaling,
         average=average,
     )
-    return _frequencies(how, fs, one_sided), moveaxis(power, -1, dim)
+    return _frequencies(how, fs, one_sided, power), moveaxis(power, -1, dim)
 
 
 @one_program(static=("how", "detrend", "one_sided", "scaling", "average"))
@@ -450,9 +450,9 @@ def stft(
         padded=bool(padded),
     )
     start = 0 if boundary is not None else how.size / 2
-    count = arange(spectra.shape[-1], dtype=dtypes.default_float_dtype())
+    count = arange(spectra.shape[-1], dtype=_real_dtype(spectra))
     times = (count * how.step + start) / fs
-    return _frequencies(how, fs, one_sided), times, moveaxis(spectra, -2, dim)
+    return _frequencies(how, fs, one_sided, spectra), times, moveaxis(spectra, -2, dim)
 
 
 @one_program(static=("how", "detrend", "one_sided", "boundary", "padded"))
@@ -530,7 +530,7 @@ def istft(
     x = _istft_of(
         spectra, weights, how=how, one_sided=bool(input_onesided), boundary=bool(boundary)
     )
-    times = arange(x.shape[-1], dtype=dtypes.default_float_dtype()) / fs
+    times = arange(x.shape[-1], dtype=_real_dtype(x)) / fs
     outer = sum(d not in (time, frequency) for d in range(time))
     return times, moveaxis(x, -1, outer)
 
