@@ -204,9 +204,15 @@ def linspace(
     num = _sample_count("linspace", num)
     if dtype is not None:
         dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.linspace")
-    samples, distance = _linspace(start, stop, num, endpoint, dtype, axis)
-    samples = on_device(samples, device)
-    return (samples, distance) if retstep else samples
+    if retstep:
+        samples, distance = _linspace(start, stop, num, endpoint, dtype, axis)
+        return on_device(samples, device), distance
+    return on_device(_samples(start, stop, num, endpoint, dtype, axis), device)
+
+
+@one_program(static=("num", "endpoint", "dtype", "axis"))
+def _samples(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    return _linspace(start, stop, num, endpoint, dtype, axis)[0]
 
 
 @one_program(static=("num", "endpoint", "dtype", "axis"))
