@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_or, div, eq, gt, le, lt, mul, sub
+from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, le, lt, mul, sub
 from minijax.lax.choice import select
 from minijax.lax.convergence import Computation, epsilon, full_like
 from minijax.lax.families import FLOAT, Binary, operands
@@ -163,7 +163,8 @@ def _upper_tail(a: Any, x: Any, s: Any, s_dot: Any, f: Any, f_dot: Any) -> Any:
 
 def _within_domain(a: Any, x: Any, result: Any, at_infinity: float) -> Any:
     result = select(eq(x, np.inf), full_like(x, at_infinity), result)
-    return _nan_where(bitwise_or(lt(a, 0.0), lt(x, 0.0)), result)
+    # What is not at least zero may be NaN.
+    return select(bitwise_and(ge(a, 0.0), ge(x, 0.0)), result, full_like(result, np.nan))
 
 
 def _nan_where(outside: Any, result: Any) -> Any:
