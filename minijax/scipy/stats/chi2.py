@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.lax.binary import div, lt, mul, sub
+from minijax.lax.binary import div, le, lt, mul, sub
 from minijax.lax.unary import exp, log
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -70,7 +70,7 @@ def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     x, df, loc, scale = floats("chi2.cdf", x=x, df=df, loc=loc, scale=scale)
     scale = positive(scale, df)
     z = div(sub(x, loc), mul(scale, 2.0))
-    below = lt(z, 0.0)
+    below = le(z, 0.0)
     return where(below, 0.0, gammainc(mul(df, 0.5), where(below, 1.0, z)))
 
 
@@ -104,7 +104,7 @@ def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     x, df, loc, scale = floats("chi2.sf", x=x, df=df, loc=loc, scale=scale)
     scale = positive(scale, df)
     z = div(sub(x, loc), mul(scale, 2.0))
-    below = lt(z, 0.0)
+    below = le(z, 0.0)
     return where(below, 1.0, gammaincc(mul(df, 0.5), where(below, 1.0, z)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.lax.binary import div, lt, sub
+from minijax.lax.binary import div, le, lt, sub
 from minijax.lax.unary import exp, log
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -68,7 +68,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     x, a, loc, scale = floats("gamma.cdf", x=x, a=a, loc=loc, scale=scale)
     scale = positive(scale, a)
     z = div(sub(x, loc), scale)
-    below = lt(z, 0.0)
+    below = le(z, 0.0)
     return where(below, 0.0, gammainc(a, where(below, 1.0, z)))
 
 
@@ -102,7 +102,7 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     x, a, loc, scale = floats("gamma.sf", x=x, a=a, loc=loc, scale=scale)
     scale = positive(scale, a)
     z = div(sub(x, loc), scale)
-    below = lt(z, 0.0)
+    below = le(z, 0.0)
     return where(below, 1.0, gammaincc(a, where(below, 1.0, z)))
 
 
