@@ -79,7 +79,7 @@ def ppf(q: ArrayLike, p: ArrayLike) -> Array:
 
     Example:
         >>> minijax.scipy.stats.bernoulli.ppf(jnp.array([0.5, 0.9]), 0.25)
-        Array([0., 1.], dtype=float32, weak_type=True)
+        Array([0., 1.], dtype=float32)
     """
     q, p = floats("bernoulli.ppf", q=q, p=p)
     inside = bitwise_and(bitwise_and(bitwise_and(ge(p, 0.0), le(p, 1.0)), ge(q, 0.0)), le(q, 1.0))

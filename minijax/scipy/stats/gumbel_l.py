@@ -77,7 +77,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
     Example:
         >>> minijax.scipy.stats.gumbel_l.logcdf(jnp.inf)
-        Array(0., dtype=float32, weak_type=True)
+        Array(-0., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("gumbel_l.logcdf", x=x, loc=loc, scale=scale)
     scale = positive(scale)

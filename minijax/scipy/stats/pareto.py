@@ -78,7 +78,7 @@ def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
 
     Example:
         >>> minijax.scipy.stats.pareto.logcdf(jnp.inf, 1.0)
-        Array(0., dtype=float32, weak_type=True)
+        Array(-0., dtype=float32, weak_type=True)
     """
     x, b, loc, scale = floats("pareto.logcdf", x=x, b=b, loc=loc, scale=scale)
     scale = positive(scale)
