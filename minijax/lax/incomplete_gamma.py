@@ -7,17 +7,19 @@ for Q = 1 - P elsewhere (Abramowitz and Stegun, Handbook of Mathematical Functio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_or, div, eq, gt, le, lt, mul, sub
+from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, le, lt, max, mul, sub
 from minijax.lax.choice import select
 from minijax.lax.convergence import Computation, epsilon, full_like
 from minijax.lax.families import FLOAT, Binary, operands
+from minijax.lax.power import square
 from minijax.lax.special import digamma, lgamma
-from minijax.lax.unary import abs, bitwise_not, exp, log, neg
+from minijax.lax.unary import abs, bitwise_not, exp, log, log1p, neg
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -144,9 +146,38 @@ def _gamma(differentiate: bool, finish: Callable[..., Any]) -> Callable[..., Any
     return lower
 
 
+# Of 1/x, 1/x³, ... (DLMF 5.11.1), as many as float64 needs from 8 on.
+_STIRLING = (
+    1 / 12,
+    -1 / 360,
+    1 / 1260,
+    -1 / 1680,
+    1 / 1188,
+    -691 / 360360,
+    1 / 156,
+    -3617 / 122400,
+)
+
+
+def stirling_rest(x: Any) -> Any:
+    """`ln Γ(x) - (x - 1/2) ln x + x - ln √(2π)` for x >= 8."""
+    z = div(1.0, square(x))
+    series: Any = full_like(x, _STIRLING[-1])
+    for coefficient in reversed(_STIRLING[:-1]):
+        series = add(mul(series, z), coefficient)
+    return div(series, x)
+
+
 def _log_weight(a: Any, x: Any, shift: float) -> Any:
-    """`ln(xᵃ e⁻ˣ / Γ(a + shift))`."""
-    return sub(sub(mul(a, log(x)), x), lgamma(add(a, shift)))
+    """`ln(xᵃ e⁻ˣ / Γ(a + shift))` for a shift of 0 or 1."""
+    plain = sub(sub(mul(a, log(x)), x), lgamma(add(a, shift)))
+    # Where a is large, the terms cancel: by Stirling's series before they are made.
+    size = max(a, 8.0)
+    deviation = div(sub(x, size), size)
+    exponent = sub(mul(size, sub(log1p(deviation), deviation)), stirling_rest(size))
+    exponent = add(exponent, mul(log(size), 0.5 - shift))
+    stirling = sub(exponent, math.log(2 * math.pi) / 2)
+    return select(gt(a, 8.0), stirling, plain)
 
 
 def _lower_tail(a: Any, x: Any, s: Any, s_dot: Any, f: Any, f_dot: Any) -> Any:
@@ -162,8 +193,11 @@ def _upper_tail(a: Any, x: Any, s: Any, s_dot: Any, f: Any, f_dot: Any) -> Any:
 
 
 def _within_domain(a: Any, x: Any, result: Any, at_infinity: float) -> Any:
-    result = select(eq(x, np.inf), full_like(x, at_infinity), result)
-    return _nan_where(bitwise_or(lt(a, 0.0), lt(x, 0.0)), result)
+    # All mass is below x where x is infinite, or a is zero.
+    all_below = bitwise_or(eq(x, np.inf), bitwise_and(eq(a, 0.0), gt(x, 0.0)))
+    result = select(all_below, full_like(x, at_infinity), result)
+    # What is not at least zero may be NaN.
+    return select(bitwise_and(ge(a, 0.0), ge(x, 0.0)), result, full_like(result, np.nan))
 
 
 def _nan_where(outside: Any, result: Any) -> Any:

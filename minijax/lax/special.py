@@ -15,7 +15,21 @@ from minijax.core.aval import ShapedArray, shaped_array
 from minijax.core.errors import message
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tangents import Zero
-from minijax.lax.binary import add, bitwise_or, div, eq, ge, gt, le, lt, max, min, mul, sub
+from minijax.lax.binary import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    div,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    max,
+    min,
+    mul,
+    sub,
+)
 from minijax.lax.choice import select
 from minijax.lax.convergence import Computation, epsilon, full_like
 from minijax.lax.families import (
@@ -32,7 +46,7 @@ from minijax.lax.families import (
     operands,
 )
 from minijax.lax.power import reciprocal, rsqrt, square
-from minijax.lax.unary import abs, exp, log, log1p, neg, sign
+from minijax.lax.unary import abs, bitwise_not, exp, log, log1p, neg, sign
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -445,13 +459,17 @@ class RegularizedIncompleteBeta(Primitive):
 
 
 def _beta_within_domain(a: Any, b: Any, x: Any, result: Any) -> Any:
-    low = bitwise_or(le(x, 0.0), bitwise_or(eq(a, np.inf), eq(b, 0.0)))
-    result = select(low, full_like(x, 0.0), result)
-    high = bitwise_or(ge(x, 1.0), bitwise_or(eq(b, np.inf), eq(a, 0.0)))
-    result = select(high, full_like(x, 1.0), result)
-    outside = bitwise_or(lt(x, 0.0), gt(x, 1.0))
-    outside = bitwise_or(outside, bitwise_or(lt(min(a, b), 0.0), le(add(a, b), 0.0)))
-    return select(outside, full_like(x, np.nan), result)
+    # All mass is at 0 or at 1 where a parameter is zero or infinite.
+    at_one = bitwise_or(eq(a, np.inf), eq(b, 0.0))
+    at_zero = bitwise_or(eq(b, np.inf), eq(a, 0.0))
+    low = bitwise_or(eq(x, 0.0), bitwise_and(at_one, lt(x, 1.0)))
+    high = bitwise_or(eq(x, 1.0), bitwise_and(at_zero, gt(x, 0.0)))
+    result = select(low, full_like(x, 0.0), select(high, full_like(x, 1.0), result))
+    # Comparisons that NaN fails.
+    within = bitwise_and(ge(x, 0.0), le(x, 1.0))
+    valid = bitwise_and(ge(a, 0.0), ge(b, 0.0))
+    within = bitwise_and(within, bitwise_and(valid, bitwise_not(bitwise_and(at_zero, at_one))))
+    return select(within, result, full_like(x, np.nan))
 
 
 regularized_incomplete_beta_p = RegularizedIncompleteBeta()

@@ -34,13 +34,14 @@ from minijax.lax.binary import (
 )
 from minijax.lax.choice import select
 from minijax.lax.convergence import epsilon, full_like
+from minijax.lax.incomplete_gamma import stirling_rest
 from minijax.lax.unary import abs, exp, floor, is_finite, log, log1p, neg, round
 from minijax.numpy import arithmetic, promotion, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.complex_gamma import complex_loggamma_p
-from minijax.scipy.special.elementwise import Elementwise, polynomial, real_operands
+from minijax.scipy.special.elementwise import Elementwise, real_operands
 
 
 def _is_complex(x: Any) -> bool:
@@ -199,32 +200,25 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     return incomplete_gamma.igammac(*real_operands("gammaincc", a=a, x=x))
 
 
-def _stirling_rest(x: Any) -> Any:
-    """`ln Γ(x) - (x - 1/2) ln x + x - ln √(2π)` for x >= 8 (DLMF 5.11.1)."""
-    z = div(1.0, mul(x, x))
-    series = polynomial(
-        z, 1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400
-    )
-    return div(series, x)
-
-
 def log_beta(a: Any, b: Any) -> Any:
     """The formula of `betaln`."""
     small, large = min(a, b), max(a, b)
     plain = add(special.lgamma(small), sub(special.lgamma(large), special.lgamma(add(a, b))))
     # Where one or both are large, Stirling's formula for them, of which the large terms cancel.
     size = max(large, 8.0)
-    rest = sub(_stirling_rest(size), _stirling_rest(add(size, max(small, 0.0))))
+    rest = sub(stirling_rest(size), stirling_rest(max(add(size, small), 8.0)))
     quotient = div(small, size)
     one = sub(
         sub(rest, mul(sub(add(size, small), 0.5), log1p(quotient))), mul(small, sub(log(size), 1.0))
     )
     one = add(special.lgamma(small), one)
-    both = add(add(rest, _stirling_rest(max(small, 8.0))), math.log(2 * math.pi) / 2)
+    both = add(add(rest, stirling_rest(max(small, 8.0))), math.log(2 * math.pi) / 2)
     both = sub(both, mul(sub(small, 0.5), log1p(div(size, small))))
     both = sub(both, add(mul(size, log1p(quotient)), mul(log(size), 0.5)))
     result = select(lt(small, 8.0), one, both)
-    usable = bitwise_and(ge(small, 0.0), bitwise_and(ge(large, 8.0), is_finite(large)))
+    # Also where the smaller is negative, if it leaves the sum large.
+    enough = bitwise_or(ge(small, 0.0), ge(add(large, small), 8.0))
+    usable = bitwise_and(enough, bitwise_and(ge(large, 8.0), is_finite(large)))
     return select(usable, result, plain)
 
 
@@ -294,7 +288,8 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _factorial(n: Any) -> Any:
-    return select(lt(n, 0.0), mul(n, 0.0), _rounded(exp(special.lgamma(add(n, 1.0))), _is_whole(n)))
+    result = _rounded(exp(special.lgamma(add(n, 1.0))), _is_whole(n))
+    return select(lt(n, 0.0), full_like(n, 0.0), result)
 
 
 factorial_p = Elementwise(
@@ -384,6 +379,7 @@ def _poch(z: Any, m: Any) -> Any:
     bottom = select(from_pole, sub(1.0, end), z)
     ratio = exp(sub(special.lgamma(top), special.lgamma(bottom)))
     positive = exp(sub(special.lgamma(m), log_beta(z, m)))
+    positive = select(eq(m, np.inf), full_like(m, np.inf), positive)
     regular = select(bitwise_and(gt(z, 0.0), gt(m, 0.0)), positive, ratio)
     regular = mul(mul(gamma_sign(end), gamma_sign(z)), regular)
     odd = ne(mul(floor(mul(m, 0.5)), 2.0), floor(m))

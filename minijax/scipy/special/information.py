@@ -16,7 +16,7 @@ from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, lt
 from minijax.lax.choice import select
 from minijax.lax.convergence import full_like
 from minijax.lax.families import INEXACT
-from minijax.lax.unary import expm1, log, log1p, neg
+from minijax.lax.unary import expm1, is_finite, log, log1p, neg
 from minijax.numpy import normalized_exponentials, promotion, selection
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike, Axis
@@ -165,10 +165,17 @@ def entr(x: ArrayLike) -> Array:
     return entr_p.bind(*real_operands("entr", ValueError, x=x))
 
 
+def _log_ratio(p: Any, q: Any) -> Any:
+    """`log(p / q)`, also where the ratio is no finite number."""
+    ratio = div(p, q)
+    plain = bitwise_and(gt(ratio, 0.0), is_finite(ratio))
+    return select(plain, log(ratio), sub(log(p), log(q)))
+
+
 def _rel_entr(p: Any, q: Any) -> Any:
     both = bitwise_and(gt(p, 0.0), gt(q, 0.0))
     one, zero = full_like(p, 1.0), full_like(p, 0.0)
-    entropy = mul(p, log(div(select(both, p, one), select(both, q, one))))
+    entropy = mul(p, _log_ratio(select(both, p, one), select(both, q, one)))
     vanishes = bitwise_and(eq(p, 0.0), ge(q, 0.0))
     outside = select(vanishes, zero, full_like(p, np.inf))
     unknown = bitwise_or(ne(p, p), ne(q, q))
@@ -176,7 +183,7 @@ def _rel_entr(p: Any, q: Any) -> Any:
 
 
 def _rel_entr_slope_p(p: Any, q: Any, out: Any) -> Any:
-    return add(log(div(p, q)), 1.0)
+    return add(_log_ratio(p, q), 1.0)
 
 
 rel_entr_p = Elementwise("rel_entr", _rel_entr, _rel_entr_slope_p, lambda p, q, out: neg(div(p, q)))

@@ -10,6 +10,7 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+from minijax.scipy.special.elementwise import number_like
 from minijax.scipy.special.information import xlog1py, xlogy
 from minijax.scipy.stats.operands import floats
 
@@ -31,7 +32,8 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     k, p, loc = floats("bernoulli.logpmf", k=k, p=p, loc=loc)
     k = sub(k, loc)
     chance = add(xlogy(k, p), xlog1py(sub(1.0, k), neg(p)))
-    return where(bitwise_or(bitwise_or(eq(k, 0.0), eq(k, 1.0)), ne(k, k)), chance, -np.inf)
+    chance = where(bitwise_or(bitwise_or(eq(k, 0.0), eq(k, 1.0)), ne(k, k)), chance, -np.inf)
+    return where(bitwise_and(ge(p, 0.0), le(p, 1.0)), chance, np.nan)
 
 
 @one_program()
@@ -77,11 +79,11 @@ def ppf(q: ArrayLike, p: ArrayLike) -> Array:
 
     Example:
         >>> minijax.scipy.stats.bernoulli.ppf(jnp.array([0.5, 0.9]), 0.25)
-        Array([0., 1.], dtype=float32, weak_type=True)
+        Array([0., 1.], dtype=float32)
     """
     q, p = floats("bernoulli.ppf", q=q, p=p)
     inside = bitwise_and(bitwise_and(bitwise_and(ge(p, 0.0), le(p, 1.0)), ge(q, 0.0)), le(q, 1.0))
-    least = where(le(q, sub(1.0, p)), 0.0, 1.0)
+    least = where(le(q, sub(1.0, p)), 0.0, number_like(1.0, q))
     return where(inside, least, np.nan)
 
 

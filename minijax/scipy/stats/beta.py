@@ -13,7 +13,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.gamma_functions import betainc, betaln
 from minijax.scipy.special.information import xlog1py, xlogy
-from minijax.scipy.stats.operands import floats
+from minijax.scipy.stats.operands import floats, positive
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -33,6 +33,7 @@ def logpdf(
         Array(-inf, dtype=float32, weak_type=True)
     """
     x, a, b, loc, scale = floats("beta.logpdf", x=x, a=a, b=b, loc=loc, scale=scale)
+    scale = positive(scale, a, b)
     z = div(sub(x, loc), scale)
     outside = bitwise_or(lt(z, 0.0), gt(z, 1.0))
     z = where(outside, 0.5, z)
@@ -74,6 +75,7 @@ def cdf(
         Array(1., dtype=float32, weak_type=True)
     """
     x, a, b, loc, scale = floats("beta.cdf", x=x, a=a, b=b, loc=loc, scale=scale)
+    scale = positive(scale, a, b)
     return betainc(a, b, clip(div(sub(x, loc), scale), 0.0, 1.0))
 
 
@@ -107,6 +109,7 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
         Array(0., dtype=float32, weak_type=True)
     """
     x, a, b, loc, scale = floats("beta.sf", x=x, a=a, b=b, loc=loc, scale=scale)
+    scale = positive(scale, a, b)
     return betainc(b, a, sub(1.0, clip(div(sub(x, loc), scale), 0.0, 1.0)))
 
 

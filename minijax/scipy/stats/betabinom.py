@@ -29,9 +29,9 @@ def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLik
         Array(-inf, dtype=float32, weak_type=True)
     """
     k, n, a, b, loc = floats("betabinom.logpmf", k=k, n=n, a=a, b=b, loc=loc)
-    k = sub(floor(k), loc)
+    k = sub(k, loc)
     outside = bitwise_or(lt(k, 0.0), gt(k, n))
-    y = where(outside, 0.0, k)
+    y = where(outside, 0.0, floor(k))
     choices = sub(neg(betaln(add(sub(n, y), 1.0), add(y, 1.0))), log(add(n, 1.0)))
     result = sub(add(choices, betaln(add(y, a), add(sub(n, y), b))), betaln(a, b))
     result = where(outside, -np.inf, result)

@@ -26,6 +26,12 @@ def _standard_quantile(q: Any) -> Any:
     return where(near, center, where(lt(q, 0.5), neg(tail), tail))
 
 
+def _log_angle(mass: Any, rest: Any) -> Any:
+    """The logarithm of a mass, from the one on the other side where that is the smaller."""
+    most = lt(rest, 0.5)
+    return where(most, log1p(neg(where(most, rest, 0.5))), log(mass))
+
+
 @one_program()
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density at `x`.
@@ -87,7 +93,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> minijax.scipy.stats.cauchy.logcdf(-jnp.inf)
         Array(-inf, dtype=float32, weak_type=True)
     """
-    return log(cdf(x, loc, scale))
+    return _log_angle(cdf(x, loc, scale), sf(x, loc, scale))
 
 
 @one_program()
@@ -119,7 +125,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> minijax.scipy.stats.cauchy.logsf(jnp.inf)
         Array(-inf, dtype=float32, weak_type=True)
     """
-    return log(sf(x, loc, scale))
+    return _log_angle(sf(x, loc, scale), cdf(x, loc, scale))
 
 
 @one_program()

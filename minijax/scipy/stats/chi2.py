@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.lax.binary import div, lt, mul, sub
+from minijax.lax.binary import div, le, lt, mul, sub
 from minijax.lax.unary import exp, log
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -12,7 +12,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.gamma_functions import gammainc, gammaincc, gammaln
 from minijax.scipy.special.information import xlogy
-from minijax.scipy.stats.operands import floats
+from minijax.scipy.stats.operands import floats, positive
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -30,6 +30,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
         Array(-inf, dtype=float32, weak_type=True)
     """
     x, df, loc, scale = floats("chi2.logpdf", x=x, df=df, loc=loc, scale=scale)
+    scale = positive(scale, df)
     z = div(sub(x, loc), mul(scale, 2.0))
     outside = lt(z, 0.0)
     z = where(outside, 1.0, z)
@@ -67,8 +68,9 @@ def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
         Array(0., dtype=float32, weak_type=True)
     """
     x, df, loc, scale = floats("chi2.cdf", x=x, df=df, loc=loc, scale=scale)
+    scale = positive(scale, df)
     z = div(sub(x, loc), mul(scale, 2.0))
-    below = lt(z, 0.0)
+    below = le(z, 0.0)
     return where(below, 0.0, gammainc(mul(df, 0.5), where(below, 1.0, z)))
 
 
@@ -100,8 +102,9 @@ def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
         Array(1., dtype=float32, weak_type=True)
     """
     x, df, loc, scale = floats("chi2.sf", x=x, df=df, loc=loc, scale=scale)
+    scale = positive(scale, df)
     z = div(sub(x, loc), mul(scale, 2.0))
-    below = lt(z, 0.0)
+    below = le(z, 0.0)
     return where(below, 1.0, gammaincc(mul(df, 0.5), where(below, 1.0, z)))
 
 

@@ -10,7 +10,7 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.scipy.stats.operands import floats
+from minijax.scipy.stats.operands import floats, log_complement, positive
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -28,6 +28,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(-2., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("expon.logpdf", x=x, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     return where(lt(z, 0.0), -np.inf, neg(add(z, log(scale))))
 
@@ -60,6 +61,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(1., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("expon.cdf", x=x, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     return where(lt(z, 0.0), 0.0, neg(expm1(neg(z))))
 
@@ -77,11 +79,9 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(-inf, dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("expon.logcdf", x=x, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
-    # Either form is exact where the other is not.
-    z = where(lt(z, 0.0), 0.0, z)
-    small = log(neg(expm1(neg(z))))
-    return where(lt(z, 0.7), small, log1p(neg(exp(neg(z)))))
+    return log_complement(where(lt(z, 0.0), 0.0, neg(z)))
 
 
 @one_program()
@@ -97,6 +97,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(1., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("expon.sf", x=x, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     return where(lt(z, 0.0), 1.0, exp(neg(z)))
 
@@ -114,6 +115,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(-2., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("expon.logsf", x=x, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     return where(lt(z, 0.0), 0.0, neg(z))
 
@@ -131,6 +133,7 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(0., dtype=float32, weak_type=True)
     """
     q, loc, scale = floats("expon.ppf", q=q, loc=loc, scale=scale)
+    scale = positive(scale)
     outside = bitwise_or(lt(q, 0.0), gt(q, 1.0))
     return where(outside, np.nan, sub(loc, mul(scale, log1p(neg(q)))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.lax.binary import div, lt, sub
+from minijax.lax.binary import div, le, lt, sub
 from minijax.lax.unary import exp, log
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
@@ -12,7 +12,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.gamma_functions import gammainc, gammaincc, gammaln
 from minijax.scipy.special.information import xlogy
-from minijax.scipy.stats.operands import floats
+from minijax.scipy.stats.operands import floats, positive
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -30,6 +30,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
         Array(-inf, dtype=float32, weak_type=True)
     """
     x, a, loc, scale = floats("gamma.logpdf", x=x, a=a, loc=loc, scale=scale)
+    scale = positive(scale, a)
     z = div(sub(x, loc), scale)
     outside = lt(z, 0.0)
     z = where(outside, 1.0, z)
@@ -65,8 +66,9 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
         Array(0., dtype=float32, weak_type=True)
     """
     x, a, loc, scale = floats("gamma.cdf", x=x, a=a, loc=loc, scale=scale)
+    scale = positive(scale, a)
     z = div(sub(x, loc), scale)
-    below = lt(z, 0.0)
+    below = le(z, 0.0)
     return where(below, 0.0, gammainc(a, where(below, 1.0, z)))
 
 
@@ -98,8 +100,9 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
         Array(1., dtype=float32, weak_type=True)
     """
     x, a, loc, scale = floats("gamma.sf", x=x, a=a, loc=loc, scale=scale)
+    scale = positive(scale, a)
     z = div(sub(x, loc), scale)
-    below = lt(z, 0.0)
+    below = le(z, 0.0)
     return where(below, 1.0, gammaincc(a, where(below, 1.0, z)))
 
 

@@ -10,7 +10,7 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.scipy.stats.operands import floats
+from minijax.scipy.stats.operands import floats, log_complement, positive
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -28,6 +28,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(-1., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("gumbel_l.logpdf", x=x, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     result = sub(sub(z, exp(z)), log(scale))
     # The exponential outgrows z.
@@ -62,6 +63,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(1., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("gumbel_l.cdf", x=x, loc=loc, scale=scale)
+    scale = positive(scale)
     return neg(expm1(neg(exp(div(sub(x, loc), scale)))))
 
 
@@ -75,10 +77,11 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
     Example:
         >>> minijax.scipy.stats.gumbel_l.logcdf(jnp.inf)
-        Array(0., dtype=float32, weak_type=True)
+        Array(-0., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("gumbel_l.logcdf", x=x, loc=loc, scale=scale)
-    return log(neg(expm1(neg(exp(div(sub(x, loc), scale))))))
+    scale = positive(scale)
+    return log_complement(neg(exp(div(sub(x, loc), scale))))
 
 
 @one_program()
@@ -94,6 +97,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(0., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("gumbel_l.sf", x=x, loc=loc, scale=scale)
+    scale = positive(scale)
     return exp(neg(exp(div(sub(x, loc), scale))))
 
 
@@ -110,6 +114,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(-1., dtype=float32, weak_type=True)
     """
     x, loc, scale = floats("gumbel_l.logsf", x=x, loc=loc, scale=scale)
+    scale = positive(scale)
     return neg(exp(div(sub(x, loc), scale)))
 
 
@@ -126,6 +131,7 @@ def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         Array(-inf, dtype=float32, weak_type=True)
     """
     p, loc, scale = floats("gumbel_l.ppf", p=p, loc=loc, scale=scale)
+    scale = positive(scale)
     return add(loc, mul(scale, log(neg(log1p(neg(p))))))
 
 

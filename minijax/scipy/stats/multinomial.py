@@ -37,7 +37,8 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         Array(-inf, dtype=float32)
     """
     for name, value in (("x", x), ("n", n)):
-        if not dtypes.issubdtype(aval_of(value).dtype, np.integer):
+        dtype = aval_of(value).dtype
+        if dtype != np.bool_ and not dtypes.issubdtype(dtype, np.integer):
             raise ValueError(
                 message(
                     "scipy.stats.multinomial",

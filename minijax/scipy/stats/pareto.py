@@ -10,7 +10,7 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.scipy.stats.operands import floats
+from minijax.scipy.stats.operands import floats, log_complement, positive
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -28,6 +28,7 @@ def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
         Array(-inf, dtype=float32, weak_type=True)
     """
     x, b, loc, scale = floats("pareto.logpdf", x=x, b=b, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     outside = lt(z, 1.0)
     result = sub(sub(log(b), log(scale)), mul(add(b, 1.0), log(where(outside, 1.0, z))))
@@ -62,6 +63,7 @@ def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
         Array(0., dtype=float32, weak_type=True)
     """
     x, b, loc, scale = floats("pareto.cdf", x=x, b=b, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     return where(lt(z, 1.0), 0.0, neg(expm1(mul(neg(b), log(where(lt(z, 1.0), 1.0, z))))))
 
@@ -76,13 +78,13 @@ def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
 
     Example:
         >>> minijax.scipy.stats.pareto.logcdf(jnp.inf, 1.0)
-        Array(0., dtype=float32, weak_type=True)
+        Array(-0., dtype=float32, weak_type=True)
     """
     x, b, loc, scale = floats("pareto.logcdf", x=x, b=b, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     below = lt(z, 1.0)
-    mass = neg(expm1(mul(neg(b), log(where(below, 2.0, z)))))
-    return where(below, -np.inf, log(mass))
+    return where(below, -np.inf, log_complement(mul(neg(b), log(where(below, 2.0, z)))))
 
 
 @one_program()
@@ -98,6 +100,7 @@ def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
         Array(1., dtype=float32, weak_type=True)
     """
     x, b, loc, scale = floats("pareto.sf", x=x, b=b, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     return where(lt(z, 1.0), 1.0, exp(mul(neg(b), log(where(lt(z, 1.0), 1.0, z)))))
 
@@ -115,6 +118,7 @@ def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
         Array(-0., dtype=float32, weak_type=True)
     """
     x, b, loc, scale = floats("pareto.logsf", x=x, b=b, loc=loc, scale=scale)
+    scale = positive(scale)
     z = div(sub(x, loc), scale)
     return where(lt(z, 1.0), 0.0, mul(neg(b), log(where(lt(z, 1.0), 1.0, z))))
 
@@ -132,6 +136,7 @@ def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
         Array(1., dtype=float32, weak_type=True)
     """
     q, b, loc, scale = floats("pareto.ppf", q=q, b=b, loc=loc, scale=scale)
+    scale = positive(scale)
     outside = bitwise_or(lt(q, 0.0), gt(q, 1.0))
     return where(outside, np.nan, add(loc, mul(scale, exp(div(neg(log1p(neg(q))), b)))))
 

@@ -81,7 +81,7 @@ def rankdata(
     """The ranks of elements, from 1 on; with NaNs among them, all are NaN.
 
     Shapes: a: T[s] -> F[s], or raveled where there is no axis.
-    Dtypes: real; ranks are floats.
+    Dtypes: real; ranks are of the default float dtype.
     Source: mirrors jax.scipy.stats.rankdata (0.10).
 
     Args:
@@ -112,7 +112,8 @@ def rankdata(
         )
     a, axis = _along("rankdata", creation.asarray(a), axis)
     aval = aval_of(a)
-    dtype = dtypes.to_inexact_dtype(aval.dtype)
+    # Not that of the elements: short floats cannot count far.
+    dtype = dtypes.default_float_dtype()
     if not math.prod(aval.shape):
         return creation.zeros(aval.shape, dtype)
     order = ordering.argsort(a, axis=axis)

@@ -9,13 +9,13 @@ import numpy as np
 
 from minijax.lax.binary import add, bitwise_and, bitwise_or, div, ge, gt, le, lt, mul, sub
 from minijax.lax.power import square
-from minijax.lax.unary import exp, expm1, log, log1p, neg
+from minijax.lax.unary import exp, log, log1p, neg
 from minijax.numpy.arithmetic import clip
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import strong
 from minijax.numpy.selection import where
 from minijax.scipy.special.normal_distribution import log_ndtr_p, normal_cdf
-from minijax.scipy.stats.operands import floats
+from minijax.scipy.stats.operands import floats, log_complement
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -24,9 +24,7 @@ def _log_difference(large: Any, small: Any) -> Any:
     """`log(exp(large) - exp(small))`."""
     nothing = le(large, small)
     gap = where(nothing, -1.0, sub(small, large))
-    # Either form is exact where the other is not.
-    share = where(gt(gap, -0.7), log(neg(expm1(gap))), log1p(neg(exp(gap))))
-    return where(nothing, -np.inf, add(large, share))
+    return where(nothing, -np.inf, add(large, log_complement(gap)))
 
 
 def _log_mass(a: Any, b: Any) -> Any:
@@ -102,7 +100,11 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def _logcdf(z: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """The logarithm of the mass from below, and whether there is none."""
-    below = sub(_log_mass(a, clip(z, a, b)), _log_mass(a, b))
+    z, whole = clip(z, a, b), _log_mass(a, b)
+    below, above = sub(_log_mass(a, z), whole), sub(_log_mass(z, b), whole)
+    # The difference loses what is near 0, where the mass on the other side still has it.
+    most = gt(below, -0.7)
+    below = where(most, log1p(neg(exp(where(most, above, -1.0)))), below)
     return where(le(z, a), -np.inf, where(ge(z, b), 0.0, below)), ge(a, b)
 
 

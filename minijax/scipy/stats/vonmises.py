@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from minijax.lax.binary import mul, sub
+import numpy as np
+
+from minijax.lax.binary import lt, mul, sub
 from minijax.lax.trigonometry import cos
 from minijax.lax.unary import exp, log
 from minijax.numpy.one_program import one_program
+from minijax.numpy.selection import where
 from minijax.scipy.special.bessel import i0e
 from minijax.scipy.stats.operands import floats
 
@@ -28,6 +31,7 @@ def logpdf(x: Any, kappa: Any) -> Any:
         Array(nan, dtype=float32, weak_type=True)
     """
     x, kappa = floats("vonmises.logpdf", x=x, kappa=kappa)
+    kappa = where(lt(kappa, 0.0), np.nan, kappa)
     return sub(mul(kappa, sub(cos(x), 1.0)), log(mul(i0e(kappa), 2.0 * math.pi)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_or, gt, lt, mul, sub
+from minijax.lax.binary import add, bitwise_and, bitwise_or, gt, lt, mul, sub
 from minijax.lax.power import square
 from minijax.lax.trigonometry import cos
 from minijax.lax.unary import exp, log, log1p, neg
@@ -36,7 +36,8 @@ def logpdf(x: Any, c: Any) -> Any:
         sub(log1p(neg(square(c))), log(sub(add(1.0, square(c)), mul(mul(2.0, c), cos(x))))),
         math.log(2 * math.pi),
     )
-    return where(outside, -np.inf, density)
+    density = where(outside, -np.inf, density)
+    return where(bitwise_and(gt(c, 0.0), lt(c, 1.0)), density, np.nan)
 
 
 @one_program()

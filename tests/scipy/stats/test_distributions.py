@@ -173,6 +173,8 @@ def test_multinomial_equals_that_of_scipy():
     expected = scipy.stats.multinomial.logpmf(x, 3, p)
     np.testing.assert_allclose(stats.multinomial.logpmf(x, 3, p), expected, rtol=1e-5)
     assert stats.multinomial.pmf(x, np.array([3, 4]), p)[1] == 0
+    chosen = stats.multinomial.pmf(np.array([True, False]), 1, np.array([0.25, 0.75]))
+    assert chosen == pytest.approx(0.25, rel=1e-5)
 
 
 def test_multivariate_normal_equals_that_of_scipy():

@@ -27,6 +27,14 @@ def test_ranks_with_a_nan_are_nans():
     assert stats.rankdata(np.zeros(0)).shape == (0,)
 
 
+def test_ranks_have_the_default_dtype():
+    narrow = np.arange(3, dtype=np.float16)
+    assert stats.rankdata(narrow).dtype == np.float32
+    with jax.enable_x64(True):
+        assert stats.rankdata(narrow).dtype == np.float64
+        assert stats.rankdata(narrow.astype(int)).dtype == np.float64
+
+
 def test_modes_equal_those_of_scipy():
     for axis in (None, 0, 1):
         for keepdims in (False, True):
