@@ -60,6 +60,14 @@ def count_in(jaxpr: Jaxpr) -> int:
     return most
 
 
+def maps_devices(jaxpr: Jaxpr) -> bool:
+    """Whether an equation maps over devices, also over one."""
+    return any(
+        eqn.primitive.maps_devices or any(map(maps_devices, jaxprs_in_params(eqn.params)))
+        for eqn in holders(jaxpr)
+    )
+
+
 def whole_aval(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """The type of an array whose pieces are of type `aval`, but for the dimensions they lack."""
     gone = sharding.unstacked_dims

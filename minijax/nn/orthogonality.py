@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import message
 from minijax.lax import creation, shape, slicing
 from minijax.nn.initializer import Initializer
 from minijax.numpy import arithmetic, shaping
 from minijax.numpy.one_program import one_program
-from minijax.random.distributions import check_kind
+from minijax.random.distributions import check_inexact
 from minijax.random.keys import as_keys
 from minijax.random.multivariate import orthogonal_samples
 from minijax.runtime.annotations import ArrayLike, DTypeLike
@@ -112,9 +111,7 @@ def delta_orthogonal(
 
 
 def _dtype(name: str, dtype: Any, default: Any) -> np.dtype[Any]:
-    chosen = default if dtype is None else dtype
-    fallback = dtypes.default_float_dtype()
-    return check_kind(name, chosen, np.inexact, "float or complex", fallback)
+    return check_inexact(name, default if dtype is None else dtype)
 
 
 @one_program(static=("dims", "axis", "dtype"))

@@ -81,6 +81,16 @@ def check_float(name: str, dtype: Any) -> np.dtype[Any]:
     return check_kind(name, dtype, np.floating, "float", dtypes.default_float_dtype())
 
 
+def check_inexact(name: str, dtype: Any) -> np.dtype[Any]:
+    """The dtype of float or complex samples; the default float for None.
+
+    Raises:
+        ValueError: the dtype is neither.
+    """
+    default = dtypes.default_float_dtype()
+    return check_kind(name, dtype, np.inexact, "float or complex", default)
+
+
 def check_kind(
     name: str, dtype: Any, kind: type, word: str, default: np.dtype[Any]
 ) -> np.dtype[Any]:
@@ -221,8 +231,7 @@ def normal(
         >>> x.std().round(1), (x > 0).mean().round(1)
         (Array(1., dtype=float32), Array(0.5, dtype=float32))
     """
-    default = dtypes.default_float_dtype()
-    wanted = check_kind("normal", dtype, np.inexact, "float or complex", default)
+    wanted = check_inexact("normal", dtype)
     return normal_samples(key, canonicalize_shape(shape, "random.normal shape"), wanted)
 
 

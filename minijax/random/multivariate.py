@@ -24,7 +24,7 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
 from minijax.random.distributions import (
     check_float,
-    check_kind,
+    check_inexact,
     check_shape,
     normal_samples,
     sampler,
@@ -157,8 +157,7 @@ def orthogonal(
         >>> bool(abs(q.T @ q - jnp.eye(3)).max() < 1e-6)
         True
     """
-    default = dtypes.default_float_dtype()
-    wanted = check_kind("orthogonal", dtype, np.inexact, "float or complex", default)
+    wanted = check_inexact("orthogonal", dtype)
     sizes = (operator.index(n), operator.index(n if m is None else m))
     if min(sizes) < 0:
         raise ValueError(

@@ -19,7 +19,7 @@ from minijax.numpy import arithmetic
 from minijax.random.discrete import rademacher_samples
 from minijax.random.distributions import (
     check_float,
-    check_kind,
+    check_inexact,
     check_shape,
     converted,
     exponential_samples,
@@ -148,8 +148,7 @@ def lognormal(
         >>> jnp.log(x).std().round(1)
         Array(2., dtype=float32)
     """
-    default = dtypes.default_float_dtype()
-    wanted = check_kind("lognormal", dtype, np.inexact, "float or complex", default)
+    wanted = check_inexact("lognormal", dtype)
     check_params("lognormal", wanted, sigma)
     return _lognormal(key, sigma, check_shape("lognormal", shape, sigma), wanted)
 

@@ -50,7 +50,7 @@ class MapInfo(NamedTuple):
             ValueError: there are not the devices that it needs.
             TypeError: some belong to other processes, with which not all can be done that it does.
         """
-        devices = devices_for(self, replicas.count_in(jaxpr), _has_inner_map(jaxpr))
+        devices = devices_for(self, replicas.count_in(jaxpr), replicas.maps_devices(jaxpr))
         if not device_list(devices).is_fully_addressable:
             check_collectives(jaxpr, self.name)
         return devices
@@ -192,13 +192,6 @@ def whole_avals(avals: Sequence[Any], along: Sequence[int | None], size: int) ->
         aval if axis is None else aval.with_dim(axis, size)
         for aval, axis in zip(avals, along, strict=True)
     ]
-
-
-def _has_inner_map(jaxpr: Jaxpr) -> bool:
-    return any(
-        eqn.primitive.maps_devices or any(map(_has_inner_map, jaxprs_in_params(eqn.params)))
-        for eqn in jaxpr.eqns
-    )
 
 
 def devices_for(info: MapInfo, inner: int, has_inner_map: bool) -> tuple[Any, ...]:

@@ -301,12 +301,12 @@ class _Mapped(NamedTuple):
             for aval, spec in zip(avals, specs, strict=True)
         ]
         for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
-            name = _Leaf(lambda: info.arg_names, i)
+            leaf = _Leaf(lambda: info.arg_names, i)
             _check_spec("in_specs", spec, region)
             if isinstance(aval, ShapedArray):
-                _check_fits(info.func_name, name, "in_specs", spec, aval)
-                _check_divides(info.func_name, name, spec, aval, region)
-                _check_type(info.func_name, name, spec, aval, region)
+                _check_fits(info.func_name, leaf, "in_specs", spec, aval)
+                _check_divides(info.func_name, leaf, spec, aval, region)
+                _check_type(info.func_name, leaf, spec, aval, region)
         return specs
 
     def _out_specs(
@@ -322,22 +322,22 @@ class _Mapped(NamedTuple):
             second="the results",
         )
         for i, (out, spec) in enumerate(zip(outs, specs, strict=True)):
-            path = _Leaf(lambda: flattening.result_paths(flat.out_tree), i, "")
+            leaf = _Leaf(lambda: flattening.result_paths(flat.out_tree), i, "")
             _check_spec("out_specs", spec, region)
             aval = aval_of(out)
             if isinstance(aval, AbstractTodo):
                 raise TypeError(
                     message(
                         "shard_map",
-                        f"{path} of {flat.name} has started only, and cannot be finished outside.",
+                        f"{leaf} of {flat.name} has started only, and cannot be finished outside.",
                         got=str(aval),
                         fix="return what .done() gives",
                     )
                 )
             if isinstance(aval, ShapedArray):
-                _check_fits(flat.name, path, "out_specs", spec, aval)
+                _check_fits(flat.name, leaf, "out_specs", spec, aval)
                 if region.check_vma:
-                    _check_same_everywhere(flat.name, path, spec, aval, region)
+                    _check_same_everywhere(flat.name, leaf, spec, aval, region)
         return specs
 
 

@@ -19,10 +19,10 @@ from minijax.core import axes as core_axes
 from minijax.core import effects
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import message
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import batching, evaluation, staging
+from minijax.interpreters import batching, evaluation, replicas, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax.shape import reshape, transpose
 from minijax.lax.slicing import index_in_dim
@@ -494,7 +494,7 @@ def check_fits_mesh(user: str, closed: ClosedJaxpr) -> None:
         RuntimeError: a pmap is inside.
         ValueError: a side effect is ordered.
     """
-    if _maps_replicas(closed.jaxpr):
+    if replicas.maps_devices(closed.jaxpr):
         raise RuntimeError(
             message(
                 user,
@@ -512,13 +512,6 @@ def check_fits_mesh(user: str, closed: ClosedJaxpr) -> None:
                 fix="ordered=False",
             )
         )
-
-
-def _maps_replicas(jaxpr: Jaxpr) -> bool:
-    return any(
-        eqn.primitive.maps_devices or any(map(_maps_replicas, jaxprs_in_params(eqn.params)))
-        for eqn in jaxpr.eqns
-    )
 
 
 def _dims_along(name: Any, axes: Sequence[AxisDims]) -> list[int | None]:
