@@ -13,7 +13,7 @@ from jaxlib import _jax
 
 from minijax.core import config, hooks, refs, statistics, tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, leaked
 from minijax.interpreters import program, staging
@@ -183,15 +183,14 @@ def check_all_here(name: str, args: Sequence[Any]) -> None:
         if type.__instancecheck__(Array, x):
             public = x.buffer._sharding.public
             if not public.is_fully_addressable:
-                raise RuntimeError(
-                    message(
-                        name,
-                        "other processes hold pieces of an operand.",
-                        got=f"{x.buffer.aval} with {public}",
-                        expected="operations on such arrays inside jit, which all processes call",
-                        fix="jit the function; or, where all processes run the same operations, "
-                        "config.update('spmd_mode', 'allow_all')",
-                    )
+                error(
+                    RuntimeError,
+                    name,
+                    "other processes hold pieces of an operand.",
+                    got=f"{x.buffer.aval} with {public}",
+                    expected="operations on such arrays inside jit, which all processes call",
+                    fix="jit the function; or, where all processes run the same operations, "
+                    "config.update('spmd_mode', 'allow_all')",
                 )
 
 
@@ -209,10 +208,6 @@ def check_callable(name: str, function: Any) -> None:
         TypeError: `function` is not callable.
     """
     if not callable(function):
-        raise TypeError(
-            message(
-                name,
-                "expected a function.",
-                got=f"{type(function).__name__}: {function!r}",
-            )
+        error(
+            TypeError, name, "expected a function.", got=f"{type(function).__name__}: {function!r}"
         )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import hlo_build
@@ -57,13 +57,12 @@ def region(
     """
     module = ctx.module
     if isinstance(module.device_axes, ReplicaAxes) and mesh.size > 1:
-        raise NotImplementedError(
-            message(
-                "shard_map",
-                "cannot be inside pmap: XLA does not both copy a program and cut it.",
-                got=f"shard_map over {mesh} inside pmap over {module.device_axes.replicas} devices",
-                fix="use shard_map over a mesh with one more axis in place of pmap",
-            )
+        error(
+            NotImplementedError,
+            "shard_map",
+            "cannot be inside pmap: XLA does not both copy a program and cut it.",
+            got=f"shard_map over {mesh} inside pmap over {module.device_axes.replicas} devices",
+            fix="use shard_map over a mesh with one more axis in place of pmap",
         )
     inner = PartitionAxes(mesh, module.device_axes.manual | frozenset(manual))
     module.partitioning.check_size(mesh)
@@ -192,13 +191,12 @@ def _with_gspmd(
 ) -> list[Any]:
     if not inner.are_all_manual:
         # XLA's older partitioner ends the process where it meets a constant in such a region.
-        raise NotImplementedError(
-            message(
-                "shard_map",
-                "a function per device of some axes only cannot be compiled by GSPMD.",
-                got=f"axes {inner.automatic} of {inner.mesh} left to the compiler",
-                fix="config.update('use_shardy_partitioner', True), or all axes in axis_names",
-            )
+        error(
+            NotImplementedError,
+            "shard_map",
+            "a function per device of some axes only cannot be compiled by GSPMD.",
+            got=f"axes {inner.automatic} of {inner.mesh} left to the compiler",
+            fix="config.update('use_shardy_partitioner', True), or all axes in axis_names",
         )
     blocks = [
         full_to_shard(ctx, inner, value, border)

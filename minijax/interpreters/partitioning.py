@@ -12,7 +12,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from minijax.core import config
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.interpreters import hlo_build
@@ -123,13 +123,12 @@ class Partitioning:
 
     def check_size(self, mesh: MeshAxes) -> None:
         if mesh.size != self.devices:
-            raise ValueError(
-                message(
-                    "sharding",
-                    f"the mesh has {mesh.size} devices, the program runs on {self.devices}.",
-                    got=str(mesh),
-                    fix="place the arguments on all devices of the mesh, or call under set_mesh",
-                )
+            error(
+                ValueError,
+                "sharding",
+                f"the mesh has {mesh.size} devices, the program runs on {self.devices}.",
+                got=str(mesh),
+                fix="place the arguments on all devices of the mesh, or call under set_mesh",
             )
 
     def replicated(self, ndim: int, open_dims: Collection[int] = ()) -> Attributes:
@@ -224,12 +223,11 @@ def _check_expressible(sharding: Sharding) -> None:
         ValueError: devices hold summands of the value.
     """
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        raise ValueError(
-            message(
-                "sharding",
-                "GSPMD cannot keep the summands of a value apart.",
-                got=str(sharding.spec),
-                expected="a spec without unreduced axes",
-                fix="leave use_shardy_partitioner on",
-            )
+        error(
+            ValueError,
+            "sharding",
+            "GSPMD cannot keep the summands of a value apart.",
+            got=str(sharding.spec),
+            expected="a spec without unreduced axes",
+            fix="leave use_shardy_partitioner on",
         )

@@ -15,7 +15,7 @@ import numpy as np
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _sdy
 
-from minijax.core.errors import InternalError, message
+from minijax.core.errors import InternalError, error
 from minijax.core.source import Frame
 from minijax.interpreters import hlo_build
 from minijax.sharding import shardy
@@ -185,9 +185,9 @@ def _after(passes: str, module: Any) -> Any:
     copy = module.operation.clone()
     try:
         passmanager.PassManager.parse(passes, hlo_build.context()).run(copy)
-    except ir.MLIRError as error:
+    except ir.MLIRError as caught:
         problem = "Shardy refuses the module."
-        raise InternalError(message("explain.plan", problem, got=f"{error}\n{module}")) from None
+        error(InternalError, "explain.plan", problem, got=f"{caught}\n{module}", cause=None)
     return copy
 
 

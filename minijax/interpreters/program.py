@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import config, effects, history, meshes, statistics
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.interpreters import (
     assignment,
@@ -430,14 +430,13 @@ def _check_kept_to(lowered: Lowered, what: str, given: Any, tiling: Any, ndim: i
     """
     hlo = placement.native(given, ndim).hlo
     if given.num_devices > 1 and not equality.are_hlo_shardings_equal(hlo, tiling, ndim):
-        raise AssertionError(
-            message(
-                lowered.options.name,
-                f"XLA has placed {what} otherwise than the program says.",
-                got=str(tiling),
-                expected=str(given),
-                fix="this is a fault of the compiler or of minijax: please report it",
-            )
+        error(
+            AssertionError,
+            lowered.options.name,
+            f"XLA has placed {what} otherwise than the program says.",
+            got=str(tiling),
+            expected=str(given),
+            fix="this is a fault of the compiler or of minijax: please report it",
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.core import caches, statistics
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters import program
 from minijax.interpreters.reshard import reshard_p
@@ -71,14 +71,13 @@ def _among_processes(buffer: Any, target: Any) -> Any:
         return buffer
     if set(source.devices) == set(target.devices):
         return _reordered(buffer, target.devices)
-    raise (ValueError if target.device is not None else NotImplementedError)(
-        message(
-            "device_put",
-            "other processes hold pieces of the array, which shall go to other devices.",
-            got=f"{buffer.aval} with {source.public}, to {wanted}",
-            expected="the devices that the array is on",
-            fix="first replicate it: device_put(x, NamedSharding(mesh, P()))",
-        )
+    error(
+        ValueError if target.device is not None else NotImplementedError,
+        "device_put",
+        "other processes hold pieces of the array, which shall go to other devices.",
+        got=f"{buffer.aval} with {source.public}, to {wanted}",
+        expected="the devices that the array is on",
+        fix="first replicate it: device_put(x, NamedSharding(mesh, P()))",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 
 class AccuracyMode(enum.Enum):
@@ -56,12 +56,11 @@ class Tolerance:
 
     def __post_init__(self) -> None:
         if min(self.atol, self.rtol, self.ulps) < 0 or not (self.atol or self.rtol or self.ulps):
-            raise ValueError(
-                message(
-                    "lax.Tolerance",
-                    "tolerances must be non-negative, and one of them positive.",
-                    got={"atol": self.atol, "rtol": self.rtol, "ulps": self.ulps},
-                )
+            error(
+                ValueError,
+                "lax.Tolerance",
+                "tolerances must be non-negative, and one of them positive.",
+                got={"atol": self.atol, "rtol": self.rtol, "ulps": self.ulps},
             )
 
     def attribute_text(self) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import refs
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import Eqn
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tangents import Zero
@@ -293,13 +293,12 @@ def _described(name: str, src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDesc
     dtypes = {"src_ref": src.ref.aval.dtype, "dst_ref": dst.ref.aval.dtype}
     for what, facts in (("shape", shapes), ("dtype", dtypes)):
         if facts["src_ref"] != facts["dst_ref"]:
-            raise ValueError(
-                message(
-                    name,
-                    f"a copy does not change the {what}, but those of its ends differ.",
-                    got=facts,
-                    fix="a part of the larger one: ref.at[idx]" if what == "shape" else None,
-                )
+            error(
+                ValueError,
+                name,
+                f"a copy does not change the {what}, but those of its ends differ.",
+                got=facts,
+                fix="a part of the larger one: ref.at[idx]" if what == "shape" else None,
             )
     return AsyncCopyDescriptor(
         src, dst, semaphores.semaphore_place(name, sem, (SemaphoreType.DMA,))
@@ -309,12 +308,11 @@ def _described(name: str, src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDesc
 def _array_place(name: str, argument: str, ref: Any) -> Place:
     whole = ref.ref if isinstance(ref, View) else ref
     if not refs.is_reference(whole) or aval_of(whole).kind is not None:
-        raise ValueError(
-            message(
-                name,
-                f"{argument} must be a reference to an array.",
-                got=str(aval_of(whole)) if refs.is_reference(whole) else type(ref).__name__,
-                fix="new_ref(x) makes one of an array, run_scoped(f, VMEM(shape, dtype)) scratch",
-            )
+        error(
+            ValueError,
+            name,
+            f"{argument} must be a reference to an array.",
+            got=str(aval_of(whole)) if refs.is_reference(whole) else type(ref).__name__,
+            fix="new_ref(x) makes one of an array, run_scoped(f, VMEM(shape, dtype)) scratch",
         )
     return semaphores.place_of(ref)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from minijax.core import key_paths, meshes, tree
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer
@@ -88,13 +88,12 @@ def with_batch_dim(
         missing = axis not in sharding.mesh.axis_names
         if missing or axis in used:
             problem = "is no axis of the mesh" if missing else "splits another dimension already"
-            raise ValueError(
-                message(
-                    "vmap",
-                    f"spmd_axis_name: {axis!r} {problem} in a {name} inside.",
-                    got=f"{sharding.spec} on {sharding.mesh}",
-                    expected="an axis of the mesh that is free for the batch",
-                )
+            error(
+                ValueError,
+                "vmap",
+                f"spmd_axis_name: {axis!r} {problem} in a {name} inside.",
+                got=f"{sharding.spec} on {sharding.mesh}",
+                expected="an axis of the mesh that is free for the batch",
             )
     return sharding.with_spec(sharding.spec.inserted(dim, axes or otherwise))
 
@@ -108,23 +107,21 @@ def _with_devices_of(x: Array, sharding: Any) -> Sharding:
     if context is not None and not x.committed:
         return NamedSharding(context, sharding.spec, memory_kind=sharding.memory_kind)
     if not isinstance(own, NamedSharding):
-        raise TypeError(
-            message(
-                "with_sharding_constraint",
-                "an abstract mesh takes its devices from the array, which has no mesh.",
-                got=f"{x.aval} with {own}",
-                expected="an array with a NamedSharding",
-                fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
-            )
+        error(
+            TypeError,
+            "with_sharding_constraint",
+            "an abstract mesh takes its devices from the array, which has no mesh.",
+            got=f"{x.aval} with {own}",
+            expected="an array with a NamedSharding",
+            fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
         )
     if own.mesh.shape_tuple != sharding.mesh.shape_tuple:
-        raise ValueError(
-            message(
-                "with_sharding_constraint",
-                "the array's mesh has another shape than that of the constraint.",
-                got=f"an array on {own.mesh}",
-                expected=str(sharding.mesh),
-            )
+        error(
+            ValueError,
+            "with_sharding_constraint",
+            "the array's mesh has another shape than that of the constraint.",
+            got=f"an array on {own.mesh}",
+            expected=str(sharding.mesh),
         )
     return NamedSharding(own.mesh, sharding.spec, memory_kind=sharding.memory_kind)
 
@@ -183,15 +180,14 @@ def with_sharding_constraint(x: T, shardings: Any) -> T:
 
 def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
     if rules.shown(wanted, aval.ndim) != aval.split:
-        raise AssertionError(
-            message(
-                "with_sharding_constraint",
-                "the array is split otherwise; where types show shardings, constraints only "
-                "assert them.",
-                got=aval.str_short(),
-                expected=str(wanted.spec),
-                fix="sharding.reshard(x, spec) to split it so",
-            )
+        error(
+            AssertionError,
+            "with_sharding_constraint",
+            "the array is split otherwise; where types show shardings, constraints only "
+            "assert them.",
+            got=aval.str_short(),
+            expected=str(wanted.spec),
+            fix="sharding.reshard(x, spec) to split it so",
         )
 
 
@@ -199,14 +195,13 @@ def _check_not_manual(target: NamedSharding) -> None:
     manual = meshes.get_abstract_mesh().manual_axes
     named_axes = [name for name in target.spec.names() if name in manual]
     if named_axes:
-        raise ValueError(
-            message(
-                "with_sharding_constraint",
-                f"the function is written per device of {meshes.names_text(named_axes)}, along "
-                "which nothing is left to split.",
-                got=str(target.spec),
-                expected="axes that shard_map leaves to the compiler",
-            )
+        error(
+            ValueError,
+            "with_sharding_constraint",
+            f"the function is written per device of {meshes.names_text(named_axes)}, along "
+            "which nothing is left to split.",
+            got=str(target.spec),
+            expected="axes that shard_map leaves to the compiler",
         )
 
 
@@ -219,13 +214,12 @@ def _constrain(x: Any, target: Any, what: Callable[[], str]) -> Any:
         resolve = contexts.resolve if eager else contexts.resolve_for_tracing
         target = resolve(target, "with_sharding_constraint")
     elif not isinstance(target, Sharding):
-        raise TypeError(
-            message(
-                "with_sharding_constraint",
-                "not a placement.",
-                got=f"{target!r} of type {type(target).__name__}",
-                expected="a NamedSharding, or a PartitionSpec under a mesh",
-            )
+        error(
+            TypeError,
+            "with_sharding_constraint",
+            "not a placement.",
+            got=f"{target!r} of type {type(target).__name__}",
+            expected="a NamedSharding, or a PartitionSpec under a mesh",
         )
     if isinstance(target, NamedSharding):
         _check_not_manual(target)
@@ -235,12 +229,11 @@ def _constrain(x: Any, target: Any, what: Callable[[], str]) -> Any:
         if target.mesh.abstract_mesh is meshes.get_abstract_mesh():
             return x
     if eager and is_abstract(target) and not type.__instancecheck__(Array, x):
-        raise ValueError(
-            message(
-                "with_sharding_constraint",
-                "an abstract mesh takes its devices from the array, and this is none.",
-                got=f"{type(x).__name__}: {aval}",
-                fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
-            )
+        error(
+            ValueError,
+            "with_sharding_constraint",
+            "an abstract mesh takes its devices from the array, and this is none.",
+            got=f"{type(x).__name__}: {aval}",
+            fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
         )
     return sharding_constraint_p.bind(x, sharding=target)

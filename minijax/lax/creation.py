@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
 from minijax.interpreters.structural import broadcast_in_dim_p
@@ -38,12 +38,11 @@ class Iota(Primitive):
         aval = shaped_array(shape, dtype)
         check_dtype("iota", "dtype", aval, (*REAL, *COMPLEX))
         if not 0 <= dimension < len(shape):
-            raise ValueError(
-                message(
-                    "lax.iota",
-                    f"dimension {dimension} is out of range.",
-                    got={"shape": shape, "dimension": dimension},
-                )
+            error(
+                ValueError,
+                "lax.iota",
+                f"dimension {dimension} is out of range.",
+                got={"shape": shape, "dimension": dimension},
             )
         return aval
 
@@ -169,9 +168,7 @@ def full(
     """
     shape = canonicalize_shape(shape, "lax.full")
     if np.ndim(fill_value):
-        raise TypeError(
-            message("lax.full", "fill_value must be a scalar.", got={"fill_value": fill_value})
-        )
+        error(TypeError, "lax.full", "fill_value must be a scalar.", got={"fill_value": fill_value})
     weak_type = dtype is None and dtypes.is_weakly_typed(fill_value)
     if dtype is not None:
         dtype = dtypes.canonicalize_user_dtype(dtype, "lax.full")
@@ -213,8 +210,11 @@ def full_like(
     weak_type = dtype is None and bool(getattr(like, "weak_type", False))
     dtype = like.dtype if dtype is None else dtype
     if np.ndim(fill_value):
-        raise TypeError(
-            message("lax.full_like", "fill_value must be a scalar.", got={"fill_value": fill_value})
+        error(
+            TypeError,
+            "lax.full_like",
+            "fill_value must be a scalar.",
+            got={"fill_value": fill_value},
         )
     made = _filled(
         canonicalize_shape(like.shape if shape is None else shape, "lax.full_like"),

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax.core import dtypes, effects, tree
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import eager
 from minijax.lax.host_callbacks import FlatCallback, lower_call
@@ -277,20 +277,20 @@ def _check_format(name: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str,
     except AttributeError:
         # An attribute that arrays may have although their stand-ins do not.
         return
-    except (IndexError, KeyError, ValueError, TypeError) as error:
-        kind = FormatKeyError if isinstance(error, KeyError) else type(error)
+    except (IndexError, KeyError, ValueError, TypeError) as caught:
+        kind = FormatKeyError if isinstance(caught, KeyError) else type(caught)
         fix = None
-        if isinstance(error, KeyError):
-            problem = f"the format names an argument {error} that is not given."
-        elif isinstance(error, IndexError):
+        if isinstance(caught, KeyError):
+            problem = f"the format names an argument {caught} that is not given."
+        elif isinstance(caught, IndexError):
             problem = "the format has more places than there are positional arguments."
         else:
-            problem = f"{error}."
+            problem = f"{caught}."
         if "does not use" in problem:
             fix = "values belong into arguments, not into an f-string"
         elif "formats one number" in problem:
             fix = "numpy.set_printoptions says how elements of arrays are printed"
-        raise kind(message(name, problem, got=repr(fmt), fix=fix)) from None
+        error(kind, name, problem, got=repr(fmt), fix=fix, cause=None)
 
 
 @overload
@@ -386,7 +386,7 @@ def _show(
     skip_format_check: bool,
 ) -> None:
     if not isinstance(fmt, str):
-        raise TypeError(message(name, "the format must be a string.", got=repr(fmt)))
+        error(TypeError, name, "the format must be a string.", got=repr(fmt))
     if not skip_format_check:
         _check_format(name, fmt, args, kwargs)
     _bind(Printer(fmt, emit), args, kwargs, ordered, partitioned)

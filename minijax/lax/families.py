@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import (
     add_tangents,
@@ -58,14 +58,13 @@ def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> 
         TypeError: the dtype is none of `accepts`.
     """
     if not any(dtypes.issubdtype(aval.dtype, kind) for kind in accepts):
-        raise TypeError(
-            message(
-                f"lax.{name}",
-                f"does not accept dtype {getattr(aval.dtype, 'name', aval.dtype)}.",
-                got={argument: aval},
-                expected="a dtype of kind " + " or ".join(k.__name__ for k in accepts),
-                fix="convert with lax.convert_element_type(x, dtype)",
-            )
+        error(
+            TypeError,
+            f"lax.{name}",
+            f"does not accept dtype {getattr(aval.dtype, 'name', aval.dtype)}.",
+            got={argument: aval},
+            expected="a dtype of kind " + " or ".join(k.__name__ for k in accepts),
+            fix="convert with lax.convert_element_type(x, dtype)",
         )
 
 
@@ -292,14 +291,13 @@ def check_same_dtype(name: str, **operands: ShapedArray) -> None:
         TypeError: the dtypes differ.
     """
     if len({aval.dtype for aval in operands.values()}) > 1:
-        raise TypeError(
-            message(
-                f"lax.{name}",
-                "operands have different dtypes.",
-                got=operands,
-                expected="one dtype; lax converts nothing but Python scalars",
-                fix="lax.convert_element_type, or minijax.numpy, which promotes",
-            )
+        error(
+            TypeError,
+            f"lax.{name}",
+            "operands have different dtypes.",
+            got=operands,
+            expected="one dtype; lax converts nothing but Python scalars",
+            fix="lax.convert_element_type, or minijax.numpy, which promotes",
         )
 
 
@@ -313,26 +311,24 @@ def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
     if not shapes:
         return ()
     if len({len(shape) for shape in shapes}) > 1:
-        raise IncompatibleShapesError(
-            message(
-                f"lax.{name}",
-                "operand ranks differ.",
-                got=operands,
-                expected="equal ranks; lax adds no dimensions",
-                fix="lax.broadcast_in_dim, or the function of minijax.numpy",
-            )
+        error(
+            IncompatibleShapesError,
+            f"lax.{name}",
+            "operand ranks differ.",
+            got=operands,
+            expected="equal ranks; lax adds no dimensions",
+            fix="lax.broadcast_in_dim, or the function of minijax.numpy",
         )
     result = []
     for sizes in zip(*shapes, strict=True):
         distinct = set(sizes) - {1}
         if len(distinct) > 1:
-            raise IncompatibleShapesError(
-                message(
-                    f"lax.{name}",
-                    "operand shapes do not fit together.",
-                    got=operands,
-                    expected="equal dimensions, or dimensions of size 1",
-                )
+            error(
+                IncompatibleShapesError,
+                f"lax.{name}",
+                "operand shapes do not fit together.",
+                got=operands,
+                expected="equal dimensions, or dimensions of size 1",
             )
         result.append(distinct.pop() if distinct else 1)
     return tuple(result)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from minijax.core import effects
 from minijax.core.aval import AbstractToken, aval_of
-from minijax.core.errors import ShardingTypeError, message
+from minijax.core.errors import ShardingTypeError, error, message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import custom_calls, manual_regions
@@ -209,14 +209,13 @@ def _check_no_sum(target: str, aval: Any) -> None:
     spec = PartitionSpec() if aval.split is None else aval.split.spec
     axes = {*kind.unreduced, *kind.reduced, *spec.unreduced, *spec.reduced}
     if axes:
-        raise ShardingTypeError(
-            message(
-                "ffi.ffi_call",
-                f"an operand of {target!r} is unreduced or reduced over mesh axes, and nothing is "
-                "known of sums of what a foreign function computes.",
-                got=str(aval),
-                fix="lax.psum(x, axis) on it, or reshard(x, spec) outside of shard_map",
-            )
+        error(
+            ShardingTypeError,
+            "ffi.ffi_call",
+            f"an operand of {target!r} is unreduced or reduced over mesh axes, and nothing is "
+            "known of sums of what a foreign function computes.",
+            got=str(aval),
+            fix="lax.psum(x, axis) on it, or reshard(x, spec) outside of shard_map",
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 
 class GatherScatterMode(enum.Enum):
@@ -48,12 +48,11 @@ class GatherScatterMode(enum.Enum):
         if isinstance(mode, GatherScatterMode):
             return mode
         if mode not in _MODES:
-            raise ValueError(
-                message(
-                    "lax.GatherScatterMode",
-                    f"unknown mode {mode!r}.",
-                    expected="'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'",
-                )
+            error(
+                ValueError,
+                "lax.GatherScatterMode",
+                f"unknown mode {mode!r}.",
+                expected="'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'",
             )
         return _MODES[mode]
 
@@ -168,7 +167,7 @@ def gathered_type(
     if problem is None and any(slice_sizes[d] > 1 for d in gone):
         problem = "collapsed and batching dimensions must have slice size 1."
     if problem is not None:
-        raise TypeError(message("lax.gather", problem, got=facts))
+        error(TypeError, "lax.gather", problem, got=facts)
     window = iter(m for d, m in enumerate(slice_sizes) if d not in gone)
     batch = iter(indices.shape[:-1])
     rank = indices.ndim - 1 + len(n.offset_dims)
@@ -193,7 +192,7 @@ def check_scatter(
     facts = {"operand": x, "indices": indices, "updates": updates, "numbers": n}
     _check_indices(name, indices)
     if x.dtype != updates.dtype:
-        raise TypeError(message(name, "operand and updates have different dtypes.", got=facts))
+        error(TypeError, name, "operand and updates have different dtypes.", got=facts)
     problem = _problem_of_numbers(x, indices, n)
     if problem is None and updates.ndim != indices.ndim - 1 + len(n.update_window_dims):
         problem = "the rank of the updates must be that of the indices but one, plus the window's."
@@ -204,12 +203,12 @@ def check_scatter(
         elif not _window_fits(x, updates, n):
             problem = "the window of the updates must fit into the operand."
     if problem is not None:
-        raise TypeError(message(name, problem, got=facts))
+        error(TypeError, name, problem, got=facts)
 
 
 def _check_indices(name: str, indices: ShapedArray) -> None:
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise ValueError(message(name, "indices must be integers.", got={"indices": indices}))
+        error(ValueError, name, "indices must be integers.", got={"indices": indices})
 
 
 def _problem_of_numbers(x: ShapedArray, indices: ShapedArray, n: Numbers) -> str | None:

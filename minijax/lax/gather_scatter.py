@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -524,12 +524,11 @@ def _tangent_of_product(
         total = scatter_mul_p.bind(x_dot, indices, updates, **params)
     if type(updates_dot) is not Zero:
         if not params["unique_indices"]:
-            raise NotImplementedError(
-                message(
-                    "lax.scatter_mul",
-                    "the derivative with respect to the updates needs unique indices.",
-                    fix="unique_indices=True, if no element is written twice",
-                )
+            error(
+                NotImplementedError,
+                "lax.scatter_mul",
+                "the derivative with respect to the updates needs unique indices.",
+                fix="unique_indices=True, if no element is written twice",
             )
         spread = scatter_add_p.apply(zeros(aval_of(x)), indices, updates_dot, params)
         total = add_tangents(total, binary.mul(x, spread))
@@ -542,12 +541,11 @@ def _tangent_of_overwriting(
     """The derivative of overwriting: that of the update that was written last."""
     x, indices, updates = primals
     if params["update_jaxpr"] is not None:
-        raise NotImplementedError(
-            message(
-                "lax.scatter_apply",
-                "there is no derivative.",
-                fix="gather the elements, compute, and scatter the results",
-            )
+        error(
+            NotImplementedError,
+            "lax.scatter_apply",
+            "there is no derivative.",
+            fix="gather the elements, compute, and scatter the results",
         )
     x_dot, updates_dot = instantiate(x_dot), instantiate(updates_dot)
     if params["unique_indices"]:
@@ -758,12 +756,11 @@ def scatter_apply(
     sizes = arguments.int_tuple(update_shape, name, "update_shape")
     jaxpr = stage_reducer(name, lambda old, _: func(old), [operand], _LEAF)
     if jaxpr.out_avals[0].dtype != aval.dtype:
-        raise TypeError(
-            message(
-                name,
-                "the function changes the dtype.",
-                got=f"{jaxpr.out_avals[0]} for {jaxpr.in_avals[0]}",
-            )
+        error(
+            TypeError,
+            name,
+            "the function changes the dtype.",
+            got=f"{jaxpr.out_avals[0]} for {jaxpr.in_avals[0]}",
         )
     return scatter_p.bind(
         operand,

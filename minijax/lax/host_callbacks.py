@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 
 from minijax.core import dtypes, effects, tree
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.primitive import Primitive
 from minijax.interpreters import eager, flattening
 from minijax.lax import vmap_methods
@@ -105,7 +105,7 @@ def lower_call(
     targets = callbacks.PARTITIONED_TARGETS if by_all else callbacks.CUSTOM_CALL_TARGETS
     target = targets.get(ctx.platform)
     if target is None:
-        raise ValueError(message(name, f"programs on {ctx.platform} cannot call Python functions."))
+        error(ValueError, name, f"programs on {ctx.platform} cannot call Python functions.")
     is_ordered = effects.ordered_effects.contains(effect)
     called = callbacks.HostCallback(
         name,
@@ -254,13 +254,12 @@ class IOCallback(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int]]:
         if params["ordered"]:
-            raise ValueError(
-                message(
-                    "io_callback",
-                    f"vmap cannot order the calls of {params['callback']!r} for a batch.",
-                    got="ordered=True",
-                    fix="ordered=False, or a loop (lax.scan, lax.map) in place of vmap",
-                )
+            error(
+                ValueError,
+                "io_callback",
+                f"vmap cannot order the calls of {params['callback']!r} for a batch.",
+                got="ordered=True",
+                fix="ordered=False, or a loop (lax.scan, lax.map) in place of vmap",
             )
         return vmap_methods.call_in_loop(lambda *xs: self.bind(*xs, **params), args, dims)
 
@@ -287,24 +286,22 @@ def _result_avals(name: str, result_shape_dtypes: Any) -> tuple[list[ShapedArray
     avals = []
     for promise in promises:
         if not (hasattr(promise, "shape") and hasattr(promise, "dtype")):
-            raise AttributeError(
-                message(
-                    name,
-                    "result_shape_dtypes promises something without shape and dtype.",
-                    got=f"{promise!r} of type {type(promise).__name__}",
-                    expected="a tree of minijax.ShapeDtypeStruct(shape, dtype), or of arrays",
-                )
+            error(
+                AttributeError,
+                name,
+                "result_shape_dtypes promises something without shape and dtype.",
+                got=f"{promise!r} of type {type(promise).__name__}",
+                expected="a tree of minijax.ShapeDtypeStruct(shape, dtype), or of arrays",
             )
         dtype = promise.dtype
         if dtypes.canonicalize_dtype(dtype) != dtype:
-            raise ValueError(
-                message(
-                    name,
-                    "result_shape_dtypes promises a 64-bit result, which is disabled.",
-                    got=f"dtype {dtype}",
-                    expected=str(dtypes.canonicalize_dtype(dtype)),
-                    fix="minijax.config.update('enable_x64', True), or promise 32 bits",
-                )
+            error(
+                ValueError,
+                name,
+                "result_shape_dtypes promises a 64-bit result, which is disabled.",
+                got=f"dtype {dtype}",
+                expected=str(dtypes.canonicalize_dtype(dtype)),
+                fix="minijax.config.update('enable_x64', True), or promise 32 bits",
             )
         avals.append(ShapedArray(promise.shape, dtype))
     return avals, out_tree
@@ -323,12 +320,11 @@ def _call(
     name = primitive.name
     eager.check_callable(name, callback)
     if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
-        raise NotImplementedError(
-            message(
-                name,
-                "sharding must be a single device's, or None.",
-                got=f"{sharding!r} of type {type(sharding).__name__}",
-            )
+        error(
+            NotImplementedError,
+            name,
+            "sharding must be a single device's, or None.",
+            got=f"{sharding!r} of type {type(sharding).__name__}",
         )
     leaves, in_tree = tree.flatten((args, kwargs))
     flattening.avals_of(leaves, lambda: tree.argument_paths(in_tree, None), name)

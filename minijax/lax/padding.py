@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
@@ -48,25 +48,30 @@ class Pad(Primitive):
             check_same_dtype("pad", operand=x, padding_value=value)
         facts = {"operand": x, "padding_config": padding_config}
         if value.shape:
-            raise ValueError(
-                message("lax.pad", "padding_value must be a scalar.", got={"padding_value": value})
+            error(
+                ValueError,
+                "lax.pad",
+                "padding_value must be a scalar.",
+                got={"padding_value": value},
             )
         if len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
-            raise ValueError(
-                message(
-                    "lax.pad",
-                    "padding_config does not fit the operand.",
-                    got=facts,
-                    expected="(low, high, interior) for each dimension, with interior >= 0",
-                )
+            error(
+                ValueError,
+                "lax.pad",
+                "padding_config does not fit the operand.",
+                got=facts,
+                expected="(low, high, interior) for each dimension, with interior >= 0",
             )
         shape = tuple(
             low + n + max(n - 1, 0) * interior + high
             for n, (low, high, interior) in zip(x.shape, padding_config, strict=True)
         )
         if any(n < 0 for n in shape):
-            raise ValueError(
-                message("lax.pad", f"too much is cut off: shape {shape} would be left.", got=facts)
+            error(
+                ValueError,
+                "lax.pad",
+                f"too much is cut off: shape {shape} would be left.",
+                got=facts,
             )
         weak = x.weak_type and value.weak_type
         return (x if weak else x.strip_weak_type()).with_shape(shape)
@@ -178,12 +183,11 @@ def pad(
     """
     config = tuple(int_tuple(row, "lax.pad", "padding_config") for row in padding_config)
     if any(len(row) != 3 for row in config):
-        raise ValueError(
-            message(
-                "lax.pad",
-                "each row of padding_config must be (low, high, interior).",
-                got=f"padding_config: {config}",
-            )
+        error(
+            ValueError,
+            "lax.pad",
+            "each row of padding_config must be (low, high, interior).",
+            got=f"padding_config: {config}",
         )
     x, value = operands(operand, padding_value)
     return pad_p.bind(x, value, padding_config=config)

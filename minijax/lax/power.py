@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.checking import DIVISION, Fault
 from minijax.interpreters.structural import add_tangents, full
@@ -133,13 +133,12 @@ class IntegerPow(Primitive):
     def abstract_eval(self, x: ShapedArray, *, y: int) -> ShapedArray:
         check_dtype("integer_pow", "x", x, NUMERIC)
         if y < 0 and dtypes.issubdtype(x.dtype, np.integer):
-            raise TypeError(
-                message(
-                    "lax.integer_pow",
-                    "integers cannot be raised to negative powers.",
-                    got={"x": x, "y": y},
-                    fix="convert x to a floating dtype",
-                )
+            error(
+                TypeError,
+                "lax.integer_pow",
+                "integers cannot be raised to negative powers.",
+                got={"x": x, "y": y},
+                fix="convert x to a floating dtype",
             )
         return x
 
@@ -228,13 +227,12 @@ class Pow(Primitive):
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         check_dtype("pow", "x", x, INEXACT)
         if x.dtype != y.dtype and not dtypes.issubdtype(y.dtype, np.integer):
-            raise TypeError(
-                message(
-                    "lax.pow",
-                    "the exponent's dtype does not fit.",
-                    got={"x": x, "y": y},
-                    expected="the dtype of x, or integers",
-                )
+            error(
+                TypeError,
+                "lax.pow",
+                "the exponent's dtype does not fit.",
+                got={"x": x, "y": y},
+                expected="the dtype of x, or integers",
             )
         shape = broadcast_shape("pow", x=x, y=y)
         return shaped_array(shape, x.dtype, x.weak_type and y.weak_type)

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import staging
 from minijax.interpreters.structural import add_tangents, moveaxis
@@ -311,8 +311,11 @@ def ragged_dot_general(
         Array([1., 4.], dtype=float32)
     """
     if group_offset is not None:
-        raise NotImplementedError(
-            message(_NAME, "group_offset is not built.", got={"group_offset": repr(group_offset)})
+        error(
+            NotImplementedError,
+            _NAME,
+            "group_offset is not built.",
+            got={"group_offset": repr(group_offset)},
         )
     lhs, rhs, sizes = (operand(x) for x in (lhs, rhs, group_sizes))
     return ragged_dot_general_p.bind(

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
@@ -396,23 +396,21 @@ class ArgReduction(Primitive):
     def abstract_eval(self, x: ShapedArray, *, axes: Shape, index_dtype: Any) -> ShapedArray:
         name = f"lax.{self.name}"
         if len(axes) != 1 or not 0 <= axes[0] < x.ndim:
-            raise ValueError(
-                message(
-                    name,
-                    "the axis is out of range.",
-                    got={"operand": x, "axis": axes[0] if len(axes) == 1 else axes},
-                    expected=f"one axis from 0 to {x.ndim - 1}",
-                )
+            error(
+                ValueError,
+                name,
+                "the axis is out of range.",
+                got={"operand": x, "axis": axes[0] if len(axes) == 1 else axes},
+                expected=f"one axis from 0 to {x.ndim - 1}",
             )
         if not dtypes.issubdtype(index_dtype, np.integer):
-            raise TypeError(
-                message(name, "index_dtype must be an integer dtype.", got=str(index_dtype))
-            )
+            error(TypeError, name, "index_dtype must be an integer dtype.", got=str(index_dtype))
         if x.shape[axes[0]] == 0:
-            raise ValueError(
-                message(
-                    name, "there is nothing to choose from.", got={"operand": x, "axis": axes[0]}
-                )
+            error(
+                ValueError,
+                name,
+                "there is nothing to choose from.",
+                got={"operand": x, "axis": axes[0]},
             )
         check_dtype(self.name, "operand", x, (np.floating, np.integer, np.bool_))
         shape = x.shape[: axes[0]] + x.shape[axes[0] + 1 :]

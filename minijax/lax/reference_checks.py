@@ -7,20 +7,19 @@ from typing import Any, NoReturn
 
 from minijax.core import refs, variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.refs import AbstractRef
 from minijax.interpreters import casts
 from minijax.lax.reference_indexing import Index
 
 
 def _refuse_foreign(ref: Any, verb: str, kind: str, fix: str) -> NoReturn:
-    raise ValueError(
-        message(
-            "ref",
-            f"a {kind} value cannot be {verb} a reference from outside.",
-            got=str(aval_of(ref)),
-            fix=fix,
-        )
+    error(
+        ValueError,
+        "ref",
+        f"a {kind} value cannot be {verb} a reference from outside.",
+        got=str(aval_of(ref)),
+        fix=fix,
     )
 
 
@@ -70,14 +69,13 @@ def check_varies_less(name: str, ref: Any, value: Any, operands: Sequence[Any]) 
         aval = aval_of(x)
         more = variance.of(aval).varying - held
         if more:
-            raise ValueError(
-                message(
-                    name,
-                    f"the {what} varies over {casts.axes_text(more)}, and the reference does not.",
-                    got=f"{what}: {aval}   ref: {aval_of(ref).str_short()}",
-                    expected="a reference whose value may differ between the same devices",
-                    fix=f"new_ref({variance.difference(aval_of(ref), aval)}) where it is made",
-                )
+            error(
+                ValueError,
+                name,
+                f"the {what} varies over {casts.axes_text(more)}, and the reference does not.",
+                got=f"{what}: {aval}   ref: {aval_of(ref).str_short()}",
+                expected="a reference whose value may differ between the same devices",
+                fix=f"new_ref({variance.difference(aval_of(ref), aval)}) where it is made",
             )
 
 
@@ -89,23 +87,21 @@ def check_value(name: str, ref: AbstractRef, value: Any, index: Index) -> None:
     """
     facts = {"value": value, "ref": ref}
     if value.shape != index.shape:
-        raise ValueError(
-            message(
-                name,
-                "the value has another shape than what it is written to.",
-                got=facts,
-                expected=f"a value of shape {index.shape}; writing does not broadcast",
-            )
+        error(
+            ValueError,
+            name,
+            "the value has another shape than what it is written to.",
+            got=facts,
+            expected=f"a value of shape {index.shape}; writing does not broadcast",
         )
     if value.dtype != ref.dtype:
-        raise ValueError(
-            message(
-                name,
-                "the value has another dtype than the reference.",
-                got=facts,
-                expected=f"{ref.dtype}; writing does not convert",
-                fix=f"value.astype({getattr(ref.dtype, 'name', ref.dtype)!r})",
-            )
+        error(
+            ValueError,
+            name,
+            "the value has another dtype than the reference.",
+            got=facts,
+            expected=f"{ref.dtype}; writing does not convert",
+            fix=f"value.astype({getattr(ref.dtype, 'name', ref.dtype)!r})",
         )
 
 
@@ -116,22 +112,20 @@ def check_reference(name: str, ref: Any) -> AbstractRef:
         ValueError: `ref` is something else.
     """
     if not refs.is_reference(ref):
-        raise ValueError(
-            message(
-                name,
-                "expected a reference.",
-                got=f"{type(ref).__name__}: {ref!r}",
-                fix="make one with new_ref(x)",
-            )
+        error(
+            ValueError,
+            name,
+            "expected a reference.",
+            got=f"{type(ref).__name__}: {ref!r}",
+            fix="make one with new_ref(x)",
         )
     aval: AbstractRef = ref.aval
     if aval.kind is not None:
-        raise ValueError(
-            message(
-                name,
-                "a semaphore is no array.",
-                got=str(aval),
-                fix="semaphore_signal, semaphore_wait and semaphore_read, or a copy's .wait()",
-            )
+        error(
+            ValueError,
+            name,
+            "a semaphore is no array.",
+            got=str(aval),
+            fix="semaphore_signal, semaphore_wait and semaphore_read, or a copy's .wait()",
         )
     return aval

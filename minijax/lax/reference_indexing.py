@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import NonConcreteBooleanIndexError, message
+from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.jaxpr import Literal
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
@@ -151,7 +151,7 @@ def parse(index: Any, dims: Shape, name: str) -> tuple[Index, list[Any]]:
     count = len(items) - gaps
     if gaps > 1 or count > len(dims):
         problem = "an index has more than one ..." if gaps > 1 else "there are too many indices"
-        raise ValueError(message(name, f"{problem}.", got={"index": _text(items), "shape": dims}))
+        error(ValueError, name, f"{problem}.", got={"index": _text(items), "shape": dims})
     filler = [slice(None)] * (len(dims) - count)
     if not gaps:
         items = (*items, ...)
@@ -166,9 +166,13 @@ def parse(index: Any, dims: Shape, name: str) -> tuple[Index, list[Any]]:
     try:
         found.shape  # noqa: B018  the arrays must broadcast together
     except ValueError:
-        raise ValueError(
-            message(name, "the arrays of the index do not fit together.", got=_text(items))
-        ) from None
+        error(
+            ValueError,
+            name,
+            "the arrays of the index do not fit together.",
+            got=_text(items),
+            cause=None,
+        )
     return found, operands
 
 
@@ -183,27 +187,23 @@ def _entry(item: Any, n: int, name: str) -> tuple[Span | Point, list[Any]]:
         return _block(item, n, name)
     if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
         if not -n <= item < n:
-            raise ValueError(
-                message(name, f"the index {item} is out of bounds.", expected=f"below {n}")
-            )
+            error(ValueError, name, f"the index {item} is out of bounds.", expected=f"below {n}")
         return Point(()), [int(item)]
     aval = aval_of(item) if hasattr(item, "dtype") else None
     if aval is not None and dtypes.issubdtype(aval.dtype, np.bool_):
-        raise NonConcreteBooleanIndexError(
-            message(
-                name,
-                "references cannot be indexed by masks.",
-                got=str(aval),
-                fix="ref[...] = where(mask, new, ref[...])",
-            )
+        error(
+            NonConcreteBooleanIndexError,
+            name,
+            "references cannot be indexed by masks.",
+            got=str(aval),
+            fix="ref[...] = where(mask, new, ref[...])",
         )
     if aval is None or not dtypes.issubdtype(aval.dtype, np.integer):
-        raise TypeError(
-            message(
-                name,
-                "an index is no integer, slice or array of integers.",
-                got=f"{item!r} of type {type(item).__name__}" if aval is None else str(aval),
-            )
+        error(
+            TypeError,
+            name,
+            "an index is no integer, slice or array of integers.",
+            got=f"{item!r} of type {type(item).__name__}" if aval is None else str(aval),
         )
     return Point(aval.shape), [item]
 
@@ -212,16 +212,16 @@ def _span(item: slice, n: int, name: str) -> Span:
     try:
         start, stop, step = item.indices(n)
     except TypeError:
-        raise TypeError(
-            message(
-                name,
-                "the bounds of a slice must be known integers.",
-                got=str(item),
-                fix="ds(start, size) is a slice of known size from a traced start",
-            )
-        ) from None
+        error(
+            TypeError,
+            name,
+            "the bounds of a slice must be known integers.",
+            got=str(item),
+            fix="ds(start, size) is a slice of known size from a traced start",
+            cause=None,
+        )
     if step < 1:
-        raise ValueError(message(name, "slices must have a positive step.", got=str(item)))
+        error(ValueError, name, "slices must have a positive step.", got=str(item))
     return Span(start, len(range(start, stop, step)), step)
 
 
@@ -230,8 +230,8 @@ def _block(item: Any, n: int, name: str) -> tuple[Span, list[Any]]:
     known = isinstance(start, (int, np.integer))
     span = Span(int(start) if known else None, size, stride)
     if size < 0 or stride < 1 or span.extent > n or (known and not 0 <= start <= n - span.extent):
-        raise ValueError(
-            message(name, "a slice is out of bounds.", got=str(item), expected=f"inside 0:{n}")
+        error(
+            ValueError, name, "a slice is out of bounds.", got=str(item), expected=f"inside 0:{n}"
         )
     return span, [] if known else [start]
 

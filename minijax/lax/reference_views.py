@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import reference_indexing
 from minijax.lax.reference_indexing import Index, Located, Point, Span
 
@@ -93,13 +93,12 @@ def _composed(outer: Located, inner: Index, inner_operands: Sequence[Any]) -> Lo
     if inner.is_whole(outer.where.shape):
         return outer
     if outer.where.has_arrays or (inner.has_arrays and outer.where.points):
-        raise NotImplementedError(
-            message(
-                "ref.at",
-                "arrays of positions select from whole references only, once.",
-                got={"shape of the part": outer.where.shape, "of what is taken": inner.shape},
-                fix="index the reference once, with all indices",
-            )
+        error(
+            NotImplementedError,
+            "ref.at",
+            "arrays of positions select from whole references only, once.",
+            got={"shape of the part": outer.where.shape, "of what is taken": inner.shape},
+            fix="index the reference once, with all indices",
         )
     given, within = iter(outer.operands), iter(inner_operands)
     chosen = iter(inner.entries)

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, refs, variance
 from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, aval_of
-from minijax.core.errors import ShardingTypeError, message
+from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
@@ -118,18 +118,17 @@ class Ref(Cell, metaclass=_RefType):
         return len(self.aval)
 
     def __iter__(self) -> NoReturn:
-        raise TypeError(
-            message("iter", "a reference is no array.", got=str(self.aval), fix="iter(ref[...])")
+        error(
+            TypeError, "iter", "a reference is no array.", got=str(self.aval), fix="iter(ref[...])"
         )
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
-        raise TypeError(
-            message(
-                "numpy.asarray",
-                "a reference is no array.",
-                got=str(self.aval),
-                fix="read its value: ref[...]",
-            )
+        error(
+            TypeError,
+            "numpy.asarray",
+            "a reference is no array.",
+            got=str(self.aval),
+            fix="read its value: ref[...]",
         )
 
     def __repr__(self) -> str:
@@ -166,13 +165,12 @@ def _stored_kind(
     """
     ref, value = (variance.of(aval) for aval in avals[:2])
     if ref[1:] != value[1:]:
-        raise ShardingTypeError(
-            message(
-                f"ref.{primitive.name}",
-                "value and reference are not unreduced, or reduced, over the same axes.",
-                got={"value": avals[1], "reference": avals[0].str_short()},
-                fix="lax.pcast(value, axis, to=...), or lax.psum, to the kind of the reference",
-            )
+        error(
+            ShardingTypeError,
+            f"ref.{primitive.name}",
+            "value and reference are not unreduced, or reduced, over the same axes.",
+            got={"value": avals[1], "reference": avals[0].str_short()},
+            fix="lax.pcast(value, axis, to=...), or lax.psum, to the kind of the reference",
         )
     return ref
 
@@ -531,18 +529,19 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
         Array(2, dtype=int32, weak_type=True)
     """
     if memory_space is not None or kind is not None:
-        raise NotImplementedError(
-            message("new_ref", "memory spaces and kinds of references are not supported.")
+        error(
+            NotImplementedError,
+            "new_ref",
+            "memory spaces and kinds of references are not supported.",
         )
     aval = aval_of(init_val)
     if type(aval) is AbstractRef:
-        raise TypeError(
-            message(
-                "new_ref",
-                "a reference cannot hold a reference.",
-                got=str(aval),
-                fix="new_ref(ref[...]) copies the value",
-            )
+        error(
+            TypeError,
+            "new_ref",
+            "a reference cannot hold a reference.",
+            got=str(aval),
+            fix="new_ref(ref[...]) copies the value",
         )
     return new_ref_p.bind(init_val, is_tangent=False, memory_space=None, kind=None)
 

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import staging
 from minijax.lax.binary import mul
@@ -135,9 +135,7 @@ def _numbers(rank: int) -> DotDimensionNumbers:
         TypeError: the operands are neither.
     """
     if rank not in (2, 3):
-        raise TypeError(
-            message(_NAME, "operands of this rank need dimension_numbers.", got={"rank": rank})
-        )
+        error(TypeError, _NAME, "operands of this rank need dimension_numbers.", got={"rank": rank})
     batch = (0,) * (rank - 2)
     return ((rank - 1,), (rank - 2,)), (batch, batch)
 
@@ -145,7 +143,7 @@ def _numbers(rank: int) -> DotDimensionNumbers:
 def _check_scale(name: str, x: Any, scale: Any, contracting: Sequence[int]) -> None:
     got = {name: x, f"{name}_scale": scale}
     if x.ndim != scale.ndim:
-        raise TypeError(message(_NAME, "an operand and its scale differ in rank.", got=got))
+        error(TypeError, _NAME, "an operand and its scale differ in rank.", got=got)
     for dim, (size, count) in enumerate(zip(x.shape, scale.shape, strict=True)):
         if dim not in contracting and size != count:
             problem = f"sizes of dimension {dim} differ, over which the product does not sum."
@@ -155,4 +153,4 @@ def _check_scale(name: str, x: Any, scale: Any, contracting: Sequence[int]) -> N
             problem = f"blocks of dimension {dim} must have two elements at least."
         else:
             continue
-        raise TypeError(message(_NAME, problem, got=got))
+        error(TypeError, _NAME, problem, got=got)

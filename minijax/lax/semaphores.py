@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import refs
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
 from minijax.core.trace import Tracer
@@ -121,24 +121,22 @@ def semaphore_place(name: str, sem: Any, kinds: Sequence[SemaphoreType]) -> Plac
     aval = aval_of(ref) if refs.is_reference(ref) else None
     wanted = [kind.value for kind in kinds]
     if aval is None or aval.kind not in wanted:
-        raise TypeError(
-            message(
-                name,
-                "sem must be a semaphore" + (" of copies." if len(kinds) == 1 else "."),
-                got=type(sem).__name__ if aval is None else str(aval),
-                expected=" or ".join(f"SemaphoreType.{kind.name}" for kind in kinds),
-                fix=f"run_scoped(f, SemaphoreType.{kinds[0].name}) gives f one",
-            )
+        error(
+            TypeError,
+            name,
+            "sem must be a semaphore" + (" of copies." if len(kinds) == 1 else "."),
+            got=type(sem).__name__ if aval is None else str(aval),
+            expected=" or ".join(f"SemaphoreType.{kind.name}" for kind in kinds),
+            fix=f"run_scoped(f, SemaphoreType.{kinds[0].name}) gives f one",
         )
     place = place_of(sem)
     if place.where.shape:
-        raise ValueError(
-            message(
-                name,
-                "sem is an array of semaphores.",
-                got=f"{aval} of shape {place.where.shape}",
-                fix="choose one: sem.at[i]",
-            )
+        error(
+            ValueError,
+            name,
+            "sem is an array of semaphores.",
+            got=f"{aval} of shape {place.where.shape}",
+            fix="choose one: sem.at[i]",
         )
     return place
 
@@ -291,13 +289,12 @@ def semaphore_signal(
     del device_id_type
     if device_id is not None or core_index is not None:
         which = "device_id" if device_id is not None else "core_index"
-        raise NotImplementedError(
-            message(
-                "semaphore_signal",
-                f"{which} must be None: semaphores of others cannot be reached.",
-                got=str(device_id if device_id is not None else core_index),
-                fix="make the semaphore outside of core_map: all cores see it",
-            )
+        error(
+            NotImplementedError,
+            "semaphore_signal",
+            f"{which} must be None: semaphores of others cannot be reached.",
+            got=str(device_id if device_id is not None else core_index),
+            fix="make the semaphore outside of core_map: all cores see it",
         )
     place = semaphore_place("semaphore_signal", sem_or_view, _COUNTERS)
     amount = _amount("semaphore_signal", "inc", inc)
@@ -357,6 +354,6 @@ def semaphore_read(sem_or_view: Any) -> Any:
 def _amount(name: str, argument: str, amount: Any) -> Any:
     aval = aval_of(amount)
     if aval.shape or not np.issubdtype(aval.dtype, np.integer):
-        raise TypeError(message(name, f"{argument} must be an integer.", got=str(aval)))
+        error(TypeError, name, f"{argument} must be an integer.", got=str(aval))
     is_known = isinstance(amount, (int, np.integer))
     return np.int32(amount) if is_known else convert_element_type(amount, np.int32)

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
@@ -106,12 +106,11 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """
     source, target = aval_of(arr).shape, aval_of(like_arr).shape
     if broadcast_shapes(source, target) != target:
-        raise ValueError(
-            message(
-                "lax.broadcast_like",
-                "arr would not fit into the shape of like_arr.",
-                got={"arr": aval_of(arr), "like_arr": aval_of(like_arr)},
-            )
+        error(
+            ValueError,
+            "lax.broadcast_like",
+            "arr would not fit into the shape of like_arr.",
+            got={"arr": aval_of(arr), "like_arr": aval_of(like_arr)},
         )
     return broadcast_in_dim(arr, target, range(len(target) - len(source), len(target)))
 
@@ -134,13 +133,12 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     for sizes in zip(*[(1,) * (rank - len(s)) + s for s in found], strict=True):
         distinct = set(sizes) - {1}
         if len(distinct) > 1:
-            raise ValueError(
-                message(
-                    "lax.broadcast_shapes",
-                    "the shapes do not fit together.",
-                    got=" ".join(map(str, found)),
-                    expected="dimensions, aligned at the end, that are equal or 1",
-                )
+            error(
+                ValueError,
+                "lax.broadcast_shapes",
+                "the shapes do not fit together.",
+                got=" ".join(map(str, found)),
+                expected="dimensions, aligned at the end, that are equal or 1",
             )
         result.append(distinct.pop() if distinct else 1)
     return tuple(result)
@@ -221,21 +219,19 @@ class Reshape(Primitive):
         self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
     ) -> ShapedArray:
         if math.prod(new_sizes) != x.size:
-            raise IncompatibleShapesError(
-                message(
-                    "lax.reshape",
-                    "the number of elements must stay the same.",
-                    got={"operand": x, "new_sizes": new_sizes},
-                    expected=f"sizes whose product is {x.size}",
-                )
+            error(
+                IncompatibleShapesError,
+                "lax.reshape",
+                "the number of elements must stay the same.",
+                got={"operand": x, "new_sizes": new_sizes},
+                expected=f"sizes whose product is {x.size}",
             )
         if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
-            raise TypeError(
-                message(
-                    "lax.reshape",
-                    "dimensions must be a permutation of the operand's dimensions.",
-                    got={"operand": x, "dimensions": dimensions},
-                )
+            error(
+                TypeError,
+                "lax.reshape",
+                "dimensions must be a permutation of the operand's dimensions.",
+                got={"operand": x, "dimensions": dimensions},
             )
         return x.with_shape(new_sizes)
 
@@ -350,12 +346,11 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     shape = aval_of(operand).shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if stop < start:
-        raise ValueError(
-            message(
-                "lax.collapse",
-                "the range of dimensions ends before it starts.",
-                got={"operand": aval_of(operand), "range": f"{start_dimension}:{stop_dimension}"},
-            )
+        error(
+            ValueError,
+            "lax.collapse",
+            "the range of dimensions ends before it starts.",
+            got={"operand": aval_of(operand), "range": f"{start_dimension}:{stop_dimension}"},
         )
     return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
 
@@ -373,12 +368,11 @@ class Squeeze(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         if any(x.shape[d] != 1 for d in dimensions):
-            raise ValueError(
-                message(
-                    "lax.squeeze",
-                    "only dimensions of size 1 can be dropped.",
-                    got={"array": x, "dimensions": dimensions},
-                )
+            error(
+                ValueError,
+                "lax.squeeze",
+                "only dimensions of size 1 can be dropped.",
+                got={"array": x, "dimensions": dimensions},
             )
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in dimensions))
 
@@ -441,12 +435,11 @@ class Concatenate(Primitive):
         if len({x.dtype for x in operands}) > 1:
             check_same_dtype("concatenate", **_numbered(operands))
         if not 0 <= dimension < first.ndim:
-            raise TypeError(
-                message(
-                    "lax.concatenate",
-                    f"dimension {dimension} is out of range.",
-                    got=_numbered(operands),
-                )
+            error(
+                TypeError,
+                "lax.concatenate",
+                f"dimension {dimension} is out of range.",
+                got=_numbered(operands),
             )
         before, after = first.shape[:dimension], first.shape[dimension + 1 :]
         total = 0
@@ -456,13 +449,12 @@ class Concatenate(Primitive):
                 before,
                 after,
             ):
-                raise TypeError(
-                    message(
-                        "lax.concatenate",
-                        f"the operands differ elsewhere than in dimension {dimension}.",
-                        got=_numbered(operands),
-                        expected="equal ranks, and equal sizes of all other dimensions",
-                    )
+                error(
+                    TypeError,
+                    "lax.concatenate",
+                    f"the operands differ elsewhere than in dimension {dimension}.",
+                    got=_numbered(operands),
+                    expected="equal ranks, and equal sizes of all other dimensions",
                 )
             total += shape[dimension]
         weak = all(x.weak_type for x in operands)
@@ -521,7 +513,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     """
     arrays = [operand(x) for x in operands]
     if not arrays:
-        raise ValueError(message("lax.concatenate", "there is nothing to join.", got="no operands"))
+        error(ValueError, "lax.concatenate", "there is nothing to join.", got="no operands")
     if len(arrays) == 1 and is_array(arrays[0]) and 0 <= dimension < arrays[0].ndim:
         return arrays[0]
     return concatenate_p.bind(*arrays, dimension=int(dimension))
@@ -540,13 +532,12 @@ class Split(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray]:
         if any(n < 0 for n in sizes) or sum(sizes) != x.shape[axis]:
-            raise ValueError(
-                message(
-                    "lax.split",
-                    "the sizes do not add up to the operand's dimension.",
-                    got={"operand": x, "sizes": sizes, "axis": axis},
-                    expected=f"sizes of at least 0 with the sum {x.shape[axis]}",
-                )
+            error(
+                ValueError,
+                "lax.split",
+                "the sizes do not add up to the operand's dimension.",
+                got={"operand": x, "sizes": sizes, "axis": axis},
+                expected=f"sizes of at least 0 with the sum {x.shape[axis]}",
             )
         return [x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes]
 
@@ -629,13 +620,12 @@ class Rev(Primitive):
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         fits = all(0 <= d < x.ndim for d in dimensions)
         if not fits or len(set(dimensions)) != len(dimensions):
-            raise TypeError(
-                message(
-                    "lax.rev",
-                    "the dimensions do not fit the operand.",
-                    got={"operand": x, "dimensions": dimensions},
-                    expected=f"distinct dimensions from 0 to {x.ndim - 1}",
-                )
+            error(
+                TypeError,
+                "lax.rev",
+                "the dimensions do not fit the operand.",
+                got={"operand": x, "dimensions": dimensions},
+                expected=f"distinct dimensions from 0 to {x.ndim - 1}",
             )
         return x
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from minijax.core.aval import ShapedArray, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tangents import Zero
 from minijax.lax.binary import (
@@ -166,12 +166,11 @@ def digamma(x: ArrayLike) -> Array:
 
 
 def _no_derivative(name: str, arguments: str) -> NoReturn:
-    raise ValueError(
-        message(
-            f"lax.{name}",
-            f"the derivative with respect to {arguments} is not known.",
-            fix="hold it constant with lax.stop_gradient, or use custom_jvp",
-        )
+    error(
+        ValueError,
+        f"lax.{name}",
+        f"the derivative with respect to {arguments} is not known.",
+        fix="hold it constant with lax.stop_gradient, or use custom_jvp",
     )
 
 

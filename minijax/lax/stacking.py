@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import instantiate, jvp_of_linear, to_batch_dim
@@ -34,9 +34,7 @@ class Stack(Primitive):
             named = {f"operands[{i}]": x for i, x in enumerate(operands)}
             check_same_dtype("stack", **named)
             if len({x.shape for x in operands}) > 1:
-                raise ValueError(
-                    message("lax.stack", "all operands must have one shape.", got=named)
-                )
+                error(ValueError, "lax.stack", "all operands must have one shape.", got=named)
         weak = all(x.weak_type for x in operands)
         shape = (*first.shape[:axis], len(operands), *first.shape[axis:])
         return (first if weak else first.strip_weak_type()).with_shape(shape)
@@ -84,7 +82,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """
     arrays = [operand(x) for x in operands]
     if not arrays:
-        raise ValueError(message("lax.stack", "there is nothing to join.", got="no operands"))
+        error(ValueError, "lax.stack", "there is nothing to join.", got="no operands")
     axis = canonicalize_axis(axis, aval_of(arrays[0]).ndim + 1, "lax.stack")
     return stack_p.bind(*arrays, axis=axis)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import Shape, ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
@@ -31,13 +31,12 @@ class Tile(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, reps: Shape) -> ShapedArray:
         if len(reps) != x.ndim or any(r < 0 for r in reps):
-            raise TypeError(
-                message(
-                    "lax.tile",
-                    "reps does not fit the operand.",
-                    got={"operand": x, "reps": reps},
-                    expected="one number of at least 0 for each dimension",
-                )
+            error(
+                TypeError,
+                "lax.tile",
+                "reps does not fit the operand.",
+                got={"operand": x, "reps": reps},
+                expected="one number of at least 0 for each dimension",
             )
         return x.with_shape(tuple(n * r for n, r in zip(x.shape, reps, strict=True)))
 

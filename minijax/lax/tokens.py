@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.core.aval import AbstractToken, abstract_token
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.sharding import rules
 
@@ -36,9 +36,7 @@ class AfterAll(Primitive):
     def abstract_eval(self, *tokens: Any) -> AbstractToken:
         for token in tokens:
             if not isinstance(token, AbstractToken):
-                raise TypeError(
-                    message("lax.after_all", "operands must be tokens.", got=str(token))
-                )
+                error(TypeError, "lax.after_all", "operands must be tokens.", got=str(token))
         return abstract_token
 
     def lower(self, ctx: Any, *tokens: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import full
 from minijax.interpreters.tangents import Zero, jvp_of_constant
@@ -52,13 +52,12 @@ def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:
     if accuracy is None:
         return primitive.bind(operand(x))
     if not isinstance(accuracy, Accuracy):
-        raise NotImplementedError(
-            message(
-                f"lax.{primitive.name}",
-                "not an accuracy.",
-                got=repr(accuracy),
-                expected="lax.AccuracyMode or lax.Tolerance",
-            )
+        error(
+            NotImplementedError,
+            f"lax.{primitive.name}",
+            "not an accuracy.",
+            got=repr(accuracy),
+            expected="lax.AccuracyMode or lax.Tolerance",
         )
     return primitive.bind(operand(x), accuracy=accuracy)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.structural import moveaxis, new_axis, to_batch_dim
 from minijax.lax import slicing, stacking
 from minijax.lax.control_flow import mapping
@@ -29,12 +29,11 @@ def check(name: str, method: Any) -> None:
         ValueError: there is no such method.
     """
     if method is not None and method not in NAMES:
-        raise ValueError(
-            message(
-                name,
-                f"unknown vmap_method {method!r}.",
-                expected=f"None or one of {', '.join(map(repr, NAMES))}",
-            )
+        error(
+            ValueError,
+            name,
+            f"unknown vmap_method {method!r}.",
+            expected=f"None or one of {', '.join(map(repr, NAMES))}",
         )
 
 
@@ -45,15 +44,14 @@ def check_chosen(name: str, what: str, method: str | None) -> None:
         NotImplementedError: there is no method.
     """
     if method is None:
-        raise NotImplementedError(
-            message(
-                name,
-                f"vmap does not know how to call {what} for a batch.",
-                got="vmap_method=None",
-                expected=f"one of {', '.join(map(repr, NAMES))}",
-                fix="vmap_method='sequential' calls it once per example; with 'expand_dims' "
-                "or 'broadcast_all' it gets the whole batch along axis 0",
-            )
+        error(
+            NotImplementedError,
+            name,
+            f"vmap does not know how to call {what} for a batch.",
+            got="vmap_method=None",
+            expected=f"one of {', '.join(map(repr, NAMES))}",
+            fix="vmap_method='sequential' calls it once per example; with 'expand_dims' "
+            "or 'broadcast_all' it gets the whole batch along axis 0",
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax.core import tree
 from minijax.core.aval import Shape, ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -286,9 +286,7 @@ def reduce_window(
     arrays = [as_operand(x) for x in leaves]
     inits = [as_initial_value(x, like) for x, like in zip(init_leaves, arrays, strict=True)]
     if any(aval_of(x).shape for x in inits):
-        raise TypeError(
-            message(name, "initial values must be scalars.", got=", ".join(map(str, inits)))
-        )
+        error(TypeError, name, "initial values must be scalars.", got=", ".join(map(str, inits)))
     shape = aval_of(arrays[0]).shape
     window = window_of(
         name, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation

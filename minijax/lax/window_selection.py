@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax.core import tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -33,13 +33,12 @@ def _identity_of(select_prim: Primitive, dtype: Any) -> Any:
 
 def _check_shape(name: str, argument: str, found: ShapedArray, expected: Shape) -> None:
     if found.shape != expected:
-        raise TypeError(
-            message(
-                name,
-                f"{argument} does not fit the operand and its windows.",
-                got={argument: found},
-                expected=f"shape {expected}",
-            )
+        error(
+            TypeError,
+            name,
+            f"{argument} does not fit the operand and its windows.",
+            got={argument: found},
+            expected=f"shape {expected}",
         )
 
 
@@ -285,8 +284,10 @@ class SelectAndScatter(Primitive):
             for arg, d in zip(args[:2], dims[:2], strict=True)
         )
         if dims[2] is not None:
-            raise NotImplementedError(
-                message(self.name, "each example would have an initial value of its own.")
+            error(
+                NotImplementedError,
+                self.name,
+                "each example would have an initial value of its own.",
             )
         names = ("window_dimensions", "window_strides", "padding")
         window = Window.of(**{name: params.pop(name) for name in names}).with_batch(0)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import structural
 from minijax.interpreters.hlo_build import i64_matrix
 from minijax.lax.arguments import int_tuple, padtype_to_pads
@@ -144,15 +144,14 @@ def check_window(name: str, shape: Shape, window: Window) -> None:
         if argument != "padding":
             wrong = wrong or any(v < 1 for v in values)
         if wrong:
-            raise TypeError(
-                message(
-                    name,
-                    f"{argument} does not fit the operand.",
-                    got={"operand": f"of shape {shape}", argument: values},
-                    expected="one pair for each dimension"
-                    if argument == "padding"
-                    else "one number of at least 1 for each dimension",
-                )
+            error(
+                TypeError,
+                name,
+                f"{argument} does not fit the operand.",
+                got={"operand": f"of shape {shape}", argument: values},
+                expected="one pair for each dimension"
+                if argument == "padding"
+                else "one number of at least 1 for each dimension",
             )
 
 

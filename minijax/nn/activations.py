@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import (
     arguments,
     binary,
@@ -363,7 +363,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     axis = arguments.canonicalize_axis(axis, aval.ndim, "nn.glu")
     size = aval.shape[axis]
     if size % 2:
-        raise ValueError(message("nn.glu", "the size must be even.", got={"x": aval, "axis": axis}))
+        error(ValueError, "nn.glu", "the size must be even.", got={"x": aval, "axis": axis})
     first = slicing.slice_in_dim(x, 0, size // 2, axis=axis)
     second = slicing.slice_in_dim(x, size // 2, size, axis=axis)
     return binary.mul(first, unary.logistic(second))
@@ -451,12 +451,11 @@ def one_hot(
     (size,) = canonicalize_shape(num_classes, "nn.one_hot num_classes")
     if isinstance(axis, str):
         if collectives.axis_size(axis) != size:
-            raise ValueError(
-                message(
-                    "nn.one_hot",
-                    "there must be as many classes as the mapped axis is long.",
-                    got={"num_classes": size, f"axis {axis!r}": collectives.axis_size(axis)},
-                )
+            error(
+                ValueError,
+                "nn.one_hot",
+                "there must be as many classes as the mapped axis is long.",
+                got={"num_classes": size, f"axis {axis!r}": collectives.axis_size(axis)},
             )
         return convert.convert_element_type(logic.equal(x, collectives.axis_index(axis)), wanted)
     rank = aval_of(x).ndim + 1

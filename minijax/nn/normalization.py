@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import binary, power, unary
 from minijax.numpy import arithmetic, reductions, shaping
 from minijax.numpy.normalized_exponentials import logsumexp
@@ -74,10 +74,11 @@ def standardize(
                [-1.22,  0.  ,  1.22]], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
-        raise ValueError(
-            message(
-                "nn.standardize", f"unknown algorithm {algorithm!r}.", expected="'fast' or 'stable'"
-            )
+        error(
+            ValueError,
+            "nn.standardize",
+            f"unknown algorithm {algorithm!r}.",
+            expected="'fast' or 'stable'",
         )
     x = strong(inexact("standardize", x))
     if mean is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import checking
 from minijax.lax import binary, families, unary
 from minijax.lax.power import cbrt_p, integer_pow, pow_p, sqrt_p, square_p
@@ -44,13 +44,12 @@ def check_not_complex(name: str, x: Any, exception: type[Exception] = TypeError)
         TypeError: `x` is complex; or `exception` in its place.
     """
     if is_kind(x, np.complexfloating):
-        raise exception(
-            message(
-                f"numpy.{name}",
-                "complex numbers are not accepted.",
-                got={"x": aval_of(x)},
-                fix="numpy.real, numpy.imag or numpy.abs first",
-            )
+        error(
+            exception,
+            f"numpy.{name}",
+            "complex numbers are not accepted.",
+            got={"x": aval_of(x)},
+            fix="numpy.real, numpy.imag or numpy.abs first",
         )
 
 
@@ -560,7 +559,7 @@ def clip(
         Array([-3,  0,  0], dtype=int32)
     """
     if arr is None:
-        raise ValueError(message("numpy.clip", "there is no array to clip."))
+        error(ValueError, "numpy.clip", "there is no array to clip.")
     bounds = [b for b in (min, max) if b is not None]
     for x in (arr, *bounds):
         check_not_complex("clip", check_array("clip", x), ValueError)

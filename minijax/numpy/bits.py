@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
@@ -21,13 +21,12 @@ from minijax.runtime.array import Array
 def _places(name: str, bitorder: str) -> Any:
     """The bits of a byte in the order in which elements stand for them."""
     if bitorder not in {"big", "little"}:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "unknown order of bits.",
-                got=repr(bitorder),
-                expected="'big' or 'little'",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "unknown order of bits.",
+            got=repr(bitorder),
+            expected="'big' or 'little'",
         )
     places = arange(8, dtype=dtypes.uint8)
     return places if bitorder == "little" else 7 - places
@@ -52,9 +51,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     places = _places("packbits", bitorder)
     a = asarray(check_array("packbits", a))
     if not dtypes.issubdtype(a.dtype, np.integer) and a.dtype != dtypes.bool_:
-        raise TypeError(
-            message("numpy.packbits", "integers or booleans are packed.", got={"a": a.aval})
-        )
+        error(TypeError, "numpy.packbits", "integers or booleans are packed.", got={"a": a.aval})
     a = (ravel(a) if axis is None else moveaxis(a, axis, -1)) != 0
     *lead, size = a.shape
     filling = np.zeros((*lead, -size % 8), np.bool_)
@@ -89,7 +86,7 @@ def unpackbits(
     places = _places("unpackbits", bitorder)
     a = asarray(check_array("unpackbits", a))
     if a.dtype != dtypes.uint8:
-        raise TypeError(message("numpy.unpackbits", "bytes are unpacked.", got={"a": a.aval}))
+        error(TypeError, "numpy.unpackbits", "bytes are unpacked.", got={"a": a.aval})
     a = ravel(a) if axis is None else moveaxis(a, axis, -1)
     bits = reshape((a[..., None] >> places) & 1, (*a.shape[:-1], -1))
     if count is not None and count > bits.shape[-1]:

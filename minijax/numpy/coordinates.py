@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import convert, creation, shape
 from minijax.numpy import arithmetic
@@ -43,10 +43,13 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     found = []
     for i, x in enumerate(vectors):
         if x.aval.ndim != 1:
-            raise ValueError(message("numpy.ix_", "needs vectors.", got=str(x.aval)))
+            error(ValueError, "numpy.ix_", "needs vectors.", got=str(x.aval))
         if x.dtype == dtypes.bool_:
-            raise NotImplementedError(
-                message("numpy.ix_", "masks are not understood.", fix="numpy.flatnonzero(mask)")
+            error(
+                NotImplementedError,
+                "numpy.ix_",
+                "masks are not understood.",
+                fix="numpy.flatnonzero(mask)",
             )
         default = dtypes.default_int_dtype()
         positions = x if x.aval.size else convert.convert_element_type(x, default)
@@ -113,19 +116,16 @@ def ravel_multi_index(
     sizes = canonicalize_shape(dims, name)
     arrays = [array_argument("ravel_multi_index", x) for x in multi_index]
     if len(arrays) != len(sizes) or mode not in ("raise", "clip", "wrap") or order not in "CF":
-        raise ValueError(
-            message(
-                name,
-                "the arguments do not fit together.",
-                got=f"{len(arrays)} arrays for {len(sizes)} dimensions, {mode=}, {order=}",
-                expected="an array for each dimension, a mode of 'raise', 'clip' or 'wrap', and "
-                "order 'C' or 'F'",
-            )
+        error(
+            ValueError,
+            name,
+            "the arguments do not fit together.",
+            got=f"{len(arrays)} arrays for {len(sizes)} dimensions, {mode=}, {order=}",
+            expected="an array for each dimension, a mode of 'raise', 'clip' or 'wrap', and "
+            "order 'C' or 'F'",
         )
     if not all(dtypes.issubdtype(x.dtype, np.integer) for x in arrays):
-        raise ValueError(
-            message(name, "coordinates must be integers.", got=", ".join(map(str, arrays)))
-        )
+        error(ValueError, name, "coordinates must be integers.", got=", ".join(map(str, arrays)))
     if mode == "raise":
         _check_coordinates(arrays, sizes)
     if dtype is not None:
@@ -137,22 +137,20 @@ def _check_coordinates(arrays: Sequence[Any], sizes: Sequence[int]) -> None:
     for x, size in zip(arrays, sizes, strict=True):
         known = x.concrete() if isinstance(x, Tracer) else x
         if known is None:
-            raise ConcretizationTypeError(
-                message(
-                    "numpy.ravel_multi_index",
-                    "mode 'raise' needs known coordinates.",
-                    got=str(aval_of(x)),
-                    fix="mode='clip' or mode='wrap'",
-                )
+            error(
+                ConcretizationTypeError,
+                "numpy.ravel_multi_index",
+                "mode 'raise' needs known coordinates.",
+                got=str(aval_of(x)),
+                fix="mode='clip' or mode='wrap'",
             )
         host = np.asarray(known)
         if ((host < 0) | (host >= size)).any():
-            raise ValueError(
-                message(
-                    "numpy.ravel_multi_index",
-                    "a coordinate is out of range.",
-                    got=f"{host} for a dimension of size {size}",
-                )
+            error(
+                ValueError,
+                "numpy.ravel_multi_index",
+                "a coordinate is out of range.",
+                got=f"{host} for a dimension of size {size}",
             )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import binary, power, shape, unary
 from minijax.lax.convert import convert_to_type
 from minijax.numpy import contraction, matrices, reductions, shaping
@@ -90,12 +90,11 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
     """A matrix with a variable in each row."""
     arrays = [inexact(name, x) for x in (m, y) if x is not None]
     if any(aval_of(x).ndim > 2 for x in arrays):
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "variables are given as a vector or a matrix.",
-                got=" ".join(str(aval_of(x)) for x in arrays),
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "variables are given as a vector or a matrix.",
+            got=" ".join(str(aval_of(x)) for x in arrays),
         )
     rows = []
     for x in arrays:
@@ -112,22 +111,20 @@ def _observation_weights(rows: Any, fweights: Any, aweights: Any) -> Any:
     """One weight for each observation, or None."""
     given = [check_array("cov", x) for x in (fweights, aweights) if x is not None]
     if fweights is not None and not is_kind(given[0], np.integer):
-        raise TypeError(
-            message(
-                "numpy.cov",
-                "observations are counted by integers.",
-                got={"fweights": aval_of(given[0])},
-                fix="aweights, for what they are worth",
-            )
+        error(
+            TypeError,
+            "numpy.cov",
+            "observations are counted by integers.",
+            got={"fweights": aval_of(given[0])},
+            fix="aweights, for what they are worth",
         )
     for x in given:
         if aval_of(x).shape != (aval_of(rows).shape[1],):
-            raise ValueError(
-                message(
-                    "numpy.cov",
-                    "there must be one weight for each observation.",
-                    got={"weights": aval_of(x), "observations": aval_of(rows).shape[1]},
-                )
+            error(
+                ValueError,
+                "numpy.cov",
+                "there must be one weight for each observation.",
+                got={"weights": aval_of(x), "observations": aval_of(rows).shape[1]},
             )
     if not given:
         return None

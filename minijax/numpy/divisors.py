@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import binary, control_flow, reduction
 from minijax.numpy.arithmetic import absolute, is_kind
 from minijax.numpy.one_program import one_program
@@ -65,13 +65,12 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     x, y = map(strong_array, promote_dtypes(name, x1, x2))
     if not is_kind(x, np.integer):
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "operands must be integers.",
-                got={"x1": aval_of(x1), "x2": aval_of(x2)},
-                fix="x.astype(int)",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "operands must be integers.",
+            got={"x1": aval_of(x1), "x2": aval_of(x2)},
+            fix="x.astype(int)",
         )
     shape = broadcast_shapes("gcd", aval_of(x).shape, aval_of(y).shape)
     return absolute(broadcast_to(x, shape)), absolute(broadcast_to(y, shape))

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import arguments, binary, power, special, trigonometry, unary
 from minijax.lax.convert import convert_to_type
 from minijax.lax.creation import full_like
@@ -615,16 +615,15 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     check_out("round", out)
     decimals = arguments.an_integer(decimals, "numpy.round", "`decimals`")
     if aval_of(a).dtype == dtypes.bool_:
-        raise ValueError(message("numpy.round", "booleans cannot be rounded.", got=str(aval_of(a))))
+        error(ValueError, "numpy.round", "booleans cannot be rounded.", got=str(aval_of(a)))
     if is_kind(a, np.integer):
         if decimals < 0:
-            raise NotImplementedError(
-                message(
-                    "numpy.round",
-                    "integers are not rounded to tens.",
-                    got={"a": aval_of(a), "decimals": decimals},
-                    fix="convert a to floats",
-                )
+            error(
+                NotImplementedError,
+                "numpy.round",
+                "integers are not rounded to tens.",
+                got={"a": aval_of(a), "decimals": decimals},
+                fix="convert a to floats",
             )
         return a
     return _each_part(lambda part: _round_decimals(part, decimals), a)

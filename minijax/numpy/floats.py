@@ -8,7 +8,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import binary, convert, unary
 from minijax.lax.creation import full_like
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -236,13 +236,12 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = check_array("ldexp", x1, "x1"), check_array("ldexp", x2, "x2")
     if is_kind(y, np.inexact) or is_kind(x, np.complexfloating):
-        raise ValueError(
-            message(
-                "numpy.ldexp",
-                "dtypes do not fit.",
-                got={"x1": aval_of(x), "x2": aval_of(y)},
-                expected="a real array, and exponents that are integers",
-            )
+        error(
+            ValueError,
+            "numpy.ldexp",
+            "dtypes do not fit.",
+            got={"x1": aval_of(x), "x2": aval_of(y)},
+            expected="a real array, and exponents that are integers",
         )
     x = inexact("ldexp", x)
     signed = _SIGNED[dtypes.bit_width(aval_of(x).dtype)]

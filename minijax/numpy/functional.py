@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from minijax.core import tree
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import arguments
 from minijax.lax.shape import squeeze
 from minijax.numpy.creation import asarray
@@ -30,13 +30,12 @@ def _parse_signature(signature: str) -> tuple[_CoreDims, _CoreDims]:
     """The names of the core dimensions of arguments and of results."""
     text = signature.replace(" ", "")
     if _SIGNATURE.fullmatch(text) is None:
-        raise ValueError(
-            message(
-                "numpy.vectorize",
-                "the signature is not understood.",
-                got=repr(signature),
-                expected="core dimensions of arguments and results, such as '(n,m),(m)->(n)'",
-            )
+        error(
+            ValueError,
+            "numpy.vectorize",
+            "the signature is not understood.",
+            got=repr(signature),
+            expected="core dimensions of arguments and results, such as '(n,m),(m)->(n)'",
         )
     sides = [
         tuple(
@@ -56,12 +55,11 @@ def _check_core_dims(
     for name, size in zip(dims, shape, strict=False):
         fits = fits and sizes.setdefault(name, size) == size
     if not fits:
-        raise ValueError(
-            message(
-                "numpy.vectorize",
-                f"{what} does not fit the signature.",
-                got={"core shape": shape, "signature": f"({','.join(dims)})", "sizes": sizes},
-            )
+        error(
+            ValueError,
+            "numpy.vectorize",
+            f"{what} does not fit the signature.",
+            got={"core shape": shape, "signature": f"({','.join(dims)})", "sizes": sizes},
         )
 
 
@@ -91,9 +89,7 @@ def vectorize(
     """
     places = {i for i in excluded if isinstance(i, int)}
     if any(isinstance(i, int) and i < 0 for i in places):
-        raise ValueError(
-            message("numpy.vectorize", "excluded positions count from 0.", got=repr(excluded))
-        )
+        error(ValueError, "numpy.vectorize", "excluded positions count from 0.", got=repr(excluded))
 
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
@@ -120,12 +116,11 @@ def _map_over(function: Callable[..., Any], args: Sequence[Any], signature: str 
     if signature is not None:
         inputs, outputs = _parse_signature(signature)
     if len(inputs) != len(arrays):
-        raise TypeError(
-            message(
-                "numpy.vectorize",
-                "the number of arguments does not fit the signature.",
-                got=f"{len(arrays)} arguments for {signature}",
-            )
+        error(
+            TypeError,
+            "numpy.vectorize",
+            "the number of arguments does not fit the signature.",
+            got=f"{len(arrays)} arguments for {signature}",
         )
     sizes: dict[str, int] = {}
     loops = []
@@ -169,13 +164,12 @@ def _checked(
         out = function(*args)
         results = out if isinstance(out, (tuple, list)) else (out,)
         if len(results) != len(outputs) or (len(outputs) > 1) != isinstance(out, (tuple, list)):
-            raise TypeError(
-                message(
-                    "numpy.vectorize",
-                    "the number of results does not fit the signature.",
-                    got=f"{len(results)} results",
-                    expected=f"{len(outputs)}",
-                )
+            error(
+                TypeError,
+                "numpy.vectorize",
+                "the number of results does not fit the signature.",
+                got=f"{len(results)} results",
+                expected=f"{len(outputs)}",
             )
         known = dict(sizes)
         for i, (x, dims) in enumerate(zip(results, outputs, strict=True)):
@@ -242,12 +236,11 @@ def apply_over_axes(
         if found.ndim == rank - 1:
             found = expand_dims(found, axis)
         if found.ndim != rank:
-            raise ValueError(
-                message(
-                    "numpy.apply_over_axes",
-                    "the function must keep all dimensions, or drop the one it reduces.",
-                    got=f"{rank} dimensions before, {found.ndim} after",
-                )
+            error(
+                ValueError,
+                "numpy.apply_over_axes",
+                "the function must keep all dimensions, or drop the one it reduces.",
+                got=f"{rank} dimensions before, {found.ndim} after",
             )
     return found
 
@@ -285,12 +278,11 @@ def piecewise(
     if len(functions) == len(conditions):
         functions.append(0)
     if len(functions) != len(conditions) + 1:
-        raise ValueError(
-            message(
-                "numpy.piecewise",
-                "there must be a function for each condition, and at most one more.",
-                got=f"{len(conditions)} conditions, {len(funclist)} functions",
-            )
+        error(
+            ValueError,
+            "numpy.piecewise",
+            "there must be a function for each condition, and at most one more.",
+            got=f"{len(conditions)} conditions, {len(funclist)} functions",
         )
 
     def values(function: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.matrices import meshgrid
@@ -19,8 +19,8 @@ from minijax.numpy.shaping import expand_dims, moveaxis
 def _range(item: slice, name: str) -> Any:
     start = 0 if item.start is None else item.start
     if item.stop is None:
-        raise ValueError(
-            message(f"numpy.{name}", "a range needs an end.", got=repr(item), fix=f"{name}[0:n]")
+        error(
+            ValueError, f"numpy.{name}", "a range needs an end.", got=repr(item), fix=f"{name}[0:n]"
         )
     if isinstance(item.step, complex):
         return linspace(start, item.stop, int(abs(item.step)))
@@ -105,13 +105,12 @@ class Joiner:
         except ValueError:
             numbers = []
         if not 0 < len(numbers) <= 3:
-            raise ValueError(
-                message(
-                    f"numpy.{self.name}",
-                    "the directive is not understood.",
-                    got=repr(text),
-                    expected="up to three integers, such as '0,2,1', or 'r' or 'c' for a matrix",
-                )
+            error(
+                ValueError,
+                f"numpy.{self.name}",
+                "the directive is not understood.",
+                got=repr(text),
+                expected="up to three integers, such as '0,2,1', or 'r' or 'c' for a matrix",
             )
         return tuple((numbers + [1, -1][len(numbers) - 1 :])[:3])  # type: ignore[return-value]
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.numpy import reductions, shaping
 from minijax.numpy.creation import asarray, on_device, ones, zeros
@@ -56,14 +56,15 @@ def histogram_bin_edges(
         Array([0., 1., 2., 3., 4.], dtype=float32)
     """
     if isinstance(bins, str):
-        raise NotImplementedError(
-            message("numpy.histogram_bin_edges", "bins are counted, or given.", got=repr(bins))
+        error(
+            NotImplementedError,
+            "numpy.histogram_bin_edges",
+            "bins are counted, or given.",
+            got=repr(bins),
         )
     if range is not None:
         if np.shape(range) != (2,):
-            raise ValueError(
-                message("numpy.histogram_bin_edges", "a range has two ends.", got=repr(range))
-            )
+            error(ValueError, "numpy.histogram_bin_edges", "a range has two ends.", got=repr(range))
         range = tuple(cast(Sequence[Any], range))
     return _edges(
         a,
@@ -117,12 +118,11 @@ def histogram(
     """
     check_array("histogram", a, "a")
     if weights is not None and np.shape(weights) != np.shape(a):
-        raise ValueError(
-            message(
-                "numpy.histogram",
-                "there must be one weight for each element.",
-                got={"a": np.shape(a), "weights": np.shape(weights)},
-            )
+        error(
+            ValueError,
+            "numpy.histogram",
+            "there must be one weight for each element.",
+            got={"a": np.shape(a), "weights": np.shape(weights)},
         )
     if weights is not None:
         a, weights = promote_inexact("histogram", asarray(a), asarray(weights))
@@ -212,20 +212,17 @@ def histogramdd(
     """
     sample = asarray(check_array("histogramdd", sample, "sample"))
     if sample.ndim != 2:
-        raise ValueError(
-            message("numpy.histogramdd", "points are rows of a matrix.", got=str(sample.aval))
-        )
+        error(ValueError, "numpy.histogramdd", "points are rows of a matrix.", got=str(sample.aval))
     count, rank = sample.shape
     per_axis = [bins] * rank if _is_count(bins) else list(cast(Sequence[Any], bins))
     limits = [None] * rank if range is None else list(cast(Sequence[Any], range))
     fits = len(per_axis) == rank and len(limits) == rank
     if not fits or (weights is not None and np.shape(weights) != (count,)):
-        raise ValueError(
-            message(
-                "numpy.histogramdd",
-                "bins, ranges and weights must fit the points.",
-                got={"points": count, "axes": rank, "bins": len(per_axis), "ranges": len(limits)},
-            )
+        error(
+            ValueError,
+            "numpy.histogramdd",
+            "bins, ranges and weights must fit the points.",
+            got={"points": count, "axes": rank, "bins": len(per_axis), "ranges": len(limits)},
         )
     columns = [sample[:, d] for d in np.arange(rank)]
     edges = [
@@ -288,26 +285,24 @@ def bincount(
     """
     x = asarray(check_array("bincount", x))
     if not dtypes.issubdtype(x.dtype, np.integer) and x.dtype != dtypes.bool_:
-        raise TypeError(
-            message("numpy.bincount", "integers are counted.", got={"x": x.aval}, fix="x.astype")
+        error(
+            TypeError, "numpy.bincount", "integers are counted.", got={"x": x.aval}, fix="x.astype"
         )
     if x.ndim != 1 or (weights is not None and np.shape(weights) != x.shape):
-        raise ValueError(
-            message(
-                "numpy.bincount",
-                "a vector is needed, and one weight for each element.",
-                got={"x": x.aval, "weights": None if weights is None else np.shape(weights)},
-            )
+        error(
+            ValueError,
+            "numpy.bincount",
+            "a vector is needed, and one weight for each element.",
+            got={"x": x.aval, "weights": None if weights is None else np.shape(weights)},
         )
     if length is None:
         if isinstance(x, Tracer) and x.concrete() is None:
-            raise ConcretizationTypeError(
-                message(
-                    "numpy.bincount",
-                    "the numbers decide on the size of the result, so they must be known.",
-                    got={"x": x.aval},
-                    fix="length=...",
-                )
+            error(
+                ConcretizationTypeError,
+                "numpy.bincount",
+                "the numbers decide on the size of the result, so they must be known.",
+                got={"x": x.aval},
+                fix="length=...",
             )
         length = max(minlength, int(np.max(np.asarray(x), initial=0)) + 1 if x.size else 0)
     counts = _counted_numbers(x, weights, operator.index(length))

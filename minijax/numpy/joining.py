@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, IncompatibleShapesError, message
+from minijax.core.errors import ConcretizationTypeError, IncompatibleShapesError, error
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, binary, convert, creation, shape, sorting, stacking
 from minijax.numpy import shaping
@@ -37,11 +37,14 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
     elif hasattr(arrays, "shape") and aval_of(arrays).ndim:
         items = list(unstack(arrays))
     else:
-        raise IncompatibleShapesError(
-            message(f"numpy.{name}", "needs a sequence of arrays.", got=repr(arrays))
+        error(
+            IncompatibleShapesError,
+            f"numpy.{name}",
+            "needs a sequence of arrays.",
+            got=repr(arrays),
         )
     if not items:
-        raise ValueError(message(f"numpy.{name}", "needs at least one array."))
+        error(ValueError, f"numpy.{name}", "needs at least one array.")
     return items
 
 
@@ -78,8 +81,8 @@ def concatenate(
     if axis is None:
         items, axis = [shaping.ravel(x) for x in items], 0
     if any(aval_of(x).ndim == 0 for x in items):
-        raise ValueError(
-            message("numpy.concatenate", "cannot join scalars.", fix="numpy.stack joins scalars")
+        error(
+            ValueError, "numpy.concatenate", "cannot join scalars.", fix="numpy.stack joins scalars"
         )
     axis = arguments.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
     joined = _of_one_dtype("concatenate", items, dtype)
@@ -133,12 +136,11 @@ def stack(
     items = _sequence("stack", arrays)
     dims = aval_of(items[0]).shape
     if any(aval_of(x).shape != dims for x in items):
-        raise ValueError(
-            message(
-                "numpy.stack",
-                "all arrays must have the same shape.",
-                got=", ".join(str(aval_of(x)) for x in items),
-            )
+        error(
+            ValueError,
+            "numpy.stack",
+            "all arrays must have the same shape.",
+            got=", ".join(str(aval_of(x)) for x in items),
         )
     axis = arguments.canonicalize_axis(axis, len(dims) + 1, "numpy.stack")
     return stacking.stack(_of_one_dtype("stack", items, dtype), axis)
@@ -160,7 +162,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """
     x = array_argument("unstack", x)
     if x.aval.ndim == 0:
-        raise ValueError(message("numpy.unstack", "a scalar has no dimension to unstack."))
+        error(ValueError, "numpy.unstack", "a scalar has no dimension to unstack.")
     return stacking.unstack(x, axis)
 
 
@@ -248,12 +250,11 @@ def block(arrays: ArrayOrLists) -> Array:
     """
     depths = set(_depths(arrays))
     if len(depths) != 1:
-        raise ValueError(
-            message(
-                "numpy.block",
-                "all blocks must be nested equally deep, in lists that are not empty.",
-                got=f"depths {sorted(depths)}",
-            )
+        error(
+            ValueError,
+            "numpy.block",
+            "all blocks must be nested equally deep, in lists that are not empty.",
+            got=f"depths {sorted(depths)}",
         )
     (depth,) = depths
     return _joined_blocks(arrays, max(depth, _largest_rank(arrays)), depth)
@@ -261,7 +262,7 @@ def block(arrays: ArrayOrLists) -> Array:
 
 def _depths(arrays: Any) -> list[int]:
     if isinstance(arrays, tuple):
-        raise ValueError(message("numpy.block", "blocks come in lists.", got=repr(arrays)))
+        error(ValueError, "numpy.block", "blocks come in lists.", got=repr(arrays))
     if not isinstance(arrays, list):
         return [0]
     return [1 + depth for x in arrays for depth in _depths(x)]
@@ -332,13 +333,12 @@ def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[
         problem = "the dimension cannot be cut into so many equal parts."
         valid = parts > 0 and (uneven or not rest)
     if not valid:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                problem,
-                got=f"size {size}, {where}",
-                fix="numpy.array_split cuts unevenly",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            problem,
+            got=f"size {size}, {where}",
+            fix="numpy.array_split cuts unevenly",
         )
     return _parts(ary, tuple(sizes), axis)
 
@@ -351,9 +351,7 @@ def _parts(x: Any, sizes: tuple[int, ...], axis: int) -> list[Any]:
 def _split_at(name: str, ary: Any, where: Any, axis: int, least_rank: int) -> list[Any]:
     ary = array_argument(name, ary)
     if ary.aval.ndim < least_rank:
-        raise ValueError(
-            message(f"numpy.{name}", f"needs {least_rank} dimensions.", got=str(ary.aval))
-        )
+        error(ValueError, f"numpy.{name}", f"needs {least_rank} dimensions.", got=str(ary.aval))
     return split(ary, where, axis)
 
 
@@ -422,24 +420,24 @@ def _known_integers(name: str, obj: Any, size: int) -> np.ndarray[Any, Any]:
     known = check_array(name, obj)
     known = known.concrete() if isinstance(known, Tracer) else known
     if known is None:
-        raise ConcretizationTypeError(
-            message(
-                f"numpy.{name}",
-                "the positions are traced, so the shape of the result is unknown.",
-                got=str(aval_of(obj)),
-            )
+        error(
+            ConcretizationTypeError,
+            f"numpy.{name}",
+            "the positions are traced, so the shape of the result is unknown.",
+            got=str(aval_of(obj)),
         )
     host = np.asarray(known)
     if host.dtype == np.bool_:
         if host.shape != (size,):
-            raise ValueError(
-                message(
-                    f"numpy.{name}", f"the mask must have shape ({size},).", got=str(host.shape)
-                )
+            error(
+                ValueError,
+                f"numpy.{name}",
+                f"the mask must have shape ({size},).",
+                got=str(host.shape),
             )
         return np.nonzero(host)[0]
     if not np.issubdtype(host.dtype, np.integer):
-        raise ValueError(message(f"numpy.{name}", "positions must be integers.", got=repr(obj)))
+        error(ValueError, f"numpy.{name}", "positions must be integers.", got=repr(obj))
     return host
 
 
@@ -478,8 +476,11 @@ def delete(
         return _without_traced(arr, obj, axis)
     gone = _known_integers("delete", obj, size)
     if ((gone < -size) | (gone >= size)).any():
-        raise (IndexError if gone.ndim else ValueError)(
-            message("numpy.delete", "a position is out of range.", got=f"{obj}, size {size}")
+        error(
+            IndexError if gone.ndim else ValueError,
+            "numpy.delete",
+            "a position is out of range.",
+            got=f"{obj}, size {size}",
         )
     kept = np.delete(np.arange(size, dtype=np.int32), gone)
     return shaping.slicing_take(arr, kept, axis)
@@ -580,12 +581,11 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     filt = array_argument("trim_zeros", filt)
     known = filt.concrete() if isinstance(filt, Tracer) else filt
     if known is None:
-        raise ConcretizationTypeError(
-            message(
-                "numpy.trim_zeros",
-                "the array is traced, so the shape of the result is unknown.",
-                got=str(filt.aval),
-            )
+        error(
+            ConcretizationTypeError,
+            "numpy.trim_zeros",
+            "the array is traced, so the shape of the result is unknown.",
+            got=str(filt.aval),
         )
     rank = filt.aval.ndim
     axes = range(rank) if axis is None else shaping.canonical_axes("numpy.trim_zeros", axis, rank)

@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import arguments, binary, shape, slicing
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota, full, full_like
@@ -67,7 +67,7 @@ def eye(
 def _sizes(name: str, *sizes: Any) -> tuple[int, ...]:
     found = tuple(arguments.an_integer(n, f"numpy.{name}", "a size") for n in sizes)
     if min(found) < 0:
-        raise ValueError(message(f"numpy.{name}", "sizes must not be negative.", got=str(found)))
+        error(ValueError, f"numpy.{name}", "sizes must not be negative.", got=str(found))
     return found
 
 
@@ -178,12 +178,11 @@ def _triangle(name: str, m: Any, k: int, *, keep_below: bool) -> Any:
 
 def _check_is_matrix(name: str, x: Any) -> None:
     if aval_of(x).ndim < 2:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "an array of two dimensions or more is needed.",
-                got=str(aval_of(x)),
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "an array of two dimensions or more is needed.",
+            got=str(aval_of(x)),
         )
 
 
@@ -253,9 +252,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
     dims = np.shape(arr)
     if len(dims) != 2:
-        raise ValueError(
-            message(f"numpy.{name}", "a matrix is needed.", got=f"an array of shape {dims}")
-        )
+        error(ValueError, f"numpy.{name}", "a matrix is needed.", got=f"an array of shape {dims}")
     rows, columns = dims
     return rows, columns
 
@@ -307,12 +304,11 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """
     dims = np.shape(arr)
     if len(dims) < 2 or len(set(dims)) > 1:
-        raise ValueError(
-            message(
-                "numpy.diag_indices_from",
-                "an array of two equal dimensions or more is needed.",
-                got=f"shape {dims}",
-            )
+        error(
+            ValueError,
+            "numpy.diag_indices_from",
+            "an array of two equal dimensions or more is needed.",
+            got=f"shape {dims}",
         )
     return diag_indices(dims[0], len(dims))
 
@@ -372,7 +368,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     if aval.ndim == 2:
         return diagonal(v, k)
     if aval.ndim != 1:
-        raise ValueError(message("numpy.diag", "a vector or a matrix is needed.", got={"v": aval}))
+        error(ValueError, "numpy.diag", "a vector or a matrix is needed.", got={"v": aval})
     size = aval.size + abs(k)
     padding = [(max(-k, 0), max(k, 0), 0)]
     rows = pad(v, full_like(v, 0, shape=()), padding)
@@ -445,22 +441,20 @@ def meshgrid(
                [9]], dtype=int32)]
     """
     if not copy or indexing not in {"xy", "ij"}:
-        raise ValueError(
-            message(
-                "numpy.meshgrid",
-                "an option does not exist.",
-                got={"copy": copy, "indexing": repr(indexing)},
-                expected="copy=True, and indexing 'xy' or 'ij'",
-            )
+        error(
+            ValueError,
+            "numpy.meshgrid",
+            "an option does not exist.",
+            got={"copy": copy, "indexing": repr(indexing)},
+            expected="copy=True, and indexing 'xy' or 'ij'",
         )
     arrays = [asarray(check_array("meshgrid", x)) for x in xi]
     if any(aval_of(x).ndim != 1 for x in arrays):
-        raise ValueError(
-            message(
-                "numpy.meshgrid",
-                "arrays of one dimension are needed.",
-                got=" ".join(str(aval_of(x)) for x in arrays),
-            )
+        error(
+            ValueError,
+            "numpy.meshgrid",
+            "arrays of one dimension are needed.",
+            got=" ".join(str(aval_of(x)) for x in arrays),
         )
     return list(_meshgrid(*arrays, sparse=sparse, swapped=indexing == "xy"))
 
@@ -536,7 +530,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     """
     x = check_array("vander", x)
     if aval_of(x).ndim != 1:
-        raise ValueError(message("numpy.vander", "a vector is needed.", got={"x": aval_of(x)}))
+        error(ValueError, "numpy.vander", "a vector is needed.", got={"x": aval_of(x)})
     (columns,) = _sizes("vander", aval_of(x).size if N is None else N)
     exponents = arange(columns) if increasing else arange(columns - 1, -1, -1)
     powers = power(shape.expand_dims(x, (1,)), shape.expand_dims(exponents, (0,)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.numpy import linalg
 from minijax.numpy.arithmetic import sqrt
 from minijax.numpy.contraction import outer
@@ -45,12 +45,11 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     if roots.ndim == 2 and roots.shape[0] == roots.shape[1] > 0:
         roots = linalg.eigvals(roots)
     if roots.ndim != 1:
-        raise ValueError(
-            message(
-                "numpy.poly",
-                "zeros are a vector, or the eigenvalues of a square matrix.",
-                got={"seq_of_zeros": aval_of(roots)},
-            )
+        error(
+            ValueError,
+            "numpy.poly",
+            "zeros are a vector, or the eigenvalues of a square matrix.",
+            got={"seq_of_zeros": aval_of(roots)},
         )
     p = asarray(np.ones(1, roots.dtype))
     nothing = zeros(1, roots.dtype)
@@ -81,8 +80,8 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """
     p = atleast_1d(operands.inexact("roots", p))
     if p.ndim != 1:
-        raise ValueError(
-            message("numpy.roots", "the coefficients must be a vector.", got={"p": aval_of(p)})
+        error(
+            ValueError, "numpy.roots", "the coefficients must be a vector.", got={"p": aval_of(p)}
         )
     if p.size < 2:
         return zeros(0, dtypes.to_complex_dtype(p.dtype))
@@ -194,13 +193,12 @@ def polyfit(
     if not cov:
         return c
     if cov != "unscaled" and x.size <= deg + 1:
-        raise ValueError(
-            message(
-                "numpy.polyfit",
-                "there are too few points to scale the covariance by the residuals.",
-                got={"x": aval_of(x), "deg": deg},
-                fix="cov='unscaled'",
-            )
+        error(
+            ValueError,
+            "numpy.polyfit",
+            "there are too few points to scale the covariance by the residuals.",
+            got={"x": aval_of(x), "deg": deg},
+            fix="cov='unscaled'",
         )
     covariance = linalg.inv(scaled.T @ scaled) / outer(scales, scales)
     if cov == "unscaled":
@@ -212,29 +210,27 @@ def polyfit(
 def _check_points(x: Any, y: Any, deg: Any) -> None:
     """Refuses points, or a degree, to which no polynomial can be fitted."""
     if deg < 0:
-        raise ValueError(
-            message("numpy.polyfit", "deg is negative.", got={"deg": deg}, expected="0 or more")
+        error(
+            ValueError, "numpy.polyfit", "deg is negative.", got={"deg": deg}, expected="0 or more"
         )
     if x.ndim != 1 or y.ndim not in (1, 2) or x.size == 0 or x.size != y.shape[0]:
-        raise TypeError(
-            message(
-                "numpy.polyfit",
-                "x and y are no points.",
-                got={"x": aval_of(x), "y": aval_of(y)},
-                expected="x: T[m] and y: T[m] or T[m, k], with m at least 1",
-            )
+        error(
+            TypeError,
+            "numpy.polyfit",
+            "x and y are no points.",
+            got={"x": aval_of(x), "y": aval_of(y)},
+            expected="x: T[m] and y: T[m] or T[m, k], with m at least 1",
         )
 
 
 def _weights(w: Any, x: Any) -> Any:
     w = operands.inexact("polyfit", w)
     if w.shape != x.shape:
-        raise TypeError(
-            message(
-                "numpy.polyfit",
-                "w does not hold a weight for each point.",
-                got={"w": aval_of(w), "x": aval_of(x)},
-                expected="vectors of one length",
-            )
+        error(
+            TypeError,
+            "numpy.polyfit",
+            "w does not hold a weight for each point.",
+            got={"w": aval_of(w), "x": aval_of(x)},
+            expected="vectors of one length",
         )
     return w

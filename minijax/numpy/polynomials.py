@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.numpy.calculus import convolve
 from minijax.numpy.creation import asarray, full_like, zeros
 from minijax.numpy.joining import concatenate
@@ -24,7 +24,7 @@ from minijax.runtime.array import Array
 def _coefficients(name: str, p: Any) -> Array:
     p = atleast_1d(asarray(check_array(name, p, "p")))
     if p.ndim != 1:
-        raise ValueError(message(f"numpy.{name}", "coefficients are a vector.", got={"p": p.aval}))
+        error(ValueError, f"numpy.{name}", "coefficients are a vector.", got={"p": p.aval})
     return p
 
 
@@ -171,7 +171,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 def _order(name: str, m: Any) -> int:
     order = operator.index(m)
     if order < 0:
-        raise ValueError(message(f"numpy.{name}", "the order must not be negative.", got=f"m: {m}"))
+        error(ValueError, f"numpy.{name}", "the order must not be negative.", got=f"m: {m}")
     return order
 
 
@@ -197,12 +197,11 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     if constants.shape == (1,):
         constants = broadcast_to(constants, (order,))
     if constants.shape != (order,):
-        raise ValueError(
-            message(
-                "numpy.polyint",
-                "there must be one constant for each order.",
-                got={"m": m, "k": aval_of(constants)},
-            )
+        error(
+            ValueError,
+            "numpy.polyint",
+            "there must be one constant for each order.",
+            got={"m": m, "k": aval_of(constants)},
         )
     for i in range(order):
         p = concatenate([p / arange(p.size, 0, -1, dtype=p.dtype), constants[i : i + 1]])

@@ -11,7 +11,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, binary, shape
 from minijax.lax.convert import convert_to_type
@@ -37,20 +37,22 @@ from minijax.transforms.vmap import vmap
 def _known_number(name: str, argument: str, x: Any) -> Any:
     """A bound of `arange` as a Python or NumPy scalar."""
     if isinstance(x, Tracer) and x.concrete() is None:
-        raise ConcretizationTypeError(
-            message(
-                f"numpy.{name}",
-                f"`{argument}` decides on the shape, so it must be known.",
-                got=str(x.aval),
-                fix="mark the argument as static (jit's static_argnums)",
-            )
+        error(
+            ConcretizationTypeError,
+            f"numpy.{name}",
+            f"`{argument}` decides on the shape, so it must be known.",
+            got=str(x.aval),
+            fix="mark the argument as static (jit's static_argnums)",
         )
     if type(x) in dtypes.python_scalar_dtypes:
         return x
     value = np.asarray(check_array(name, x, argument))
     if value.ndim:
-        raise ValueError(
-            message(f"numpy.{name}", f"`{argument}` must be a scalar.", got=f"shape {value.shape}")
+        error(
+            ValueError,
+            f"numpy.{name}",
+            f"`{argument}` must be a scalar.",
+            got=f"shape {value.shape}",
         )
     return value[()]
 
@@ -85,9 +87,9 @@ def arange(
     bounds = {"start": start, "stop": stop, "step": step}
     first, last, stride = (_known_number("arange", key, x) for key, x in bounds.items())
     if any(np.iscomplexobj(x) for x in (first, last, stride)):
-        raise ValueError(message("numpy.arange", "bounds must be real.", got=bounds))
+        error(ValueError, "numpy.arange", "bounds must be real.", got=bounds)
     if stride == 0:
-        raise ZeroDivisionError(message("numpy.arange", "the step is zero.", got=bounds))
+        error(ZeroDivisionError, "numpy.arange", "the step is zero.", got=bounds)
     joined, _ = dtypes.lattice_result_type(*bounds.values())
     dtype = dtype_argument("arange", dtype, joined)
     size = int(max(math.ceil((last - first) / stride), 0))
@@ -121,8 +123,8 @@ _counted = one_program(static=("start", "step", "size", "dtype"))(_count)
 def _sample_count(name: str, num: Any) -> int:
     count = arguments.an_integer(num, f"numpy.{name}", "`num`")
     if count < 0:
-        raise ValueError(
-            message(f"numpy.{name}", "the number of samples must not be negative.", got=str(num))
+        error(
+            ValueError, f"numpy.{name}", "the number of samples must not be negative.", got=str(num)
         )
     return count
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.convert import convert_element_type
 from minijax.lax.shape import split
 from minijax.lax.unary import real
@@ -72,23 +72,21 @@ class Unravel:
     def _check(self, aval: Any) -> None:
         size = sum(math.prod(shape) for shape in self.shapes)
         if aval.shape != (size,):
-            raise ValueError(
-                message(
-                    "flatten_util.ravel_pytree",
-                    "the vector does not fit the tree.",
-                    got={"vector": aval},
-                    expected=f"{size} elements, one for each of the tree's",
-                )
+            error(
+                ValueError,
+                "flatten_util.ravel_pytree",
+                "the vector does not fit the tree.",
+                got={"vector": aval},
+                expected=f"{size} elements, one for each of the tree's",
             )
         if not self._is_uniform and aval.dtype != self.dtype:
-            raise TypeError(
-                message(
-                    "flatten_util.ravel_pytree",
-                    "the vector's dtype is not the one that the tree's dtypes promote to.",
-                    got={"vector": aval},
-                    expected=str(self.dtype),
-                    fix=f"vector.astype({str(self.dtype)!r})",
-                )
+            error(
+                TypeError,
+                "flatten_util.ravel_pytree",
+                "the vector's dtype is not the one that the tree's dtypes promote to.",
+                got={"vector": aval},
+                expected=str(self.dtype),
+                fix=f"vector.astype({str(self.dtype)!r})",
             )
 
 

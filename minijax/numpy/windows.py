@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.numpy.arithmetic import absolute, sqrt
 from minijax.numpy.creation import asarray, ones
 from minijax.numpy.elementary import cos, i0
@@ -23,8 +23,11 @@ def _window(name: str, count: Any, weight: Callable[[Any, int], Any]) -> Any:
     """The weights at places 0 to count - 1; a single place has weight 1."""
     size = int(count) if isinstance(count, (float, np.floating)) else operator.index(count)
     if size < 0:
-        raise ValueError(
-            message(f"numpy.{name}", "the number of weights must not be negative.", got=str(size))
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "the number of weights must not be negative.",
+            got=str(size),
         )
     dtype = dtypes.default_float_dtype()
     return ones(size, dtype) if size <= 1 else weight(arange(size, dtype=dtype), size - 1)

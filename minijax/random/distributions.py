@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.lax import binary, convert, power, reduction, slicing, special, trigonometry, unary
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
@@ -61,13 +61,12 @@ def check_shape(name: str, given: Any, *params: Any) -> Shape:
         return dims
     lead = len(dims) - len(needed)
     if lead < 0 or any(n not in (1, d) for n, d in zip(needed, dims[lead:], strict=True)):
-        raise IncompatibleShapesError(
-            message(
-                f"random.{name}",
-                "the parameters do not fit the shape.",
-                got={"shape": dims, "parameters": needed},
-                expected="parameters that broadcast to the shape",
-            )
+        error(
+            IncompatibleShapesError,
+            f"random.{name}",
+            "the parameters do not fit the shape.",
+            got={"shape": dims, "parameters": needed},
+            expected="parameters that broadcast to the shape",
         )
     return dims
 
@@ -103,9 +102,7 @@ def check_kind(
         return default
     wanted = dtypes.canonicalize_user_dtype(dtype, f"random.{name}")
     if not dtypes.issubdtype(wanted, kind):
-        raise ValueError(
-            message(f"random.{name}", f"the dtype must be {word}.", got=f"dtype: {wanted}")
-        )
+        error(ValueError, f"random.{name}", f"the dtype must be {word}.", got=f"dtype: {wanted}")
     return cast("np.dtype[Any]", wanted)
 
 
@@ -363,9 +360,7 @@ def check_mode(name: str, mode: str | None) -> str:
         ValueError: it is neither "low" nor "high".
     """
     if mode not in (None, "low", "high"):
-        raise ValueError(
-            message(f"random.{name}", f"unknown mode {mode!r}.", expected="'low' or 'high'")
-        )
+        error(ValueError, f"random.{name}", f"unknown mode {mode!r}.", expected="'low' or 'high'")
     return mode or "low"
 
 

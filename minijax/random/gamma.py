@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import lowering, staging
@@ -65,12 +65,11 @@ class RandomGamma(Primitive):
 
     def abstract_eval(self, keys: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
         if not dtypes.issubdtype(a.dtype, np.floating) or a.shape[: keys.ndim] != keys.shape:
-            raise TypeError(
-                message(
-                    "random_gamma",
-                    "needs keys, and floats whose shape begins with theirs.",
-                    got={"keys": keys, "a": a},
-                )
+            error(
+                TypeError,
+                "random_gamma",
+                "needs keys, and floats whose shape begins with theirs.",
+                got={"keys": keys, "a": a},
             )
         return a.strip_weak_type()
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import binary, power, reduction, unary
 from minijax.lax import shape as lax_shape
 from minijax.numpy import arithmetic
@@ -229,12 +229,11 @@ def dirichlet(
     alpha = check_array("dirichlet", alpha)
     aval = aval_of(alpha)
     if not aval.ndim:
-        raise ValueError(
-            message(
-                "random.dirichlet",
-                "the parameters need an axis of outcomes.",
-                got={"alpha": aval},
-            )
+        error(
+            ValueError,
+            "random.dirichlet",
+            "the parameters need an axis of outcomes.",
+            got={"alpha": aval},
         )
     batch = np.broadcast_to(np.zeros((), bool), aval.shape[:-1])
     dims = check_shape("dirichlet", shape, batch)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.lax import barrier, binary, convert, creation, random_bits, shape, slicing
 from minijax.random import hashes
@@ -323,8 +323,8 @@ def _counters(dims: Shape, extra: Shape) -> tuple[Any, Any]:
         low = shape.reshape(creation.iota(_UINT32, size), extra)
         zero = np.zeros((), _UINT32)[()]
         return broadcast_in_dim(zero, target, ()), broadcast_in_dim(low, target, kept)
-    raise NotImplementedError(
-        message("random.bits", "more than 2**32 numbers from one key.", got=str(extra))
+    error(
+        NotImplementedError, "random.bits", "more than 2**32 numbers from one key.", got=str(extra)
     )
 
 

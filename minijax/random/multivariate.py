@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import binary, convert, power, unary
 from minijax.lax.linalg.cholesky import cholesky
 from minijax.lax.linalg.eigh import eigh
@@ -81,12 +81,11 @@ def multivariate_normal(
     common = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
     wanted = check_float("multivariate_normal", common if dtype is None else dtype)
     if method not in _METHODS:
-        raise ValueError(
-            message(
-                "random.multivariate_normal",
-                f"unknown method {method!r}.",
-                expected=", ".join(map(repr, _METHODS)),
-            )
+        error(
+            ValueError,
+            "random.multivariate_normal",
+            f"unknown method {method!r}.",
+            expected=", ".join(map(repr, _METHODS)),
         )
     dims = _check_vectors(aval_of(mean), aval_of(cov), shape)
     return _multivariate_normal(key, mean, cov, dims, wanted, method)
@@ -96,13 +95,12 @@ def _check_vectors(mean: Any, cov: Any, shape: Any) -> Shape:
     """The shape of the batch of samples."""
     size = mean.shape[-1:]
     if not size or cov.shape[-2:] != size * 2:
-        raise ValueError(
-            message(
-                "random.multivariate_normal",
-                "a covariance must be a square of the size of the mean.",
-                got={"mean": mean, "cov": cov},
-                expected="mean: float[..., n], cov: float[..., n, n]",
-            )
+        error(
+            ValueError,
+            "random.multivariate_normal",
+            "a covariance must be a square of the size of the mean.",
+            got={"mean": mean, "cov": cov},
+            expected="mean: float[..., n], cov: float[..., n, n]",
         )
     # Arrays that stand for shapes and take no memory.
     batches = (np.broadcast_to(False, s) for s in (mean.shape[:-1], cov.shape[:-2]))
@@ -160,9 +158,7 @@ def orthogonal(
     wanted = check_inexact("orthogonal", dtype)
     sizes = (operator.index(n), operator.index(n if m is None else m))
     if min(sizes) < 0:
-        raise ValueError(
-            message("random.orthogonal", "sizes must not be negative.", got={"n": n, "m": m})
-        )
+        error(ValueError, "random.orthogonal", "sizes must not be negative.", got={"n": n, "m": m})
     dims = canonicalize_shape(shape, "random.orthogonal shape")
     return orthogonal_samples(key, dims, sizes, wanted)
 

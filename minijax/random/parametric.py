@@ -11,7 +11,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import binary, power, unary
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
@@ -43,13 +43,12 @@ def check_params(name: str, dtype: np.dtype[Any], *params: Any) -> None:
     """
     for param in params:
         if dtypes.result_type(param, dtype) != dtype:
-            raise dtypes.TypePromotionError(
-                message(
-                    f"random.{name}",
-                    "the dtype of the samples cannot hold that of a parameter.",
-                    got={"parameter": aval_of(param), "dtype": dtype},
-                    fix="parameter.astype(dtype)",
-                )
+            error(
+                dtypes.TypePromotionError,
+                f"random.{name}",
+                "the dtype of the samples cannot hold that of a parameter.",
+                got={"parameter": aval_of(param), "dtype": dtype},
+                fix="parameter.astype(dtype)",
             )
 
 

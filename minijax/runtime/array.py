@@ -16,7 +16,7 @@ from jaxlib import _jax
 
 from minijax.core import dtypes, operators, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.native import Device
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
@@ -86,13 +86,12 @@ class _Convertible(operators.ArrayOperators):
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:
-            raise ValueError(
-                message(
-                    "bool",
-                    "only an array of one element is true or false.",
-                    got=str(self.aval),
-                    fix="x.any() or x.all(); x.size > 0 tells whether there are elements",
-                )
+            error(
+                ValueError,
+                "bool",
+                "only an array of one element is true or false.",
+                got=str(self.aval),
+                fix="x.any() or x.all(); x.size > 0 tells whether there are elements",
             )
         return bool(self._value)
 
@@ -107,24 +106,22 @@ class _Convertible(operators.ArrayOperators):
 
     def __index__(self) -> int:
         if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
-            raise TypeError(
-                message(
-                    "index",
-                    "only integer scalar arrays can be used as a Python index.",
-                    got=str(self.aval),
-                )
+            error(
+                TypeError,
+                "index",
+                "only integer scalar arrays can be used as a Python index.",
+                got=str(self.aval),
             )
         return int(self._value)
 
     def _scalar(self, kind: str) -> Any:
         if self.ndim:
-            raise TypeError(
-                message(
-                    kind,
-                    f"only scalar arrays can become a Python {kind}.",
-                    got=str(self.aval),
-                    fix="index the array first, or use x.item() or x.astype",
-                )
+            error(
+                TypeError,
+                kind,
+                f"only scalar arrays can become a Python {kind}.",
+                got=str(self.aval),
+                fix="index the array first, or use x.item() or x.astype",
             )
         return self._value
 
@@ -246,7 +243,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def __iter__(self) -> Iterator[Array]:
         if self.ndim == 0:
-            raise TypeError(message("iter", "a scalar array has no elements.", got=str(self.aval)))
+            error(TypeError, "iter", "a scalar array has no elements.", got=str(self.aval))
         return (self[i] for i in range(self.shape[0]))
 
     def item(self, *args: int) -> Any:
@@ -458,12 +455,11 @@ class ExtendedArray(Array):
 
     @property
     def _value(self) -> Any:
-        raise TypeError(
-            message(
-                "numpy.asarray",
-                f"arrays of dtype {self.dtype} have no NumPy form.",
-                fix="minijax.random.key_data(key) gives the underlying integers",
-            )
+        error(
+            TypeError,
+            "numpy.asarray",
+            f"arrays of dtype {self.dtype} have no NumPy form.",
+            fix="minijax.random.key_data(key) gives the underlying integers",
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -578,14 +574,13 @@ def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
         Exception: a Python function that the computation calls has failed with it.
     """
     if buffer.is_deleted():
-        raise RuntimeError(
-            message(
-                "Array",
-                "the array has been deleted.",
-                got=str(buffer.aval),
-                fix="arrays donated to a jitted function (donate_argnums) cannot be used again; "
-                "keep the function's result instead",
-            )
+        error(
+            RuntimeError,
+            "Array",
+            "the array has been deleted.",
+            got=str(buffer.aval),
+            fix="arrays donated to a jitted function (donate_argnums) cannot be used again; "
+            "keep the function's result instead",
         )
     if buffer.aval.dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
@@ -660,14 +655,13 @@ def _check_readable(buffer: Any) -> None:
     """
     public = buffer._sharding.public
     if not placement.is_readable(public):
-        raise RuntimeError(
-            message(
-                "Array",
-                "other processes hold pieces of the array.",
-                got=f"{buffer.aval} with {public}",
-                fix="use the pieces of this process, x.addressable_shards, or first replicate the "
-                "array: jit(lambda x: x, out_shardings=NamedSharding(mesh, P()))(x)",
-            )
+        error(
+            RuntimeError,
+            "Array",
+            "other processes hold pieces of the array.",
+            got=f"{buffer.aval} with {public}",
+            fix="use the pieces of this process, x.addressable_shards, or first replicate the "
+            "array: jit(lambda x: x, out_shardings=NamedSharding(mesh, P()))(x)",
         )
 
 
@@ -773,17 +767,14 @@ def to_dlpack(x: Array, stream: Any, dl_device: Any, copy: bool | None) -> Any:
     """
     here = dlpack_device(x)
     if stream not in (None, -1) and here[0] == _DLPACK_CPU:
-        raise BufferError(
-            message("__dlpack__", "host devices have no streams.", got=f"stream: {stream}")
-        )
+        error(BufferError, "__dlpack__", "host devices have no streams.", got=f"stream: {stream}")
     if dl_device is not None and tuple(map(int, dl_device)) != here:
-        raise BufferError(
-            message(
-                "__dlpack__",
-                "the array is on another device.",
-                got=f"dl_device: {tuple(map(int, dl_device))}   the array's: {here}",
-                fix="minijax.device_put(x, device) first",
-            )
+        error(
+            BufferError,
+            "__dlpack__",
+            "the array is on another device.",
+            got=f"dl_device: {tuple(map(int, dl_device))}   the array's: {here}",
+            fix="minijax.device_put(x, device) first",
         )
     buffer = placement.copy_buffer(x.buffer, x.buffer._sharding) if copy else x.buffer
     with without_jax:

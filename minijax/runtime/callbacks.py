@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client, failures, placement, window
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 
@@ -125,13 +125,12 @@ def host_results(
     """
     results = function(*args)
     if len(results) != len(avals):
-        raise RuntimeError(
-            message(
-                name,
-                f"{function!r} returned {len(results)} array(s) in place of {len(avals)}.",
-                expected="a tree like result_shape_dtypes",
-                at="",
-            )
+        error(
+            RuntimeError,
+            name,
+            f"{function!r} returned {len(results)} array(s) in place of {len(avals)}.",
+            expected="a tree like result_shape_dtypes",
+            at="",
         )
     hosts = list(map(_host_value, results, avals))
     wrong = [
@@ -141,15 +140,14 @@ def host_results(
         if (host.shape, host.dtype) != (aval.shape, aval.dtype)
     ]
     if wrong:
-        raise RuntimeError(
-            message(
-                name,
-                f"{function!r} returned arrays of other types than it promised.",
-                got="\n".join(wrong),
-                fix="return numpy.asarray(result, dtype) of the promised shape, "
-                "or correct result_shape_dtypes",
-                at="",
-            )
+        error(
+            RuntimeError,
+            name,
+            f"{function!r} returned arrays of other types than it promised.",
+            got="\n".join(wrong),
+            fix="return numpy.asarray(result, dtype) of the promised shape, "
+            "or correct result_shape_dtypes",
+            at="",
         )
     return hosts
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from jaxlib import _jax, xla_client
 
 from minijax.core import config
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.native import Device
 from minijax.runtime import window
 
@@ -106,14 +106,13 @@ def _check_xla_flags() -> None:
     if child.returncode:
         lines = child.stderr.splitlines()
         reason = next((line for line in lines if "flag" in line.lower()), "")
-        raise ValueError(
-            message(
-                "devices",
-                "XLA refuses the environment variable XLA_FLAGS.",
-                got=flags,
-                expected="flags that this jaxlib knows",
-                fix=f"unset XLA_FLAGS or correct it ({reason.strip()})",
-            )
+        error(
+            ValueError,
+            "devices",
+            "XLA refuses the environment variable XLA_FLAGS.",
+            got=flags,
+            expected="flags that this jaxlib knows",
+            fix=f"unset XLA_FLAGS or correct it ({reason.strip()})",
         )
 
 
@@ -134,14 +133,13 @@ def _number_of_cpu_devices(count: int) -> int:
         count = int(found[-1]) if found else 1
         origin = "XLA_FLAGS=--xla_force_host_platform_device_count=n"
     if not 0 < count <= _MOST_CPU_DEVICES:
-        raise RuntimeError(
-            message(
-                "devices",
-                "there cannot be as many host devices.",
-                got=str(count),
-                expected=f"1 to {_MOST_CPU_DEVICES}",
-                fix=f"set it with {origin}",
-            )
+        error(
+            RuntimeError,
+            "devices",
+            "there cannot be as many host devices.",
+            got=str(count),
+            expected=f"1 to {_MOST_CPU_DEVICES}",
+            fix=f"set it with {origin}",
         )
     return count
 
@@ -154,14 +152,13 @@ def _make_cpu_client(count: int) -> Any:
     if peers is None:
         return xla_client.make_cpu_client(num_devices=given)
     if _cpu_clients:
-        raise RuntimeError(
-            message(
-                "devices",
-                "among several processes, the number of host devices cannot change.",
-                got=f"num_cpu_devices={count}, and there are {next(iter(_cpu_clients))}",
-                fix="set it before devices are first asked for: "
-                "minijax.config.update('num_cpu_devices', n)",
-            )
+        error(
+            RuntimeError,
+            "devices",
+            "among several processes, the number of host devices cannot change.",
+            got=f"num_cpu_devices={count}, and there are {next(iter(_cpu_clients))}",
+            fix="set it before devices are first asked for: "
+            "minijax.config.update('num_cpu_devices', n)",
         )
     collectives = None
     if config.cpu_collectives_implementation.value == "gloo":
@@ -257,12 +254,11 @@ def get_backend(platform: Any = None) -> Any:
     if platform == "gpu":
         platform = "cuda" if "cuda" in _factories else "rocm"
     if platform not in _factories:
-        raise RuntimeError(
-            message(
-                "devices",
-                f"unknown platform {platform!r}.",
-                expected="one of " + ", ".join(["cpu", *_factories]),
-            )
+        error(
+            RuntimeError,
+            "devices",
+            f"unknown platform {platform!r}.",
+            expected="one of " + ", ".join(["cpu", *_factories]),
         )
     with _lock:
         if platform not in _clients:
@@ -408,13 +404,12 @@ def _device_numbered(platform: str, number: int) -> Any:
     """The device of this number, for what other processes have pickled."""
     found = next((d for d in devices(platform) if d.id == number), None)
     if found is None:
-        raise RuntimeError(
-            message(
-                "devices",
-                f"there is no {platform.upper()} device of number {number}.",
-                got=f"{device_count(platform)} devices",
-                fix="load it where there are as many devices as where it was saved",
-            )
+        error(
+            RuntimeError,
+            "devices",
+            f"there is no {platform.upper()} device of number {number}.",
+            got=f"{device_count(platform)} devices",
+            fix="load it where there are as many devices as where it was saved",
         )
     return found
 
@@ -433,5 +428,5 @@ def cpu_devices(count: int) -> AbstractContextManager[None]:
         4
     """
     if count < 1:
-        raise ValueError(message("cpu_devices", "needs at least one device.", got=str(count)))
+        error(ValueError, "cpu_devices", "needs at least one device.", got=str(count))
     return config.num_cpu_devices(count)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxlib import xla_client
 
 from minijax.core import config
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client, program_store, versions
 
 logger = logging.getLogger("minijax")
@@ -54,16 +54,16 @@ def compile_module(
         return program_store.compile_or_get_cached(
             backend, module, devices, compile_options, host_callbacks, may_store=may_store
         )
-    except xla_client.XlaRuntimeError as error:
-        if options and "No such compile option" in str(error):
-            raise ValueError(
-                message(
-                    "compile",
-                    "XLA does not know a compiler option.",
-                    got=str(dict(options)),
-                    expected="fields of XLA's DebugOptions",
-                )
-            ) from error
+    except xla_client.XlaRuntimeError as caught:
+        if options and "No such compile option" in str(caught):
+            error(
+                ValueError,
+                "compile",
+                "XLA does not know a compiler option.",
+                got=str(dict(options)),
+                expected="fields of XLA's DebugOptions",
+                cause=caught,
+            )
         raise
 
 

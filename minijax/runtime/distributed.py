@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from jaxlib import _jax, xla_client
 
 from minijax.core import config
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client, rendezvous, tokens, window
 from minijax.runtime.rendezvous import Address
 
@@ -148,39 +148,36 @@ def _identity(address: Any, processes: Any, process: Any) -> tuple[str, int, int
             given[argument] = int(text) if text.isdecimal() else text
     for argument, value in given.items():
         if value is None:
-            raise ValueError(
-                message(
-                    _USER,
-                    f"{argument} is needed.",
-                    got=", ".join(f"{name}={x!r}" for name, x in given.items()),
-                    fix="pass the coordinator's address, how many processes there are and the "
-                    f"number of this one, or set {names[argument]}",
-                )
+            error(
+                ValueError,
+                _USER,
+                f"{argument} is needed.",
+                got=", ".join(f"{name}={x!r}" for name, x in given.items()),
+                fix="pass the coordinator's address, how many processes there are and the "
+                f"number of this one, or set {names[argument]}",
             )
     address, *numbers = given.values()
     if not isinstance(address, str):
-        raise TypeError(message(_USER, "coordinator_address must be a text.", got=repr(address)))
+        error(TypeError, _USER, "coordinator_address must be a text.", got=repr(address))
     processes, process = map(_number, list(names)[1:], numbers)
     if not 0 <= process < processes:
-        raise ValueError(
-            message(
-                _USER,
-                "there is no such process.",
-                got=f"process_id={process}, num_processes={processes}",
-                expected="0 <= process_id < num_processes",
-            )
+        error(
+            ValueError,
+            _USER,
+            "there is no such process.",
+            got=f"process_id={process}, num_processes={processes}",
+            expected="0 <= process_id < num_processes",
         )
     return address, processes, process
 
 
 def _number(argument: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(
-            message(
-                _USER,
-                f"{argument} must be an integer.",
-                got=f"{value!r} of type {type(value).__name__}",
-            )
+        error(
+            TypeError,
+            _USER,
+            f"{argument} must be an integer.",
+            got=f"{value!r} of type {type(value).__name__}",
         )
     return operator.index(value)
 
@@ -193,43 +190,39 @@ def _check_other_arguments(
         for number in local_device_ids if several else (local_device_ids,):
             _number("local_device_ids", number)
     if cluster_detection_method not in (None, "deactivate"):
-        raise ValueError(
-            message(
-                _USER,
-                "clusters are not asked who takes part.",
-                got=f"cluster_detection_method={cluster_detection_method!r}",
-                expected="None or 'deactivate'",
-                fix="pass coordinator_address, num_processes and process_id",
-            )
+        error(
+            ValueError,
+            _USER,
+            "clusters are not asked who takes part.",
+            got=f"cluster_detection_method={cluster_detection_method!r}",
+            expected="None or 'deactivate'",
+            fix="pass coordinator_address, num_processes and process_id",
         )
     if slice_index is not None and partition_index is not None:
-        raise ValueError(
-            message(
-                _USER,
-                "slice_index and partition_index are two names of one number.",
-                got=f"slice_index={slice_index!r}, partition_index={partition_index!r}",
-                fix="give one of them",
-            )
+        error(
+            ValueError,
+            _USER,
+            "slice_index and partition_index are two names of one number.",
+            got=f"slice_index={slice_index!r}, partition_index={partition_index!r}",
+            fix="give one of them",
         )
 
 
 def _check_first() -> None:
     if is_initialized():
-        raise RuntimeError(
-            message(
-                _USER,
-                "this process has been initialized already.",
-                fix="call it once, or distributed.shutdown() before the second time",
-            )
+        error(
+            RuntimeError,
+            _USER,
+            "this process has been initialized already.",
+            fix="call it once, or distributed.shutdown() before the second time",
         )
     if client.is_any_made():
-        raise RuntimeError(
-            message(
-                _USER,
-                "this process has made its devices already, without those of others.",
-                fix="call it at the beginning: before devices(), before any computation, and "
-                "before arrays are made, also by modules that are imported",
-            )
+        error(
+            RuntimeError,
+            _USER,
+            "this process has made its devices already, without those of others.",
+            fix="call it at the beginning: before devices(), before any computation, and "
+            "before arrays are made, also by modules that are imported",
         )
 
 
@@ -287,17 +280,17 @@ def _leave(membership: _Membership, seconds: int) -> None:
     """
     try:
         membership.connection.wait_at_barrier(_LAST_BARRIER, seconds * 1000)
-    except xla_client.XlaRuntimeError as error:
-        raise RuntimeError(
-            message(
-                "distributed.shutdown",
-                f"the other processes have not come to their end within {seconds} seconds.",
-                got=str(error).partition("\n")[0],
-                fix="let all processes run the same program to its end, or wait longer: "
-                "shutdown_timeout_seconds of initialize",
-                at="",
-            )
-        ) from error
+    except xla_client.XlaRuntimeError as caught:
+        error(
+            RuntimeError,
+            "distributed.shutdown",
+            f"the other processes have not come to their end within {seconds} seconds.",
+            got=str(caught).partition("\n")[0],
+            fix="let all processes run the same program to its end, or wait longer: "
+            "shutdown_timeout_seconds of initialize",
+            at="",
+            cause=caught,
+        )
     membership.connection.shutdown()
     if membership.service is not None:
         membership.service.shutdown()

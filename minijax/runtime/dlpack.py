@@ -11,7 +11,7 @@ from typing import Any
 from jaxlib import _jax, xla_client
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client, placement
 from minijax.runtime.absence import without_jax
 from minijax.runtime.array import Array, array_from_host, to_numpy
@@ -54,28 +54,27 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
         ValueError: a copy is needed, and `copy` is False.
     """
     if not hasattr(external_array, "__dlpack__"):
-        raise TypeError(
-            message(
-                "numpy.from_dlpack",
-                "the object does not speak DLPack.",
-                got=type(external_array).__name__,
-                expected="an object with __dlpack__ and __dlpack_device__",
-            )
+        error(
+            TypeError,
+            "numpy.from_dlpack",
+            "the object does not speak DLPack.",
+            got=type(external_array).__name__,
+            expected="an object with __dlpack__ and __dlpack_device__",
         )
     target = client.default_device() if device is None else device
     try:
         with without_jax:
             tensor = external_array.__dlpack__()
             buffer = _jax.dlpack_managed_tensor_to_buffer(tensor, target, None, copy)
-    except xla_client.XlaRuntimeError as error:
-        raise ValueError(
-            message(
-                "numpy.from_dlpack",
-                "the memory cannot be shared, and must not be copied.",
-                got=str(error).partition("\n")[0],
-                fix="copy=None, or copy=True",
-            )
-        ) from error
+    except xla_client.XlaRuntimeError as caught:
+        error(
+            ValueError,
+            "numpy.from_dlpack",
+            "the memory cannot be shared, and must not be copied.",
+            got=str(caught).partition("\n")[0],
+            fix="copy=None, or copy=True",
+            cause=caught,
+        )
     aval = buffer.aval
     if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
         return array_from_host(to_numpy(buffer), target=placement.native_sharding(target))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jaxlib import xla_client
 
 from minijax.core import config
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import (
     failures,
     finiteness,
@@ -142,12 +142,11 @@ class Executable:
             RuntimeError: the user has forbidden it.
         """
         if config.no_execution.value:
-            raise RuntimeError(
-                message(
-                    "no_execution",
-                    "a compiled program would run, which `no_execution` forbids.",
-                    got=f"a program with results {', '.join(map(str, self.out_avals))}",
-                )
+            error(
+                RuntimeError,
+                "no_execution",
+                "a compiled program would run, which `no_execution` forbids.",
+                got=f"a program with results {', '.join(map(str, self.out_avals))}",
             )
         if self.foreign is not None:
             return self.foreign(args)
@@ -276,12 +275,11 @@ def _check_donations(args: Sequence[Any], donated: Sequence[int]) -> None:
     for i in donated:
         x = args[i]
         if type.__instancecheck__(Array, x) and used.count(id(x.buffer)) > 1:
-            raise xla_client.XlaRuntimeError(
-                message(
-                    "jit",
-                    f"the donated argument {i} is given more than once.",
-                    got=f"an array {x.aval.str_short()}, for several arguments",
-                    expected="an array of its own: its memory will hold a result",
-                    fix="pass a copy, such as x + 0, or do not donate it",
-                )
+            error(
+                xla_client.XlaRuntimeError,
+                "jit",
+                f"the donated argument {i} is given more than once.",
+                got=f"an array {x.aval.str_short()}, for several arguments",
+                expected="an array of its own: its memory will hold a result",
+                fix="pass a copy, such as x + 0, or do not donate it",
             )

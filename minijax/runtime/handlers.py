@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core.aval import ShapedArray, abstract_token
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import placement, profiling, tokens, versions
 from minijax.runtime.array import Array, Token, physical_aval, wrap
 from minijax.runtime.transfer import buffer_on
@@ -151,13 +151,12 @@ def _buffer_aval(aval: Any, target: Any) -> Any:
     rule = result_types.get(type(aval))
     if rule is None:
         kinds = ", ".join(kind.__name__ for kind in result_types)
-        raise TypeError(
-            message(
-                "results",
-                "no array can be made of a result of this type.",
-                got=f"{aval} of type {type(aval).__name__}",
-                expected=f"an aval of type {kinds}",
-                fix="return the value of a reference, ref[...], and not the reference",
-            )
+        error(
+            TypeError,
+            "results",
+            "no array can be made of a result of this type.",
+            got=f"{aval} of type {type(aval).__name__}",
+            expected=f"an aval of type {kinds}",
+            fix="return the value of a reference, ref[...], and not the reference",
         )
     return rule(aval, target)

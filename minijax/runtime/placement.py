@@ -16,7 +16,7 @@ from jaxlib import _jax, xla_client
 
 from minijax.core import caches, meshes, statistics
 from minijax.core.aval import Shape, ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Index, Sharding
@@ -206,13 +206,12 @@ def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
         NotImplementedError: what devices hold is still to be summed.
     """
     if is_unreduced(sharding):
-        raise NotImplementedError(
-            message(
-                "Array",
-                "the devices hold terms of a sum, and no pieces.",
-                got=str(sharding),
-                fix="reduce it first: minijax.reshard(x, spec without unreduced axes)",
-            )
+        error(
+            NotImplementedError,
+            "Array",
+            "the devices hold terms of a sum, and no pieces.",
+            got=str(sharding),
+            fix="reduce it first: minijax.reshard(x, spec without unreduced axes)",
         )
     seen: collections.Counter[Any] = collections.Counter()
     local = sharding.addressable_devices

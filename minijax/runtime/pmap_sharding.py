@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.core import deferral
 from minijax.core.aval import Shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client
 from minijax.sharding.base import Sharding
 from minijax.sharding.devices import device_list
@@ -53,12 +53,11 @@ class PmapSharding(Sharding):
         self._memory_kind = device_list(self._devices).special_memory_kind(memory_kind)
         shape = sharding_spec.mesh_shape
         if len(self._devices) != np.prod(shape, dtype=int):
-            raise ValueError(
-                message(
-                    "PmapSharding",
-                    "the numbers of devices and of pieces differ.",
-                    got=f"{len(self._devices)} devices, pieces in a box of shape {shape}",
-                )
+            error(
+                ValueError,
+                "PmapSharding",
+                "the numbers of devices and of pieces differ.",
+                got=f"{len(self._devices)} devices, pieces in a box of shape {shape}",
             )
 
     @classmethod

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from jaxlib import version
 
 from minijax.core import config, deferral, statistics
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.runtime import placement
 
 if TYPE_CHECKING:
@@ -132,13 +132,12 @@ def set_program_store(store: ProgramStore | None) -> None:
         >>> jax.extend.hooks.set_program_store(None)
     """
     if store is not None and not isinstance(store, ProgramStore):
-        raise TypeError(
-            message(
-                "set_program_store",
-                "a store has the methods get and put.",
-                got=f"{store!r} of type {type(store).__name__}",
-                expected="get(key: str) -> bytes | None and put(key: str, value: bytes)",
-            )
+        error(
+            TypeError,
+            "set_program_store",
+            "a store has the methods get and put.",
+            got=f"{store!r} of type {type(store).__name__}",
+            expected="get(key: str) -> bytes | None and put(key: str, value: bytes)",
         )
     _Installed.store = store
 

@@ -13,7 +13,7 @@ import socket
 import time
 from typing import Any, NamedTuple
 
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 
 _USER = "distributed.initialize"
 _GREETING = "minijax"
@@ -39,13 +39,12 @@ class Address(NamedTuple):
         """
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-            raise ValueError(
-                message(
-                    _USER,
-                    f"{argument} is no address.",
-                    got=repr(text),
-                    expected="host:port, as in 'localhost:1234'",
-                )
+            error(
+                ValueError,
+                _USER,
+                f"{argument} is no address.",
+                got=repr(text),
+                expected="host:port, as in 'localhost:1234'",
             )
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
@@ -110,15 +109,15 @@ def _listener(bind: Address) -> socket.socket:
         host = "" if is_any else bind.host
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, bind.port), family=family)
-    except OSError as error:
-        raise RuntimeError(
-            message(
-                _USER,
-                "this process, the coordinator, cannot listen at its address.",
-                got=f"{bind}: {error}",
-                fix="choose another port of this machine",
-            )
-        ) from error
+    except OSError as caught:
+        error(
+            RuntimeError,
+            _USER,
+            "this process, the coordinator, cannot listen at its address.",
+            got=f"{bind}: {caught}",
+            fix="choose another port of this machine",
+            cause=caught,
+        )
 
 
 def _next_peer(listener: socket.socket, deadline: float) -> socket.socket | None:
@@ -189,21 +188,20 @@ def _announce(
                 # The coordinator waits no longer than that for the others, and answers then.
                 peer.settimeout(timeout + _GRACE)
                 answer = _line(peer)
-        except OSError as error:
-            reason, answer = error, b""
+        except OSError as caught:
+            reason, answer = caught, b""
         if answer:
             problem = json.loads(answer)["problem"]
             if problem is not None:
                 raise RuntimeError(problem)
             return
         time.sleep(_PAUSE)
-    raise RuntimeError(
-        message(
-            _USER,
-            f"process {process} has not reached the coordinator within {timeout:g} seconds.",
-            got=f"{coordinator}: {reason}",
-            expected="process 0 of the same program, which listens there",
-            fix="start it with the same coordinator_address, see that no firewall is between, or "
-            "wait longer: initialization_timeout",
-        )
+    error(
+        RuntimeError,
+        _USER,
+        f"process {process} has not reached the coordinator within {timeout:g} seconds.",
+        got=f"{coordinator}: {reason}",
+        expected="process 0 of the same program, which listens there",
+        fix="start it with the same coordinator_address, see that no firewall is between, or "
+        "wait longer: initialization_timeout",
     )

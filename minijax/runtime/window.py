@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
@@ -75,22 +75,20 @@ def check_may_start() -> None:
         RuntimeError: this is a forked child, or a callback of such a program.
     """
     if inside.callback:
-        raise RuntimeError(
-            message(
-                "jit",
-                "a callback of a program over several devices cannot run another one: each would "
-                "wait for the other for ever.",
-                fix="compute the value before and close over it, return the operands from the "
-                "program, or compute with NumPy or on one device",
-            )
+        error(
+            RuntimeError,
+            "jit",
+            "a callback of a program over several devices cannot run another one: each would "
+            "wait for the other for ever.",
+            fix="compute the value before and close over it, return the operands from the "
+            "program, or compute with NumPy or on one device",
         )
     if _forked:
-        raise RuntimeError(
-            message(
-                "jit",
-                "this process was forked from one that had devices, whose threads are missing "
-                "here: a program over several devices would wait for them for ever.",
-                fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
-                "before the first computation",
-            )
+        error(
+            RuntimeError,
+            "jit",
+            "this process was forked from one that had devices, whose threads are missing "
+            "here: a program over several devices would wait for them for ever.",
+            fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
+            "before the first computation",
         )

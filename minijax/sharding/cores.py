@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import config
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 
 class TensorCore(NamedTuple):
@@ -79,17 +79,14 @@ def create_tensorcore_mesh(
         TensorCoreMesh('core': 2)
     """
     if devices is not None and num_cores is not None:
-        raise ValueError(
-            message(
-                "create_tensorcore_mesh",
-                "devices and num_cores cannot both be given.",
-                got={"devices": devices, "num_cores": num_cores},
-                fix="leave one of them away",
-            )
+        error(
+            ValueError,
+            "create_tensorcore_mesh",
+            "devices and num_cores cannot both be given.",
+            got={"devices": devices, "num_cores": num_cores},
+            fix="leave one of them away",
         )
     count = config.num_simulated_cores.value if num_cores is None else num_cores
     if count < 1:
-        raise ValueError(
-            message("create_tensorcore_mesh", "a mesh has at least one core.", got=str(count))
-        )
+        error(ValueError, "create_tensorcore_mesh", "a mesh has at least one core.", got=str(count))
     return TensorCoreMesh([TensorCore(i) for i in range(count)], [axis_name])

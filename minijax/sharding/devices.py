@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minijax.core import caches
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 """The kinds of memory that devices may have; the first is the default where none is known."""
@@ -116,11 +116,10 @@ def check_memory_kind(kind: str, kinds: Sequence[str], owner: str) -> None:
         ValueError: the text lists the kinds it has.
     """
     if kind not in kinds:
-        raise ValueError(
-            message(
-                "sharding",
-                f"there is no memory of kind {kind!r}.",
-                got=owner,
-                expected="one of " + ", ".join(kinds),
-            )
+        error(
+            ValueError,
+            "sharding",
+            f"there is no memory of kind {kind!r}.",
+            got=owner,
+            expected="one of " + ", ".join(kinds),
         )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import IndivisibleError, message
+from minijax.core.errors import IndivisibleError, error
 from minijax.core.specs import PartitionSpec, names_of
 from minijax.sharding.mesh import Mesh
 
@@ -40,12 +40,11 @@ def tile_aval(sizes: Mapping[Any, int], axes: Mapping[Any, int], aval: ShapedArr
     for name, dim in axes.items():
         shape[dim], rest = divmod(shape[dim], sizes[name])
         if rest:
-            raise IndivisibleError(
-                message(
-                    "tile_aval",
-                    f"dimension {dim} cannot be split over axis {name!r} of size {sizes[name]}.",
-                    got=aval.str_short(),
-                )
+            error(
+                IndivisibleError,
+                "tile_aval",
+                f"dimension {dim} cannot be split over axis {name!r} of size {sizes[name]}.",
+                got=aval.str_short(),
             )
     return aval.with_shape(tuple(shape))
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxlib import _jax
 
 from minijax.core import meshes, statistics
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 from minijax.sharding.devices import DeviceList, device_list
 
@@ -133,13 +133,12 @@ class Mesh(MeshAxes):
         found = np.nonzero(own)
         box = tuple(slice(int(i.min()), int(i.max()) + 1) for i in found)
         if not own[box].all():
-            raise ValueError(
-                message(
-                    "Mesh.local_mesh",
-                    "the devices of this process do not fill a box of the mesh.",
-                    got=str(self.device_ids),
-                    fix="order the devices so that each process has a contiguous box",
-                )
+            error(
+                ValueError,
+                "Mesh.local_mesh",
+                "the devices of this process do not fill a box of the mesh.",
+                got=str(self.device_ids),
+                fix="order the devices so that each process has a contiguous box",
             )
         return Mesh(self.devices[box], self.axis_names, self.axis_types)
 
@@ -175,13 +174,12 @@ class Mesh(MeshAxes):
         taken = {name for mesh in stack if mesh is not self for name in mesh.axis_names}
         again = [name for name in self.axis_names if name in taken]
         if again:
-            raise ValueError(
-                message(
-                    "Mesh",
-                    f"`with mesh:` redefines axes of a mesh around it: {again}.",
-                    got=f"{self} inside {', '.join(map(str, stack))}",
-                    fix="give the axes names of their own, or use set_mesh, which replaces",
-                )
+            error(
+                ValueError,
+                "Mesh",
+                f"`with mesh:` redefines axes of a mesh around it: {again}.",
+                got=f"{self} inside {', '.join(map(str, stack))}",
+                fix="give the axes names of their own, or use set_mesh, which replaces",
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import caches
-from minijax.core.errors import DuplicateSpecError, message
+from minijax.core.errors import DuplicateSpecError, error
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes, names_text
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.sharding import hlo
@@ -108,13 +108,12 @@ class NamedSharding(Sharding):
     def _mesh_of_devices(self) -> Mesh:
         if isinstance(self.mesh, Mesh):
             return self.mesh
-        raise ValueError(
-            message(
-                "NamedSharding",
-                "has no devices: its mesh is abstract.",
-                got=str(self),
-                fix="use a Mesh with devices",
-            )
+        error(
+            ValueError,
+            "NamedSharding",
+            "has no devices: its mesh is abstract.",
+            got=str(self),
+            fix="use a Mesh with devices",
         )
 
     def tiling(self, ndim: int) -> Tiling:
@@ -137,14 +136,13 @@ class NamedSharding(Sharding):
 
     def check_rank(self, ndim: int) -> None:
         if len(self.spec) > ndim:
-            raise ValueError(
-                message(
-                    "NamedSharding",
-                    "the spec has more entries than the array has dimensions.",
-                    got=f"{self.spec} for an array of rank {ndim}",
-                    expected=f"at most {ndim} entries",
-                    fix=f"one entry for each dimension, such as {PartitionSpec(*self.spec[:ndim])}",
-                )
+            error(
+                ValueError,
+                "NamedSharding",
+                "the spec has more entries than the array has dimensions.",
+                got=f"{self.spec} for an array of rank {ndim}",
+                expected=f"at most {ndim} entries",
+                fix=f"one entry for each dimension, such as {PartitionSpec(*self.spec[:ndim])}",
             )
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
@@ -190,54 +188,49 @@ def named(mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> Nam
 @caches.remembered(4096)
 def _check(mesh: Any, spec: Any) -> None:
     if not isinstance(mesh, MeshAxes):
-        raise TypeError(
-            message(
-                "NamedSharding",
-                "the first argument must be a mesh.",
-                got=f"{mesh!r} of type {type(mesh).__name__}",
-                expected="a Mesh or an AbstractMesh",
-            )
+        error(
+            TypeError,
+            "NamedSharding",
+            "the first argument must be a mesh.",
+            got=f"{mesh!r} of type {type(mesh).__name__}",
+            expected="a Mesh or an AbstractMesh",
         )
     if not isinstance(spec, PartitionSpec):
-        raise TypeError(
-            message(
-                "NamedSharding",
-                "the second argument must be a PartitionSpec.",
-                got=f"{spec!r} of type {type(spec).__name__}",
-                fix=f"PartitionSpec{_as_entries(spec)}",
-            )
+        error(
+            TypeError,
+            "NamedSharding",
+            "the second argument must be a PartitionSpec.",
+            got=f"{spec!r} of type {type(spec).__name__}",
+            fix=f"PartitionSpec{_as_entries(spec)}",
         )
     seen: set[Any] = set()
     for name in (*spec.names(), *spec.unreduced, *spec.reduced):
         if name not in mesh.axis_names:
-            raise ValueError(
-                message(
-                    "NamedSharding",
-                    f"the spec names {name!r}, which is no axis of the mesh.",
-                    got=f"{spec} on {mesh}",
-                    expected=f"names among {names_text(mesh.axis_names)}",
-                )
+            error(
+                ValueError,
+                "NamedSharding",
+                f"the spec names {name!r}, which is no axis of the mesh.",
+                got=f"{spec} on {mesh}",
+                expected=f"names among {names_text(mesh.axis_names)}",
             )
         if name in seen:
-            raise DuplicateSpecError(
-                message(
-                    "NamedSharding",
-                    f"the spec names {name!r} twice.",
-                    got=str(spec),
-                    expected="each mesh axis at most once: it can split one dimension only",
-                )
+            error(
+                DuplicateSpecError,
+                "NamedSharding",
+                f"the spec names {name!r} twice.",
+                got=str(spec),
+                expected="each mesh axis at most once: it can split one dimension only",
             )
         seen.add(name)
     for axes, what in ((spec.unreduced, "unreduced"), (spec.reduced, "reduced")):
         hidden = [name for name in axes if mesh.axis_type(name) is not AxisType.Explicit]
         if hidden:
-            raise ValueError(
-                message(
-                    "NamedSharding",
-                    f"only axes of type Explicit can be {what}, and these are not: {hidden}.",
-                    got=f"{spec} on {mesh}",
-                    fix="make the mesh with axis_types=AxisType.Explicit",
-                )
+            error(
+                ValueError,
+                "NamedSharding",
+                f"only axes of type Explicit can be {what}, and these are not: {hidden}.",
+                got=f"{spec} on {mesh}",
+                fix="make the mesh with axis_types=AxisType.Explicit",
             )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.sharding import tiling
 from minijax.sharding.base import Sharding
 from minijax.sharding.devices import device_list
@@ -103,13 +103,12 @@ class PositionalSharding(Sharding):
 
     def check_rank(self, ndim: int) -> None:
         if ndim != self.ndim and not self.is_fully_replicated:
-            raise ValueError(
-                message(
-                    "PositionalSharding",
-                    "the grid of devices and the array differ in rank.",
-                    got=f"a grid of shape {self.shape} for an array of rank {ndim}",
-                    fix=f"reshape the sharding to {ndim} dimension(s)",
-                )
+            error(
+                ValueError,
+                "PositionalSharding",
+                "the grid of devices and the array differ in rank.",
+                got=f"a grid of shape {self.shape} for an array of rank {ndim}",
+                fix=f"reshape the sharding to {ndim} dimension(s)",
             )
 
     def tiling(self, ndim: int) -> Tiling:

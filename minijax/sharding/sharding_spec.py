@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import abstract_token
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.sharding import hlo
 from minijax.sharding.tiling import Tiling
 
@@ -86,12 +86,11 @@ class ShardingSpec:
         object.__setattr__(self, "mesh_mapping", tuple(mesh_mapping))
         carried = sorted(m.axis for m in self.mesh_mapping if isinstance(m, ShardedAxis))
         if carried != list(range(len(self._factors))):
-            raise ValueError(
-                message(
-                    "ShardingSpec",
-                    "each cut must be carried by one dimension of the devices.",
-                    got=f"{len(self._factors)} cut(s), of which {carried} are carried",
-                )
+            error(
+                ValueError,
+                "ShardingSpec",
+                "each cut must be carried by one dimension of the devices.",
+                got=f"{len(self._factors)} cut(s), of which {carried} are carried",
             )
 
     @property
@@ -150,12 +149,11 @@ class ShardingSpec:
             ValueError: the rank differs, or a dimension cannot be cut so.
         """
         if len(shape) != len(self.sharding):
-            raise ValueError(
-                message(
-                    "ShardingSpec",
-                    "the spec and the array differ in rank.",
-                    got=f"shape {tuple(shape)}, {len(self.sharding)} dimension(s) in the spec",
-                )
+            error(
+                ValueError,
+                "ShardingSpec",
+                "the spec and the array differ in rank.",
+                got=f"shape {tuple(shape)}, {len(self.sharding)} dimension(s) in the spec",
             )
         return tuple(map(_piece_size, range(len(shape)), shape, self.sharding))
 
@@ -166,13 +164,12 @@ class ShardingSpec:
             RuntimeError: a dimension is taken apart, for which XLA has no word.
         """
         if self.unstacked_dims:
-            raise RuntimeError(
-                message(
-                    "ShardingSpec",
-                    "an unstacked dimension cannot be expressed in XLA's terms.",
-                    got=repr(self),
-                    expected="dimensions that are Chunked or not sharded",
-                )
+            error(
+                RuntimeError,
+                "ShardingSpec",
+                "an unstacked dimension cannot be expressed in XLA's terms.",
+                got=repr(self),
+                expected="dimensions that are Chunked or not sharded",
             )
         return hlo.of_tiling(self.tiling())
 
@@ -187,12 +184,11 @@ def _piece_size(d: int, size: int, dim: Any) -> int:
     factor = math.prod(_cuts(dim))
     multiple = "a size of" if isinstance(dim, Unstacked) else "a multiple of"
     if size % factor or (isinstance(dim, Unstacked) and size != factor):
-        raise ValueError(
-            message(
-                "ShardingSpec",
-                f"dimension {d} of size {size} cannot be cut as {dim} says.",
-                expected=f"{multiple} {factor}",
-            )
+        error(
+            ValueError,
+            "ShardingSpec",
+            f"dimension {d} of size {size} cannot be cut as {dim} says.",
+            expected=f"{multiple} {factor}",
         )
     return size // factor
 
@@ -243,12 +239,11 @@ def pmap_sharding_spec(
     """
     copies, rest = divmod(nrep, axis_size)
     if rest:
-        raise ValueError(
-            message(
-                "pmap_sharding_spec",
-                "the number of replicas is no multiple of the number of slices.",
-                got=f"{nrep} replicas, {axis_size} slices",
-            )
+        error(
+            ValueError,
+            "pmap_sharding_spec",
+            "the number of replicas is no multiple of the number of slices.",
+            got=f"{nrep} replicas, {axis_size} slices",
         )
     more = [Replicated(copies)] if copies > 1 else []
     dims: list[Any] = [_WHOLE] * len(inner_shape)
@@ -272,12 +267,11 @@ def create_pmap_sharding_spec(
         sharded_dim %= len(shape)
         sharded_dim_size = size if sharded_dim_size is None else sharded_dim_size
     if sharded_dim_size is None:
-        raise ValueError(
-            message(
-                "create_pmap_sharding_spec",
-                "a spec without a sharded dimension needs the number of devices.",
-                fix="give sharded_dim_size",
-            )
+        error(
+            ValueError,
+            "create_pmap_sharding_spec",
+            "a spec without a sharded dimension needs the number of devices.",
+            fix="give sharded_dim_size",
         )
     return pmap_sharding_spec(sharded_dim_size, sharded_dim_size, inner, sharded_dim)
 
@@ -309,12 +303,11 @@ def _check_names(pairs: Sequence[tuple[Any, int]]) -> None:
     names = [name for name, _ in pairs]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ValueError(
-            message(
-                "mesh_sharding_specs",
-                f"a mesh axis cuts one dimension at most; named twice: {sorted(map(str, twice))}.",
-                got=str(list(pairs)),
-            )
+        error(
+            ValueError,
+            "mesh_sharding_specs",
+            f"a mesh axis cuts one dimension at most; named twice: {sorted(map(str, twice))}.",
+            got=str(list(pairs)),
         )
 
 
@@ -325,14 +318,13 @@ def _check_divisible(
     for name, dim in sorted(pairs, key=lambda pair: pair[1]):
         rest[dim], remainder = divmod(rest[dim], sizes[name])
         if remainder:
-            raise ValueError(
-                message(
-                    "mesh_sharding_specs",
-                    f"dimension {dim} of size {shape[dim]} is no multiple of axis {name!r}.",
-                    got=f"shape {tuple(shape)}, axis {name!r} of size {sizes[name]}, "
-                    f"remainder {remainder}",
-                    fix="pad the array, or allow_uneven_axes=True",
-                )
+            error(
+                ValueError,
+                "mesh_sharding_specs",
+                f"dimension {dim} of size {shape[dim]} is no multiple of axis {name!r}.",
+                got=f"shape {tuple(shape)}, axis {name!r} of size {sizes[name]}, "
+                f"remainder {remainder}",
+                fix="pad the array, or allow_uneven_axes=True",
             )
 
 
@@ -348,12 +340,11 @@ def _pmap_sharding_spec(
 ) -> ShardingSpec:
     """The form of `pmap_sharding_spec` that took parts of slices, of which there is one now."""
     if npart != 1 or parts is not None:
-        raise ValueError(
-            message(
-                "pmap_sharding_spec",
-                "slices are not cut any further.",
-                got=f"npart={npart}, parts={parts}",
-                expected="npart=1, parts=None",
-            )
+        error(
+            ValueError,
+            "pmap_sharding_spec",
+            "slices are not cut any further.",
+            got=f"npart={npart}, parts={parts}",
+            expected="npart=1, parts=None",
         )
     return pmap_sharding_spec(nrep, axis_size, sharded_aval.shape, map_axis)

@@ -13,7 +13,7 @@ from typing import Any
 from minijax.core import axes as core_axes
 from minijax.core import caches, config
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import eager, evaluation, relocation, staging
@@ -200,13 +200,12 @@ def matched(parts: tuple[Any, Dims], axis: core_axes.Axis, wanted: int | None) -
     if wanted is None:
         if source is None:
             return value, rest
-        raise NotImplementedError(
-            message(
-                "pmap",
-                "out_axes is None for a result that differs between devices, run eagerly.",
-                got=f"mapped over {dims}",
-                fix="give the result an axis, or run it compiled: without disable_jit",
-            )
+        error(
+            NotImplementedError,
+            "pmap",
+            "out_axes is None for a result that differs between devices, run eagerly.",
+            got=f"mapped over {dims}",
+            fix="give the result an axis, or run it compiled: without disable_jit",
         )
     if source is None:
         ndim = aval_of(value).ndim + 1

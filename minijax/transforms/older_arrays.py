@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.runtime import profiling
 from minijax.runtime.array import Array
 from minijax.runtime.pmap_sharding import PmapSharding
@@ -46,14 +46,13 @@ def device_put(x: Any, devices: Sequence[Any], replicate: bool = False) -> list[
         [([0, 1], CpuDevice(id=0)), ([2, 3], CpuDevice(id=1))]
     """
     if not replicate and len(x) != len(devices):
-        raise ValueError(
-            message(
-                "device_put",
-                "the numbers of values and of devices differ.",
-                got=f"{len(x)} values, {len(devices)} devices",
-                expected="one value for each device",
-                fix="replicate=True for one value on all devices",
-            )
+        error(
+            ValueError,
+            "device_put",
+            "the numbers of values and of devices differ.",
+            got=f"{len(x)} values, {len(devices)} devices",
+            expected="one value for each device",
+            fix="replicate=True for one value on all devices",
         )
     values = [x] * len(devices) if replicate else x
     with profiling.TraceAnnotation("replicate" if replicate else "place pieces"):
@@ -125,13 +124,12 @@ def _on_mesh(sharding: Sharding, mesh: Any, aval: ShapedArray) -> NamedSharding:
         else hlo.spec_of(sharding.to_hlo(aval.ndim), mesh, aval.ndim)
     )
     if spec is None or sharding.device_assignment != mesh.flat_devices:
-        raise ValueError(
-            message(
-                "make_sharded_device_array",
-                "no spec on the mesh of `with mesh:` places the pieces so.",
-                got=f"{sharding}, inside {mesh}",
-                fix="call it outside of the mesh, or give pieces as a NamedSharding on it cuts",
-            )
+        error(
+            ValueError,
+            "make_sharded_device_array",
+            "no spec on the mesh of `with mesh:` places the pieces so.",
+            got=f"{sharding}, inside {mesh}",
+            fix="call it outside of the mesh, or give pieces as a NamedSharding on it cuts",
         )
     return NamedSharding(mesh, spec)
 
@@ -151,11 +149,10 @@ class ShardedDeviceArray:
     """
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        raise RuntimeError(
-            message(
-                "ShardedDeviceArray",
-                "the class is a name for older programs, of which there are no instances.",
-                expected="isinstance(x, minijax.Array) in checks",
-                fix="minijax.make_array_from_single_device_arrays makes arrays of pieces",
-            )
+        error(
+            RuntimeError,
+            "ShardedDeviceArray",
+            "the class is a name for older programs, of which there are no instances.",
+            expected="isinstance(x, minijax.Array) in checks",
+            fix="minijax.make_array_from_single_device_arrays makes arrays of pieces",
         )

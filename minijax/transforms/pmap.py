@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from minijax.core import axes, caches, config, refs, statistics, tree
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, flattening, key_reuse, replicas, staging
@@ -231,13 +231,12 @@ class PmapFunction:
         """
         settings = self.settings
         if not self.may_run_eagerly:
-            raise NotImplementedError(
-                message(
-                    "pmap",
-                    f"{self.name} cannot run operation by operation.",
-                    got=f"axis_size={settings.axis_size}, donate_argnums={settings.donate_argnums}",
-                    fix="leave these away, or run it compiled: config.update('eager_pmap', False)",
-                )
+            error(
+                NotImplementedError,
+                "pmap",
+                f"{self.name} cannot run operation by operation.",
+                got=f"axis_size={settings.axis_size}, donate_argnums={settings.donate_argnums}",
+                fix="leave these away, or run it compiled: config.update('eager_pmap', False)",
             )
         call = self._flat(args, kwargs)
         along = self._mapping(call)
@@ -292,13 +291,12 @@ def _check_no_references(name: str, values: Sequence[Any]) -> None:
     for x in values:
         aval = x.aval if isinstance(x, (Tracer, refs.Cell)) else x
         if isinstance(aval, refs.AbstractRef):
-            raise NotImplementedError(
-                message(
-                    "pmap",
-                    f"{name} uses a reference from outside, which several devices would share.",
-                    got=str(aval),
-                    fix="pass its value, ref[...], and make references inside: new_ref(x)",
-                )
+            error(
+                NotImplementedError,
+                "pmap",
+                f"{name} uses a reference from outside, which several devices would share.",
+                got=str(aval),
+                fix="pass its value, ref[...], and make references inside: new_ref(x)",
             )
 
 

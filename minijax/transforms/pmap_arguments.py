@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import tree
 from minijax.core.axes import in_scope
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import flattening
 from minijax.runtime import client
 from minijax.transforms import jit
@@ -32,12 +32,11 @@ class AxesTree(NamedTuple):
         leaves, structure = tree.flatten(given, lambda x: x is None)
         for leaf in leaves:
             if leaf is not None and (isinstance(leaf, bool) or not hasattr(leaf, "__index__")):
-                raise TypeError(
-                    message(
-                        "pmap",
-                        f"{name} must hold integers and None only.",
-                        got=f"{leaf!r} of type {type(leaf).__name__} in {given!r}",
-                    )
+                error(
+                    TypeError,
+                    "pmap",
+                    f"{name} must hold integers and None only.",
+                    got=f"{leaf!r} of type {type(leaf).__name__} in {given!r}",
                 )
         indices = tuple(x if x is None else operator.index(x) for x in leaves)
         return cls(indices, structure)
@@ -99,12 +98,11 @@ def settings_of(
     donated = _positions(donate_argnums)
     both = sorted(set(static) & set(donated))
     if both:
-        raise ValueError(
-            message(
-                "pmap",
-                f"arguments cannot be static and donated: {both}.",
-                got=f"static_broadcasted_argnums={static}, donate_argnums={donated}",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"arguments cannot be static and donated: {both}.",
+            got=f"static_broadcasted_argnums={static}, donate_argnums={donated}",
         )
     return Settings(
         axis_name,
@@ -128,22 +126,20 @@ def _checked_devices(fun: Any, devices: Any) -> tuple[Any, ...] | None:
         return None
     found = tuple(devices)
     if not found:
-        raise ValueError(
-            message(
-                "pmap",
-                "devices must not be empty.",
-                got="devices=[]",
-                fix="leave devices away for the first ones there are",
-            )
+        error(
+            ValueError,
+            "pmap",
+            "devices must not be empty.",
+            got="devices=[]",
+            fix="leave devices away for the first ones there are",
         )
     here = client.process_index(found[0].client)
     if all(d.process_index != here for d in found):
-        raise ValueError(
-            message(
-                "pmap",
-                f"devices for {flattening.function_name(fun)} must include one of this process.",
-                got=f"devices={list(found)}, process {here}",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"devices for {flattening.function_name(fun)} must include one of this process.",
+            got=f"devices={list(found)}, process {here}",
         )
     return found
 
@@ -161,13 +157,12 @@ def split_static(
         return (), None, args
     highest = max(i if i >= 0 else -i - 1 for i in given)
     if highest >= len(args):
-        raise ValueError(
-            message(
-                "pmap",
-                f"{name} has static_broadcasted_argnums={given}.",
-                got=f"{len(args)} positional argument(s)",
-                expected=f"at least {highest + 1}; static arguments are passed by position",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"{name} has static_broadcasted_argnums={given}.",
+            got=f"{len(args)} positional argument(s)",
+            expected=f"at least {highest + 1}; static arguments are passed by position",
         )
     static = sorted(i % len(args) for i in given)
     for i in static:
@@ -203,13 +198,12 @@ def in_axes_of(
     if wanted is None:
         total = size * _processes(settings) if several else size
     elif not several and wanted != size:
-        raise ValueError(
-            message(
-                "pmap",
-                f"axis_size is {wanted}, and the arguments have {size} slices.",
-                expected="one size, as there is one process",
-                fix="leave axis_size away",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"axis_size is {wanted}, and the arguments have {size} slices.",
+            expected="one size, as there is one process",
+            fix="leave axis_size away",
         )
     else:
         total = wanted
@@ -230,12 +224,11 @@ def _processes(settings: Settings) -> int:
 def _for_positions(in_axes: tuple[Any, ...], positions: Sequence[int]) -> tuple[Any, ...]:
     """The entries of arguments that are not static."""
     if positions and positions[-1] >= len(in_axes):
-        raise ValueError(
-            message(
-                "pmap",
-                "in_axes must have one entry for each positional argument, static ones too.",
-                got=f"{len(in_axes)} entries, an argument at position {positions[-1]}",
-            )
+        error(
+            ValueError,
+            "pmap",
+            "in_axes must have one entry for each positional argument, static ones too.",
+            got=f"{len(in_axes)} entries, an argument at position {positions[-1]}",
         )
     return tuple(in_axes[i] for i in positions)
 
@@ -246,14 +239,13 @@ def _canonical(
     if axis is None:
         return None
     if not -aval.ndim <= axis < aval.ndim:
-        raise ValueError(
-            message(
-                "pmap",
-                f"axis {axis} of the argument {names()[index]} does not exist.",
-                got=str(aval),
-                expected=f"an argument of rank at least {axis + 1 if axis >= 0 else -axis}, or "
-                "in_axes=None for arguments that all devices share",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"axis {axis} of the argument {names()[index]} does not exist.",
+            got=str(aval),
+            expected=f"an argument of rank at least {axis + 1 if axis >= 0 else -axis}, or "
+            "in_axes=None for arguments that all devices share",
         )
     return int(axis % aval.ndim)
 
@@ -268,23 +260,21 @@ def _size(avals: Sequence[Any], axes: Axes, names: Callable[[], Sequence[str]]) 
     if len(sizes) == 1:
         return int(sizes.pop())
     if not sizes:
-        raise ValueError(
-            message(
-                "pmap",
-                "no argument is mapped, so there is nothing to map over.",
-                fix="map at least one argument (in_axes)",
-            )
+        error(
+            ValueError,
+            "pmap",
+            "no argument is mapped, so there is nothing to map over.",
+            fix="map at least one argument (in_axes)",
         )
     known = names()
-    raise ValueError(
-        message(
-            "pmap",
-            "the sizes of the mapped dimensions disagree.",
-            got="\n".join(
-                f"{known[i]}: {avals[i]}, dimension {axes[i]} has size {size}" for i, size in mapped
-            ),
-            expected="one size; in_axes=None for arguments that all devices share",
-        )
+    error(
+        ValueError,
+        "pmap",
+        "the sizes of the mapped dimensions disagree.",
+        got="\n".join(
+            f"{known[i]}: {avals[i]}, dimension {axes[i]} has size {size}" for i, size in mapped
+        ),
+        expected="one size; in_axes=None for arguments that all devices share",
     )
 
 
@@ -301,12 +291,11 @@ def out_axes_of(settings: Settings, out_tree: Any, avals: Sequence[Any]) -> Axes
     for i, (axis, aval) in enumerate(zip(given, avals, strict=True)):
         rank = aval.ndim + 1
         if axis is not None and not -rank <= axis < rank:
-            raise ValueError(
-                message(
-                    "pmap",
-                    f"out_axes {axis} is out of range for {flattening.result_paths(out_tree)[i]}.",
-                    got=f"a result of rank {rank} with the mapped dimension",
-                )
+            error(
+                ValueError,
+                "pmap",
+                f"out_axes {axis} is out of range for {flattening.result_paths(out_tree)[i]}.",
+                got=f"a result of rank {rank} with the mapped dimension",
             )
         found.append(axis if axis is None else axis % rank)
     return tuple(found)
@@ -334,13 +323,12 @@ def check_names_no_devices(name: str, devices: Sequence[Any] | None) -> None:
         ValueError: the map does.
     """
     if devices is not None:
-        raise ValueError(
-            message(
-                "pmap",
-                f"{name} names devices and is called inside another program, which has devices.",
-                got=f"devices={list(devices)}",
-                fix="leave devices away, or give them to the outermost pmap",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"{name} names devices and is called inside another program, which has devices.",
+            got=f"devices={list(devices)}",
+            fix="leave devices away, or give them to the outermost pmap",
         )
 
 
@@ -351,11 +339,10 @@ def check_platform(name: str, backend: Any, platform: str) -> None:
         ValueError: the map names another one.
     """
     if backend is not None and client.get_backend(backend).platform != platform:
-        raise ValueError(
-            message(
-                "pmap",
-                f"{name} is for another platform than the program that it is called in.",
-                got=f"backend={backend!r}, inside a program for {platform!r}",
-                fix="leave backend away, or give it to the outermost pmap",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"{name} is for another platform than the program that it is called in.",
+            got=f"backend={backend!r}, inside a program for {platform!r}",
+            fix="leave backend away, or give it to the outermost pmap",
         )

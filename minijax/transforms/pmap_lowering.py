@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import lowering
 from minijax.interpreters.device_axes import NoDeviceAxes, ReplicaAxes
@@ -58,12 +58,11 @@ def _axes_around(ctx: Any, name: str) -> ReplicaAxes:
         return ReplicaAxes()
     if isinstance(found, ReplicaAxes):
         return found
-    raise NotImplementedError(
-        message(
-            name,
-            "pmap cannot be inside shard_map.",
-            fix="use shard_map over another axis of the mesh, or vmap",
-        )
+    error(
+        NotImplementedError,
+        name,
+        "pmap cannot be inside shard_map.",
+        fix="use shard_map over another axis of the mesh, or vmap",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import axes, config, statistics
 from minijax.core.aval import AbstractToken
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from minijax.interpreters import evaluation, program, replicas, staging
 from minijax.interpreters.assignment import Assignment
@@ -212,16 +212,14 @@ def devices_for(info: MapInfo, inner: int, has_inner_map: bool) -> tuple[Any, ..
     if client.process_count(info.backend) > 1:
         return _devices_of_processes(info, inner)
     if needed > len(everyone):
-        raise ValueError(
-            message(
-                "pmap",
-                f"{info.name} needs more devices than there are.",
-                got=f"{len(everyone)} device(s) of platform {everyone[0].platform}, "
-                f"{needed} replicas",
-                expected=f"{needed} devices"
-                + (f": {info.axis_size} slices of {inner} each" if inner > 1 else ""),
-                fix="map over fewer slices, or use vmap",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"{info.name} needs more devices than there are.",
+            got=f"{len(everyone)} device(s) of platform {everyone[0].platform}, {needed} replicas",
+            expected=f"{needed} devices"
+            + (f": {info.axis_size} slices of {inner} each" if inner > 1 else ""),
+            fix="map over fewer slices, or use vmap",
         )
     return tuple(everyone[:needed])
 
@@ -243,13 +241,12 @@ def check_collectives(jaxpr: Jaxpr, name: str, allowed: frozenset[str] = AMONG_P
     """
     found = sorted(_collectives_in(jaxpr) - allowed)
     if found:
-        raise TypeError(
-            message(
-                "pmap",
-                f"{name} has collectives that do not work among several processes.",
-                got=", ".join(found),
-                expected=f"some of {', '.join(sorted(allowed))}",
-            )
+        error(
+            TypeError,
+            "pmap",
+            f"{name} has collectives that do not work among several processes.",
+            got=", ".join(found),
+            expected=f"some of {', '.join(sorted(allowed))}",
         )
 
 
@@ -284,44 +281,40 @@ def _given_devices(info: MapInfo, inner: int, has_inner_map: bool) -> tuple[Any,
     here = client.process_index(devices[0].client)
     local = [d for d in devices if d.process_index == here]
     if len(local) < len(devices) and has_inner_map:
-        raise ValueError(
-            message(
-                "pmap",
-                f"{info.name} has a pmap inside and names devices of several processes.",
-                got=f"devices={list(devices)}",
-                fix="give axis_size in place of devices",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"{info.name} has a pmap inside and names devices of several processes.",
+            got=f"devices={list(devices)}",
+            fix="give axis_size in place of devices",
         )
     needed = info.axis_size * inner
     names = ", ".join(map(str, local))
     if len(local) != needed and inner == 1:
-        raise ValueError(
-            message(
-                "pmap",
-                "the mapped dimension has another size than the number of devices of this process.",
-                got=f"size {info.axis_size}, {len(local)} local device(s): {names}",
-                expected=f"one device for each slice of the arguments of {info.name}",
-                fix="pass as many slices as devices",
-            )
+        error(
+            ValueError,
+            "pmap",
+            "the mapped dimension has another size than the number of devices of this process.",
+            got=f"size {info.axis_size}, {len(local)} local device(s): {names}",
+            expected=f"one device for each slice of the arguments of {info.name}",
+            fix="pass as many slices as devices",
         )
     if len(local) != needed:
-        raise ValueError(
-            message(
-                "pmap",
-                f"{info.name} needs {needed} local devices, because of maps inside it.",
-                got=f"outer axis of size {info.axis_size}, {inner} devices for each slice; "
-                f"{len(local)} local device(s): {names}",
-                fix="name as many devices, or leave devices away",
-            )
+        error(
+            ValueError,
+            "pmap",
+            f"{info.name} needs {needed} local devices, because of maps inside it.",
+            got=f"outer axis of size {info.axis_size}, {inner} devices for each slice; "
+            f"{len(local)} local device(s): {names}",
+            fix="name as many devices, or leave devices away",
         )
     if len(devices) != info.global_axis_size * inner:
-        raise ValueError(
-            message(
-                "pmap",
-                "the number of devices is not that of the replicas.",
-                got=f"{len(devices)} devices, {info.global_axis_size * inner} replicas",
-                fix="name one device for each replica",
-            )
+        error(
+            ValueError,
+            "pmap",
+            "the number of devices is not that of the replicas.",
+            got=f"{len(devices)} devices, {info.global_axis_size * inner} replicas",
+            fix="name one device for each replica",
         )
     return devices
 
@@ -341,14 +334,13 @@ def _devices_of_processes(info: MapInfo, inner: int) -> tuple[Any, ...]:
     local = [client.local_devices(process, info.backend)[:own] for process in processes]
     found = tuple(device for devices in local for device in devices)
     if len(found) != info.global_axis_size * inner:
-        raise ValueError(
-            message(
-                "pmap",
-                "axis_size is not the number of slices of all processes together.",
-                got=f"axis_size={info.global_axis_size}, {info.axis_size} slices of this process, "
-                f"of {inner} device(s) each; {len(found)} devices in {len(processes)} process(es)",
-                fix="pass the same number of slices in each process, and their sum as axis_size",
-            )
+        error(
+            ValueError,
+            "pmap",
+            "axis_size is not the number of slices of all processes together.",
+            got=f"axis_size={info.global_axis_size}, {info.axis_size} slices of this process, "
+            f"of {inner} device(s) each; {len(found)} devices in {len(processes)} process(es)",
+            fix="pass the same number of slices in each process, and their sum as axis_size",
         )
     return found
 
@@ -365,20 +357,18 @@ def _check_processes(info: MapInfo, inner: int) -> None:
     if own == local or not is_sum:
         return
     if inner == 1:
-        raise ValueError(
-            message(
-                "pmap",
-                "among several processes, the mapped dimension must have the size of the number "
-                "of local devices.",
-                got=f"size {info.axis_size}, {local} local devices",
-                fix="pass a slice for each local device, or name devices",
-            )
-        )
-    raise ValueError(
-        message(
+        error(
+            ValueError,
             "pmap",
-            "among several processes, a map with maps inside must use all local devices.",
-            got=f"size {info.axis_size} times {inner} replicas inside, {local} local devices",
-            fix="choose sizes whose product is the number of local devices, or give axis_size",
+            "among several processes, the mapped dimension must have the size of the number "
+            "of local devices.",
+            got=f"size {info.axis_size}, {local} local devices",
+            fix="pass a slice for each local device, or name devices",
         )
+    error(
+        ValueError,
+        "pmap",
+        "among several processes, a map with maps inside must use all local devices.",
+        got=f"size {info.axis_size} times {inner} replicas inside, {local} local devices",
+        fix="choose sizes whose product is the number of local devices, or give axis_size",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.trace import Tracer
 from minijax.interpreters import program
@@ -48,12 +48,11 @@ class Traced(stages.Traced):
                 devices that it takes.
         """
         if any(isinstance(x, Tracer) for x in self._outer):
-            raise ValueError(
-                message(
-                    self.fun_name,
-                    "cannot be lowered: it closes over traced values.",
-                    fix="pass them as arguments",
-                )
+            error(
+                ValueError,
+                self.fun_name,
+                "cannot be lowered: it closes over traced values.",
+                fix="pass them as arguments",
             )
         params = dict(self._closed.jaxpr.eqns[0].params)
         made = pmap_program.prepared(params.pop("jaxpr"), pmap_program.MapInfo(**params))

@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import dtypes, tree
 from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
-from minijax.core.errors import NoMeshError, message
+from minijax.core.errors import NoMeshError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
@@ -110,7 +110,7 @@ class ShapeDtypeStruct:
         self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False
     ) -> None:
         if dtype is None:
-            raise ValueError(message("ShapeDtypeStruct", "dtype must be given.", got="None"))
+            error(ValueError, "ShapeDtypeStruct", "dtype must be given.", got="None")
         self.shape = canonicalize_shape(shape)
         canonical = dtypes.canonicalize_dtype(dtype)
         # As asked for, also where x64 is off: results of foreign functions have what they have.
@@ -163,16 +163,15 @@ def _sharding_of(given: Any, ndim: int) -> Sharding:
     if isinstance(given, PartitionSpec):
         try:
             given = contexts.resolve(given, "ShapeDtypeStruct")
-        except NoMeshError as error:
-            raise TypeError(str(error)) from None
+        except NoMeshError as caught:
+            raise TypeError(str(caught)) from None
     if not isinstance(given, Sharding):
-        raise ValueError(
-            message(
-                "ShapeDtypeStruct",
-                "sharding is no placement.",
-                got=f"{given!r} of type {type(given).__name__}",
-                expected="a Sharding, a PartitionSpec under a mesh, or None",
-            )
+        error(
+            ValueError,
+            "ShapeDtypeStruct",
+            "sharding is no placement.",
+            got=f"{given!r} of type {type(given).__name__}",
+            expected="a Sharding, a PartitionSpec under a mesh, or None",
         )
     given.check_rank(ndim)
     return given
@@ -199,13 +198,12 @@ def check_no_structs(name: str, leaves: Sequence[Any], info: DebugInfo) -> None:
     for i, x in enumerate(leaves):
         if type(x) is ShapeDtypeStruct:
             names = info.arg_names or ()
-            raise TypeError(
-                message(
-                    name,
-                    f"argument {names[i] if i < len(names) else i} describes an array and is none.",
-                    got=repr(x),
-                    fix="eval_shape, trace and lower take descriptions; calls need arrays",
-                )
+            error(
+                TypeError,
+                name,
+                f"argument {names[i] if i < len(names) else i} describes an array and is none.",
+                got=repr(x),
+                fix="eval_shape, trace and lower take descriptions; calls need arrays",
             )
 
 
@@ -337,12 +335,11 @@ class Traced(_Stage):
             ValueError: the function closes over values that are being traced.
         """
         if any(isinstance(x, Tracer) for x in self._outer):
-            raise ValueError(
-                message(
-                    self.fun_name,
-                    "cannot be lowered: it closes over traced values.",
-                    fix="pass them as arguments",
-                )
+            error(
+                ValueError,
+                self.fun_name,
+                "cannot be lowered: it closes over traced values.",
+                fix="pass them as arguments",
             )
         pure, written = discharge.discharge_jaxpr(self._closed)
         where = None
@@ -425,12 +422,11 @@ class Lowered(_Stage):
     @staticmethod
     def _check_dialect(dialect: str | None) -> None:
         if dialect != "hlo":
-            raise ValueError(
-                message(
-                    "Lowered.as_text",
-                    f"unknown dialect {dialect!r}.",
-                    expected="'stablehlo' or 'hlo'",
-                )
+            error(
+                ValueError,
+                "Lowered.as_text",
+                f"unknown dialect {dialect!r}.",
+                expected="'stablehlo' or 'hlo'",
             )
 
     def cost_analysis(self) -> dict[str, float]:
@@ -442,12 +438,11 @@ class Lowered(_Stage):
         if compiler_options is None and self._compiled is not None:
             return self._compiled
         if self._where is None:
-            raise ValueError(
-                message(
-                    self.fun_name,
-                    "cannot be compiled: its arguments are placed on an abstract mesh.",
-                    fix="lower it for shardings on a Mesh with devices",
-                )
+            error(
+                ValueError,
+                self.fun_name,
+                "cannot be compiled: its arguments are placed on an abstract mesh.",
+                fix="lower it for shardings on a Mesh with devices",
             )
         executable = program.compile_lowered(
             self._lowered, self._where, self._originals, options=compiler_options
@@ -493,12 +488,11 @@ class Compiled(_Stage):
         """
         leaves, in_tree = tree.flatten((args, kwargs))
         if any(isinstance(x, Tracer) for x in leaves):
-            raise TypeError(
-                message(
-                    self.fun_name,
-                    "a compiled function cannot be called on traced values.",
-                    fix="call the jitted function, which is staged with the rest",
-                )
+            error(
+                TypeError,
+                self.fun_name,
+                "a compiled function cannot be called on traced values.",
+                fix="call the jitted function, which is staged with the rest",
             )
         self._check_call(args, kwargs, leaves, in_tree)
         values = self._outer + leaves
@@ -560,13 +554,12 @@ class Compiled(_Stage):
             if len(args) == len(own_args)
             else []
         )
-        raise TypeError(
-            message(
-                self.fun_name,
-                problem,
-                got="\n".join([str(in_tree), *paths[:1]]),
-                expected=str(self.in_tree),
-            )
+        error(
+            TypeError,
+            self.fun_name,
+            problem,
+            got="\n".join([str(in_tree), *paths[:1]]),
+            expected=str(self.in_tree),
         )
 
     def as_text(self) -> str:
@@ -589,13 +582,12 @@ class Compiled(_Stage):
         """Jaxlib's executable, for what only that can tell."""
         loaded = self._executable.loaded
         if loaded is None:
-            raise NotImplementedError(
-                message(
-                    f"Compiled.{method}",
-                    "the back end has compiled for itself, and made no executable to ask.",
-                    got=f"{self.fun_name} on {self._executable.devices[0]}",
-                    fix="ask the lowered program, which is the same everywhere",
-                )
+            error(
+                NotImplementedError,
+                f"Compiled.{method}",
+                "the back end has compiled for itself, and made no executable to ask.",
+                got=f"{self.fun_name} on {self._executable.devices[0]}",
+                fix="ask the lowered program, which is the same everywhere",
             )
         return loaded
 

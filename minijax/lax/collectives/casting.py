@@ -6,7 +6,7 @@ from typing import Any
 
 from minijax.core import axes as core_axes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import casts
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Tree
@@ -50,22 +50,20 @@ def pcast(x: Tree, axis_name: Any, *, to: str) -> Tree:
     if not axes:
         return x
     if to not in _KINDS:
-        raise ValueError(
-            message(
-                name,
-                "an unknown kind.",
-                got=f"to={to!r}",
-                expected=f"one of {', '.join(map(repr, _KINDS))}",
-            )
+        error(
+            ValueError,
+            name,
+            "an unknown kind.",
+            got=f"to={to!r}",
+            expected=f"one of {', '.join(map(repr, _KINDS))}",
         )
     if not core_axes.in_scope():
-        raise ValueError(
-            message(
-                name,
-                "there is no mesh axis over which a value could be of some kind.",
-                got=f"axes {axes}",
-                fix="call it inside shard_map",
-            )
+        error(
+            ValueError,
+            name,
+            "there is no mesh axis over which a value could be of some kind.",
+            got=f"axes {axes}",
+            fix="call it inside shard_map",
         )
     arguments.axes_size(name, axes)
     typed = core_axes.typed_among(axes)
@@ -79,14 +77,13 @@ def _cast(x: Any, axes: Any, typed: Any, to: str) -> Any:
     cast = _CASTS.get((kind, to))
     if cast is None:
         able = ", ".join(f"{arguments.KIND_NAMES[a]} to {b}" for a, b in _CASTS)
-        raise ValueError(
-            message(
-                "lax.pcast",
-                f"there is no cast from {arguments.KIND_NAMES[kind]} to {to}.",
-                got=f"{aval_of(x)}, axes {axes}",
-                expected=f"one of these: {able}",
-                fix="a reduction changes kinds too: lax.psum, lax.psum_scatter, lax.all_gather",
-            )
+        error(
+            ValueError,
+            "lax.pcast",
+            f"there is no cast from {arguments.KIND_NAMES[kind]} to {to}.",
+            got=f"{aval_of(x)}, axes {axes}",
+            expected=f"one of these: {able}",
+            fix="a reduction changes kinds too: lax.psum, lax.psum_scatter, lax.all_gather",
         )
     return cast.bind(x, axes=casts.ordered(typed))
 

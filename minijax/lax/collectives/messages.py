@@ -15,7 +15,7 @@ from minijax.core.aval import (
     manual_type,
 )
 from minijax.core.effects import SingleSideCollectiveEffect
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts, hlo_build
@@ -47,23 +47,21 @@ class OneSided(Primitive):
             NotImplementedError: the platform has no such operation, or devices are replicas.
         """
         if ctx.platform not in arguments.GPUS:
-            raise NotImplementedError(
-                message(
-                    f"lax.{self.name}",
-                    "is implemented for GPUs only.",
-                    got=f"a program for {ctx.platform}",
-                    fix="lax.ppermute, which all platforms have",
-                )
+            error(
+                NotImplementedError,
+                f"lax.{self.name}",
+                "is implemented for GPUs only.",
+                got=f"a program for {ctx.platform}",
+                fix="lax.ppermute, which all platforms have",
             )
         devices = ctx.module.device_axes
         channel = devices.channel()
         if not channel:
-            raise NotImplementedError(
-                message(
-                    f"lax.{self.name}",
-                    "is implemented inside of shard_map only.",
-                    fix="shard_map in place of pmap, or lax.ppermute",
-                )
+            error(
+                NotImplementedError,
+                f"lax.{self.name}",
+                "is implemented inside of shard_map only.",
+                fix="shard_map in place of pmap, or lax.ppermute",
             )
         found = {
             "source_target_pairs": hlo_build.dense(arguments.pairs_of_devices(devices, axes, perm)),
@@ -112,9 +110,7 @@ class PRecv(OneSided):
         self, token: Any, *, axis_name: Axes, out_shape: ShapedArray, perm: Pairs
     ) -> ShapedArray:
         if not isinstance(token, AbstractToken):
-            raise TypeError(
-                message("lax.precv", "the first operand must be a token.", got=str(token))
-            )
+            error(TypeError, "lax.precv", "the first operand must be a token.", got=str(token))
         return out_shape
 
     def vary(

@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.core import dtypes, variance
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts, hlo_build, lowering
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
@@ -351,14 +351,13 @@ def pshuffle(x: Tree, axis_name: Any, perm: Any) -> Tree:
     """
     sources = [int(i) for i in perm]
     if sorted(sources) != list(range(len(sources))):
-        raise ValueError(
-            message(
-                "lax.pshuffle",
-                "perm must be a permutation.",
-                got=str(sources),
-                expected=f"each of 0 … {len(sources) - 1} once" if sources else "positions",
-                fix="lax.ppermute for blocks that go nowhere",
-            )
+        error(
+            ValueError,
+            "lax.pshuffle",
+            "perm must be a permutation.",
+            got=str(sources),
+            expected=f"each of 0 … {len(sources) - 1} once" if sources else "positions",
+            fix="lax.ppermute for blocks that go nowhere",
         )
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
 
@@ -393,13 +392,12 @@ def broadcast_applications(x: Any, axis_name: Any, source: int) -> Any:
     size = arguments.axes_size(name, axes)
     found = int(source)
     if not -size <= found < size:
-        raise ValueError(
-            message(
-                name,
-                "source is out of range.",
-                got=str(source),
-                expected=f"a position from 0 to {size - 1} along {axes}",
-            )
+        error(
+            ValueError,
+            name,
+            "source is out of range.",
+            got=str(source),
+            expected=f"a position from 0 to {size - 1} along {axes}",
         )
     if not axes:
         return x

@@ -10,7 +10,7 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, variance
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import current
@@ -147,13 +147,12 @@ class RaggedAllToAll(Primitive):
     def batch_axis(
         self, size: int, name: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        raise NotImplementedError(
-            message(
-                "lax.ragged_all_to_all",
-                "is not implemented along an axis of vmap.",
-                got=f"axis {name!r}, of vmap",
-                fix="shard_map or pmap over devices",
-            )
+        error(
+            NotImplementedError,
+            "lax.ragged_all_to_all",
+            "is not implemented along an axis of vmap.",
+            got=f"axis {name!r}, of vmap",
+            fix="shard_map or pmap over devices",
         )
 
     def impl(self, *args: Any, **params: Any) -> Any:
@@ -166,39 +165,36 @@ ragged_all_to_all_p = RaggedAllToAll()
 def _check_arrays(operand: ShapedArray, output: ShapedArray) -> None:
     fits = operand.ndim and operand.shape[1:] == output.shape[1:] and output.ndim == operand.ndim
     if not fits or operand.dtype != output.dtype:
-        raise ValueError(
-            message(
-                "lax.ragged_all_to_all",
-                "rows of operand do not fit into output.",
-                got={"operand": operand, "output": output},
-                expected="one dtype, and equal dimensions but for the first",
-            )
+        error(
+            ValueError,
+            "lax.ragged_all_to_all",
+            "rows of operand do not fit into output.",
+            got={"operand": operand, "output": output},
+            expected="one dtype, and equal dimensions but for the first",
         )
 
 
 def _check_sizes(sizes: Sequence[ShapedArray]) -> None:
     for name, aval in zip(_SIZES, sizes, strict=True):
         if not dtypes.issubdtype(aval.dtype, np.integer):
-            raise ValueError(
-                message("lax.ragged_all_to_all", f"{name} must be integers.", got={name: aval})
+            error(
+                ValueError, "lax.ragged_all_to_all", f"{name} must be integers.", got={name: aval}
             )
         if aval.ndim != 1 or not aval.size:
-            raise ValueError(
-                message(
-                    "lax.ragged_all_to_all",
-                    f"{name} must have one dimension, which is not empty.",
-                    got={name: aval},
-                    expected="a number for each slice that is sent",
-                )
-            )
-    if len({aval.shape for aval in sizes}) > 1:
-        raise ValueError(
-            message(
+            error(
+                ValueError,
                 "lax.ragged_all_to_all",
-                "offsets and sizes must be of one length.",
-                got=dict(zip(_SIZES, sizes, strict=True)),
+                f"{name} must have one dimension, which is not empty.",
+                got={name: aval},
                 expected="a number for each slice that is sent",
             )
+    if len({aval.shape for aval in sizes}) > 1:
+        error(
+            ValueError,
+            "lax.ragged_all_to_all",
+            "offsets and sizes must be of one length.",
+            got=dict(zip(_SIZES, sizes, strict=True)),
+            expected="a number for each slice that is sent",
         )
 
 
@@ -362,13 +358,12 @@ def ragged_all_to_all(
     _check_arrays(*avals[:2])
     _check_sizes(avals[2:])
     if avals[2].size % members:
-        raise ValueError(
-            message(
-                name,
-                f"{avals[2].size} slices cannot be shared equally by {members} devices.",
-                got=dict(zip(_SIZES, avals[2:], strict=True)),
-                expected=f"a multiple of {members}: as many slices for each device",
-            )
+        error(
+            ValueError,
+            name,
+            f"{avals[2].size} slices cannot be shared equally by {members} devices.",
+            got=dict(zip(_SIZES, avals[2:], strict=True)),
+            expected=f"a multiple of {members}: as many slices for each device",
         )
     for x in args:
         arguments.check_no_sums(name, x, axes)

@@ -26,7 +26,7 @@ from minijax.core import (
 )
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.check import same_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.trace import Tracer
 from minijax.interpreters import eager, flattening, program, staging
@@ -284,16 +284,14 @@ def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, clos
         in_tree, out_tree = trees[part], out_tree.children()[part]
         in_avals, outvars = in_avals[start:], outvars[start:]
     if in_tree != out_tree:
-        raise TypeError(
-            message(
-                name,
-                f"{body} returns a carry of another structure than {carry}.",
-                got=f"{body}: {function}\n"
-                + _differences(in_tree, out_tree, f"{carry}", "returned"),
-                expected=f"the structure of {carry}, {in_tree}",
-                fix=f"return from {body} what it is given, leaf for leaf; give {carry} every leaf "
-                "that later steps need",
-            )
+        error(
+            TypeError,
+            name,
+            f"{body} returns a carry of another structure than {carry}.",
+            got=f"{body}: {function}\n" + _differences(in_tree, out_tree, f"{carry}", "returned"),
+            expected=f"the structure of {carry}, {in_tree}",
+            fix=f"return from {body} what it is given, leaf for leaf; give {carry} every leaf "
+            "that later steps need",
         )
     wrong = [
         f"{carry}{path}: {given.str_short()}   returned: {out.aval.str_short()}   "
@@ -302,16 +300,15 @@ def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, clos
         if not _fits(given, out.aval)
     ]
     if wrong:
-        raise TypeError(
-            message(
-                name,
-                f"{body} returns a carry of other types than {carry}.",
-                got=f"{body}: {function}\n" + "\n".join(wrong),
-                expected="equal types: the carry of one step is the argument of the next",
-                fix=_casts_of_carry(naming, in_tree, in_avals, outvars)
-                or f"give {carry} the type that is returned, or convert what {body} returns, "
-                "with x.astype(dtype), a reshape, or sharding.reshard(x, spec)",
-            )
+        error(
+            TypeError,
+            name,
+            f"{body} returns a carry of other types than {carry}.",
+            got=f"{body}: {function}\n" + "\n".join(wrong),
+            expected="equal types: the carry of one step is the argument of the next",
+            fix=_casts_of_carry(naming, in_tree, in_avals, outvars)
+            or f"give {carry} the type that is returned, or convert what {body} returns, "
+            "with x.astype(dtype), a reshape, or sharding.reshard(x, spec)",
         )
 
 
@@ -327,15 +324,14 @@ def check_branches(
     for i in range(1, len(closed)):
         functions = f"{labels[0]}: {sources[0]}\n{labels[i]}: {sources[i]}\n"
         if out_trees[i] != out_trees[0]:
-            raise TypeError(
-                message(
-                    name,
-                    f"{labels[0]} and {labels[i]} return results of different structure.",
-                    got=functions + _differences(out_trees[0], out_trees[i], labels[0], labels[i]),
-                    expected="one structure for all branches",
-                    fix="return the same containers and keys from each, with zeros for what one "
-                    "of them does not compute",
-                )
+            error(
+                TypeError,
+                name,
+                f"{labels[0]} and {labels[i]} return results of different structure.",
+                got=functions + _differences(out_trees[0], out_trees[i], labels[0], labels[i]),
+                expected="one structure for all branches",
+                fix="return the same containers and keys from each, with zeros for what one "
+                "of them does not compute",
             )
         wrong = [
             f"result{path}: {a.aval.str_short()} from {labels[0]}, {b.aval.str_short()} from "
@@ -349,16 +345,15 @@ def check_branches(
             if not _fits(a.aval, b.aval)
         ]
         if wrong:
-            raise TypeError(
-                message(
-                    name,
-                    f"{labels[0]} and {labels[i]} return results of different types.",
-                    got=functions + "\n".join(wrong),
-                    expected="equal types from all branches",
-                    fix=_casts_of_results(out_trees[0], labels[0], closed[0], labels[i], closed[i])
-                    or "convert one with x.astype(dtype), reshape it, or split it as the other "
-                    "with sharding.reshard(x, spec)",
-                )
+            error(
+                TypeError,
+                name,
+                f"{labels[0]} and {labels[i]} return results of different types.",
+                got=functions + "\n".join(wrong),
+                expected="equal types from all branches",
+                fix=_casts_of_results(out_trees[0], labels[0], closed[0], labels[i], closed[i])
+                or "convert one with x.astype(dtype), reshape it, or split it as the other "
+                "with sharding.reshard(x, spec)",
             )
 
 

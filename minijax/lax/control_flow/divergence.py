@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from minijax.core import axes, config, meshes, refs, source, variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.interpreters import retyping, uniformity
 from minijax.interpreters.retyping import Arguments, Axes
@@ -113,14 +113,13 @@ def _check_write(name: str, part: str, ref: Any, over: Axes, predicate: Any) -> 
     missing = over - variance.of(ref).varying
     if missing:
         shown = meshes.names_text(sorted(missing, key=str))
-        raise ValueError(
-            message(
-                name,
-                f"its {part} writes to a reference that does not vary over {shown}, over which the "
-                "predicate does: only some devices would write.",
-                got=f"{ref.str_short()}, under a predicate of type {predicate}",
-                fix=f"new_ref({variance.difference(ref, predicate)}) where it is made",
-            )
+        error(
+            ValueError,
+            name,
+            f"its {part} writes to a reference that does not vary over {shown}, over which the "
+            "predicate does: only some devices would write.",
+            got=f"{ref.str_short()}, under a predicate of type {predicate}",
+            fix=f"new_ref({variance.difference(ref, predicate)}) where it is made",
         )
 
 
@@ -142,18 +141,17 @@ def _refuse(
             f"its {part}, which not all devices enter, has a {eqn.primitive}: on the host all "
             "devices of the program wait for each other in it, whatever its axis."
         )
-    raise ValueError(
-        message(
-            name,
-            problem,
-            got=f"{eqn.primitive} at {source.summarize(eqn.source)}, under {predicate} that varies "
-            f"over {shown}",
-            expected="a predicate that is the same on all devices that communicate",
-            fix="make it so with lax.pmax(predicate, axis) or lax.psum, or move the collective out "
-            "and select with jnp.where; where you know better, minijax.config.update("
-            "'allow_divergent_collectives', True)",
-            at=at,
-        )
+    error(
+        ValueError,
+        name,
+        problem,
+        got=f"{eqn.primitive} at {source.summarize(eqn.source)}, under {predicate} that varies "
+        f"over {shown}",
+        expected="a predicate that is the same on all devices that communicate",
+        fix="make it so with lax.pmax(predicate, axis) or lax.psum, or move the collective out "
+        "and select with jnp.where; where you know better, minijax.config.update("
+        "'allow_divergent_collectives', True)",
+        at=at,
     )
 
 

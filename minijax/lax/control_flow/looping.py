@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import config, dtypes, effects, tree, variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
@@ -147,14 +147,13 @@ class While(Primitive):
 
     def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         del cts, args, params
-        raise ValueError(
-            message(
-                "lax.while_loop",
-                "reverse-mode differentiation is impossible: the number of steps, and so the "
-                "memory for their values, is unknown before the loop runs.",
-                fix="use fori_loop with Python ints as bounds, or scan; or forward mode (jvp, "
-                "jacfwd); or give the loop a derivative of its own with custom_vjp",
-            )
+        error(
+            ValueError,
+            "lax.while_loop",
+            "reverse-mode differentiation is impossible: the number of steps, and so the "
+            "memory for their values, is unknown before the loop runs.",
+            fix="use fori_loop with Python ints as bounds, or scan; or forward mode (jvp, "
+            "jacfwd); or give the loop a derivative of its own with custom_vjp",
         )
 
     def batch(
@@ -282,13 +281,12 @@ def _effects(params: dict[str, Any]) -> Any:
 
 def _check_batched_effects(found: frozenset[Any]) -> None:
     if guarded := effects.guarded_among(found):
-        raise NotImplementedError(
-            message(
-                "lax.while_loop",
-                "a loop with effects cannot be batched over its condition: examples that "
-                "are done would go on having them.",
-                got=f"effects {guarded}",
-            )
+        error(
+            NotImplementedError,
+            "lax.while_loop",
+            "a loop with effects cannot be batched over its condition: examples that "
+            "are done would go on having them.",
+            got=f"effects {guarded}",
         )
 
 
@@ -429,13 +427,12 @@ def _check_condition(name: str, test: bodies.Bodies) -> None:
     avals = closed.out_avals
     if out_tree != tree.structure(0) or avals[0].shape or avals[0].dtype != np.bool_:
         got = str(avals[0]) if out_tree == tree.structure(0) else f"a tree {out_tree}"
-        raise TypeError(
-            message(
-                name,
-                "cond_fun must return a boolean scalar.",
-                got=f"{got} from {closed.jaxpr.debug_info.func_src_info}",
-                fix="compare, or reduce with .all() or .any()",
-            )
+        error(
+            TypeError,
+            name,
+            "cond_fun must return a boolean scalar.",
+            got=f"{got} from {closed.jaxpr.debug_info.func_src_info}",
+            fix="compare, or reduce with .all() or .any()",
         )
 
 
@@ -520,13 +517,12 @@ def fori_loop(
         )
         return result
     if unroll is not None and unroll is not False and unroll != 1:
-        raise ValueError(
-            message(
-                name,
-                "only loops with bounds known at staging can be unrolled.",
-                got={"lower": lower, "upper": upper},
-                fix="Python ints as bounds, or no unroll",
-            )
+        error(
+            ValueError,
+            name,
+            "only loops with bounds known at staging can be unrolled.",
+            got={"lower": lower, "upper": upper},
+            fix="Python ints as bounds, or no unroll",
         )
     bounds = [
         x if aval_of(x).dtype == dtype else bodies.retyped(x, dtype, False) for x in (lower, upper)
@@ -541,17 +537,16 @@ def _type_of_bounds(name: str, lower: Any, upper: Any) -> np.dtype[Any]:
     avals = [aval_of(lower), aval_of(upper)]
     for what, aval in zip(("lower", "upper"), avals, strict=True):
         if aval.shape or not _is_real(aval.dtype):
-            raise TypeError(message(name, f"{what} must be an integer scalar.", got={what: aval}))
+            error(TypeError, name, f"{what} must be an integer scalar.", got={what: aval})
     strong = {a.dtype for a in avals if not a.weak_type}
     kinds = {dtypes.issubdtype(a.dtype, np.integer) for a in avals}
     if len(strong) > 1 or len(kinds) > 1:
-        raise TypeError(
-            message(
-                name,
-                "lower and upper must have one dtype.",
-                got={"lower": avals[0], "upper": avals[1]},
-                fix="convert one with x.astype(dtype)",
-            )
+        error(
+            TypeError,
+            name,
+            "lower and upper must have one dtype.",
+            got={"lower": avals[0], "upper": avals[1]},
+            fix="convert one with x.astype(dtype)",
         )
     dtype: np.dtype[Any] = strong.pop() if strong else avals[0].dtype
     return dtype

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import config, refs, tree, tree_errors, variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -371,13 +371,12 @@ def _carry_tree(name: str, step: str, body: bodies.Bodies) -> Any:
         (closed,) = body.closed
         avals = closed.out_avals
         found = avals[0].str_short() if not children and avals else tree_errors.describe(out_tree)
-        raise TypeError(
-            message(
-                name,
-                f"{step} must return a pair (carry, y).",
-                got=f"{found} from {closed.jaxpr.debug_info.func_src_info}",
-                fix="return (carry, None) if there is nothing to stack",
-            )
+        error(
+            TypeError,
+            name,
+            f"{step} must return a pair (carry, y).",
+            got=f"{found} from {closed.jaxpr.debug_info.func_src_info}",
+            fix="return (carry, None) if there is nothing to stack",
         )
     return children[0]
 
@@ -393,12 +392,11 @@ def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> i
     paths = ["xs" + path for path in bodies.leaf_names(xs_tree)]
     scalars = [path for path, a in zip(paths, avals, strict=True) if not a.ndim]
     if scalars:
-        raise ValueError(
-            message(
-                name,
-                f"{', '.join(scalars)} cannot be scanned over: a scalar has no first dimension.",
-                fix="close over it, or put it into the carry",
-            )
+        error(
+            ValueError,
+            name,
+            f"{', '.join(scalars)} cannot be scanned over: a scalar has no first dimension.",
+            fix="close over it, or put it into the carry",
         )
     sizes = {a.shape[0] for a in avals}
     if length is not None:
@@ -406,23 +404,21 @@ def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> i
     if len(sizes) == 1 and min(sizes) >= 0:
         return int(sizes.pop())
     if not sizes:
-        raise ValueError(
-            message(
-                name,
-                "xs has no leaves, so the number of steps is unknown.",
-                fix="give length" if name == "lax.scan" else "give an array, or use lax.scan",
-            )
+        error(
+            ValueError,
+            name,
+            "xs has no leaves, so the number of steps is unknown.",
+            fix="give length" if name == "lax.scan" else "give an array, or use lax.scan",
         )
     listed = [f"{path}: {a.str_short()}" for path, a in zip(paths, avals, strict=True)]
     if length is not None:
         listed.append(f"length: {length}")
-    raise ValueError(
-        message(
-            name,
-            "the lengths of what is scanned over disagree, or are negative.",
-            got="\n".join(listed),
-            expected="one size of the first dimensions",
-        )
+    error(
+        ValueError,
+        name,
+        "the lengths of what is scanned over disagree, or are negative.",
+        got="\n".join(listed),
+        expected="one size of the first dimensions",
     )
 
 
@@ -433,14 +429,14 @@ def _integer_length(name: str, length: Any) -> int:
         return operator.index(length)
     except TypeError:
         kind = ConcretizationTypeError if isinstance(length, Tracer) else TypeError
-        raise kind(
-            message(
-                name,
-                "the length must be a concrete integer.",
-                got=f"{length!r} of type {type(length).__name__}",
-                fix="a Python int, or while_loop where the number of steps is computed",
-            )
-        ) from None
+        error(
+            kind,
+            name,
+            "the length must be a concrete integer.",
+            got=f"{length!r} of type {type(length).__name__}",
+            fix="a Python int, or while_loop where the number of steps is computed",
+            cause=None,
+        )
 
 
 def _unroll(name: str, unroll: Any, length: int) -> int:
@@ -451,7 +447,7 @@ def _unroll(name: str, unroll: Any, length: int) -> int:
     if not is_integer or unroll < 0:
         kind = ValueError if is_integer else TypeError
         problem = "unroll must be a boolean, or an integer that is not negative."
-        raise kind(message(name, problem, got=repr(unroll)))
+        error(kind, name, problem, got=repr(unroll))
     return int(unroll) or every
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from minijax.core import tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.interpreters import batching, eager, evaluation, jvp, lowering, transpose
@@ -211,20 +211,19 @@ class CustomLinearSolve(Primitive):
         jaxprs: SolveParts,
     ) -> list[Any]:
         if jaxprs.transpose_solve is None:
-            raise TypeError(
-                message(
-                    "lax.custom_linear_solve",
-                    "reverse-mode differentiation needs a solver of the transposed equation.",
-                    fix="give transpose_solve, or symmetric=True",
-                )
+            error(
+                TypeError,
+                "lax.custom_linear_solve",
+                "reverse-mode differentiation needs a solver of the transposed equation.",
+                fix="give transpose_solve, or symmetric=True",
             )
         *consts, b = _groups(args, const_lengths)
         count = len(b)
         if any(type(ct) is not Zero for ct in cts[count:]):
-            raise NotImplementedError(
-                message(
-                    "lax.custom_linear_solve", "auxiliary results of a solver have no derivative."
-                )
+            error(
+                NotImplementedError,
+                "lax.custom_linear_solve",
+                "auxiliary results of a solver have no derivative.",
             )
         matvec, vecmat, solve, transpose_solve = consts
         outs = self.bind(
@@ -324,13 +323,12 @@ def _check_like(
     found = staged.closed.out_avals[: out_tree.num_leaves]
     fits = out_tree == expected_tree and all(map(same_type, found, wanted))
     if not fits:
-        raise ValueError(
-            message(
-                name,
-                f"the result of {what} must have the structure and types of {like}.",
-                got=f"{out_tree} of {', '.join(a.str_short() for a in found)}",
-                expected=f"{expected_tree} of {', '.join(a.str_short() for a in wanted)}",
-            )
+        error(
+            ValueError,
+            name,
+            f"the result of {what} must have the structure and types of {like}.",
+            got=f"{out_tree} of {', '.join(a.str_short() for a in found)}",
+            expected=f"{expected_tree} of {', '.join(a.str_short() for a in wanted)}",
         )
 
 
@@ -344,12 +342,11 @@ def _solution_tree(name: str, staged: _Staged, has_aux: bool) -> tuple[Any, Any]
         return staged.out_tree, None
     children = staged.out_tree.children() if staged.out_tree.node_data() else []
     if len(children) != 2:
-        raise ValueError(
-            message(
-                name,
-                "with has_aux=True, solve must return a pair (solution, aux).",
-                got=str(staged.out_tree),
-            )
+        error(
+            ValueError,
+            name,
+            "with has_aux=True, solve must return a pair (solution, aux).",
+            got=str(staged.out_tree),
         )
     return children[0], children[1]
 

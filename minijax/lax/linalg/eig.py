@@ -9,7 +9,7 @@ from typing import Any
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, shaped_array
-from minijax.core.errors import MissingRule, message
+from minijax.core.errors import MissingRule, error, message
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.interpreters.tangents import Zero
@@ -119,14 +119,13 @@ class Eig(BatchedPrimitive):
         (x,), (x_dot,) = primals, tangents
         some = compute_left_eigenvectors or compute_right_eigenvectors
         if some and not enable_eigvec_derivs:
-            raise MissingRule(
-                message(
-                    "lax.linalg.eig",
-                    "the derivatives of eigenvectors are asked for, which need not exist.",
-                    expected="distinct eigenvalues, and in each eigenvector one largest element",
-                    fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
-                    "always have derivatives",
-                )
+            error(
+                MissingRule,
+                "lax.linalg.eig",
+                "the derivatives of eigenvectors are asked for, which need not exist.",
+                expected="distinct eigenvalues, and in each eigenvector one largest element",
+                fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
+                "always have derivatives",
             )
         # Derivatives of eigenvalues depend on eigenvectors, yet not on lengths and phases, so they
         # have derivatives of their own wherever no eigenvalue is repeated.

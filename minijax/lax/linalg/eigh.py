@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import MissingRule, message
+from minijax.core.errors import MissingRule, error
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.interpreters.tangents import Zero
@@ -118,13 +118,12 @@ class Eigh(BatchedPrimitive):
         if type(x_dot) is Zero:
             return without_tangents([vectors, values])
         if vectors.shape[-1] != x.shape[-1]:
-            raise MissingRule(
-                message(
-                    "lax.linalg.eigh",
-                    "there is no derivative of some of the eigenvalues alone.",
-                    got=f"subset_by_index: {params['subset_by_index']}",
-                    fix="compute all of them and take those that you need",
-                )
+            error(
+                MissingRule,
+                "lax.linalg.eigh",
+                "there is no derivative of some of the eigenvalues alone.",
+                got=f"subset_by_index: {params['subset_by_index']}",
+                fix="compute all of them and take those that you need",
             )
         inner = matrices.product(matrices.product(matrices.adjoint(vectors), x_dot), vectors)
         gaps = matrices.reciprocals_off_diagonal(binary.sub(*matrices.pairs(values)))
@@ -151,13 +150,12 @@ def subset_size(name: str, size: int, subset: tuple[int, int] | None) -> int:
         return size
     start, end = subset
     if not 0 <= start <= end <= size:
-        raise ValueError(
-            message(
-                f"lax.linalg.{name}",
-                "the subset is no range of indices.",
-                got=f"subset_by_index: {subset}",
-                expected=f"(start, end) with 0 <= start <= end <= {size}",
-            )
+        error(
+            ValueError,
+            f"lax.linalg.{name}",
+            "the subset is no range of indices.",
+            got=f"subset_by_index: {subset}",
+            expected=f"(start, end) with 0 <= start <= end <= {size}",
         )
     return end - start
 
@@ -169,13 +167,12 @@ def refuse_subset(name: str, size: int, subset: tuple[int, int] | None) -> None:
         NotImplementedError: the subset is smaller.
     """
     if subset is not None and subset != (0, size):
-        raise NotImplementedError(
-            message(
-                f"lax.linalg.{name}",
-                "there is no kernel that computes a subset.",
-                got=f"subset_by_index: {subset}",
-                fix="compute everything and take a slice",
-            )
+        error(
+            NotImplementedError,
+            f"lax.linalg.{name}",
+            "there is no kernel that computes a subset.",
+            got=f"subset_by_index: {subset}",
+            fix="compute everything and take a slice",
         )
 
 

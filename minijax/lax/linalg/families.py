@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import to_batch_dim
@@ -62,22 +62,20 @@ def check_matrices(name: str, argument: str, aval: Any, *, square: bool = False)
         IncompatibleShapesError: the last two differ and must not.
     """
     if aval.ndim < 2:
-        raise TypeError(
-            message(
-                f"lax.linalg.{name}",
-                f"{argument} is no matrix, nor a batch of matrices.",
-                got={argument: aval},
-                expected="two dimensions or more: T[..., m, n]",
-            )
+        error(
+            TypeError,
+            f"lax.linalg.{name}",
+            f"{argument} is no matrix, nor a batch of matrices.",
+            got={argument: aval},
+            expected="two dimensions or more: T[..., m, n]",
         )
     if square and aval.shape[-1] != aval.shape[-2]:
-        raise IncompatibleShapesError(
-            message(
-                f"lax.linalg.{name}",
-                f"the matrices in {argument} are not square.",
-                got={argument: aval},
-                expected="T[..., n, n]",
-            )
+        error(
+            IncompatibleShapesError,
+            f"lax.linalg.{name}",
+            f"the matrices in {argument} are not square.",
+            got={argument: aval},
+            expected="T[..., n, n]",
         )
 
 
@@ -102,13 +100,12 @@ def check_together(name: str, cores: Sequence[int], **avals: Any) -> None:
         return
     of_one_rank = min(ranks) == max(ranks) >= 0
     own = [f"{core} of {argument}" for argument, core in zip(avals, cores, strict=True)]
-    raise (ValueError if of_one_rank else TypeError)(
-        message(
-            f"lax.linalg.{name}",
-            "the operands are not batches of one shape.",
-            got=avals,
-            expected=f"equal dimensions before the last {' and '.join(own)}",
-        )
+    error(
+        ValueError if of_one_rank else TypeError,
+        f"lax.linalg.{name}",
+        "the operands are not batches of one shape.",
+        got=avals,
+        expected=f"equal dimensions before the last {' and '.join(own)}",
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import ShapedArray, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.lax import binary
@@ -139,13 +139,12 @@ class HouseholderProduct(BatchedPrimitive):
         _check_reflections(self, a=a, taus=taus)
         rows, columns = a.shape[-2:]
         if not rows >= columns >= taus.shape[-1]:
-            raise ValueError(
-                message(
-                    f"lax.linalg.{self.name}",
-                    "there must not be more reflections than columns, nor columns than rows.",
-                    got={"a": a, "taus": taus},
-                    expected="a: T[..., m, n], taus: T[..., k], with m ≥ n ≥ k",
-                )
+            error(
+                ValueError,
+                f"lax.linalg.{self.name}",
+                "there must not be more reflections than columns, nor columns than rows.",
+                got={"a": a, "taus": taus},
+                expected="a: T[..., m, n], taus: T[..., k], with m ≥ n ≥ k",
             )
         return a.update(weak_type=weak_if_all(a, taus))
 
@@ -211,14 +210,13 @@ class Ormqr(BatchedPrimitive):
         rows, columns = a.shape[-2:]
         fits = c.shape[-2 if left else -1] == rows
         if not (fits and min(rows, columns) >= taus.shape[-1]):
-            raise ValueError(
-                message(
-                    f"lax.linalg.{self.name}",
-                    "the matrices do not fit together.",
-                    got={"a": a, "taus": taus, "c": c},
-                    expected=f"a: T[..., m, n], taus: T[..., k], c: T[..., "
-                    f"{'m, l' if left else 'l, m'}], with k at most m and n",
-                )
+            error(
+                ValueError,
+                f"lax.linalg.{self.name}",
+                "the matrices do not fit together.",
+                got={"a": a, "taus": taus, "c": c},
+                expected=f"a: T[..., m, n], taus: T[..., k], c: T[..., "
+                f"{'m, l' if left else 'l, m'}], with k at most m and n",
             )
         return c.update(weak_type=weak_if_all(a, taus, c))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full, zeros
 from minijax.interpreters.tangents import Zero, jvp_of_constant
@@ -160,23 +160,21 @@ class LuPivotsToPermutation(BatchedPrimitive):
     def abstract_eval(self, pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
         name = f"linalg.{self.name}"
         if pivots.dtype != np.int32 or pivots.ndim < 1:
-            raise TypeError(
-                message(
-                    f"lax.{name}",
-                    "pivots must be vectors of 32-bit integers.",
-                    got={"pivots": pivots},
-                    expected="int32[..., k]",
-                )
+            error(
+                TypeError,
+                f"lax.{name}",
+                "pivots must be vectors of 32-bit integers.",
+                got={"pivots": pivots},
+                expected="int32[..., k]",
             )
         *batch, count = pivots.shape
         if permutation_size < count:
-            raise ValueError(
-                message(
-                    f"lax.{name}",
-                    "permutation_size is less than the number of pivots.",
-                    got={"pivots": pivots, "permutation_size": permutation_size},
-                    expected=f"at least {count}",
-                )
+            error(
+                ValueError,
+                f"lax.{name}",
+                "permutation_size is less than the number of pivots.",
+                got={"pivots": pivots, "permutation_size": permutation_size},
+                expected=f"at least {count}",
             )
         return shaped_array((*batch, permutation_size), pivots.dtype, pivots.weak_type)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import binary, reduction, unary
 from minijax.lax.choice import select
@@ -119,8 +119,8 @@ def _check(aval: Any, is_hermitian: bool) -> None:
         problem = "x cannot be Hermitian, as it is not square."
     else:
         return
-    raise ValueError(
-        message("lax.linalg.qdwh", problem, got={"x": aval}, expected="x: T[m, n] with m >= n")
+    error(
+        ValueError, "lax.linalg.qdwh", problem, got={"x": aval}, expected="x: T[m, n] with m >= n"
     )
 
 

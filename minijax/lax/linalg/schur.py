@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import ShapedArray, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.lax import binary
@@ -53,13 +53,12 @@ class Schur(BatchedPrimitive):
         select_callable: Callable[..., Any] | None,
     ) -> list[Any]:
         if sort_eig_vals:
-            raise NotImplementedError(
-                message(
-                    "lax.linalg.schur",
-                    "eigenvalues cannot be sorted.",
-                    got=f"sort_eig_vals: True, select_callable: {select_callable}",
-                    fix="sort_eig_vals=False",
-                )
+            error(
+                NotImplementedError,
+                "lax.linalg.schur",
+                "eigenvalues cannot be sorted.",
+                got=f"sort_eig_vals: True, select_callable: {select_callable}",
+                fix="sort_eig_vals=False",
             )
         target = _on_host("schur", platform, "gees", x.dtype)
         batch = x.shape[:-2]

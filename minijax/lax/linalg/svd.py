@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import MissingRule, message
+from minijax.core.errors import MissingRule, error
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.interpreters.tangents import Zero
@@ -126,13 +126,12 @@ class Svd(BatchedPrimitive):
         square = x.shape[-2] == x.shape[-1]
         compute_uv = params["compute_uv"]
         if compute_uv and params["full_matrices"] and not square:
-            raise MissingRule(
-                message(
-                    "lax.linalg.svd",
-                    "there is no derivative of the singular vectors that complete the matrices.",
-                    got={"x": x},
-                    fix="svd(x, full_matrices=False)",
-                )
+            error(
+                MissingRule,
+                "lax.linalg.svd",
+                "there is no derivative of the singular vectors that complete the matrices.",
+                got={"x": x},
+                fix="svd(x, full_matrices=False)",
             )
         refuse_subset("svd", min(x.shape[-2:]), params["subset_by_index"])
         outs = self.bind(x, **(params | {"compute_uv": True, "full_matrices": False}))
@@ -377,13 +376,12 @@ def svd(
     x = as_operand(x)
     check_matrices("svd", "x", aval_of(x))
     if full_matrices and subset_by_index not in (None, (0, min(x.shape[-2:]))):
-        raise ValueError(
-            message(
-                "lax.linalg.svd",
-                "a subset of the singular vectors makes no full matrices.",
-                got=f"subset_by_index: {subset_by_index}",
-                fix="full_matrices=False",
-            )
+        error(
+            ValueError,
+            "lax.linalg.svd",
+            "a subset of the singular vectors makes no full matrices.",
+            got=f"subset_by_index: {subset_by_index}",
+            fix="full_matrices=False",
         )
     values, *vectors = svd_p.bind(
         x,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import add_tangents, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
@@ -45,13 +45,12 @@ class TriangularSolve(BatchedPrimitive):
         check_together("triangular_solve", self.core_ndims, a=a, b=b)
         check_matrices("triangular_solve", "a", a, square=True)
         if b.shape[-2 if left_side else -1] != a.shape[-1]:
-            raise ValueError(
-                message(
-                    "lax.linalg.triangular_solve",
-                    f"the {'rows' if left_side else 'columns'} of b do not fit the matrices a.",
-                    got={"a": a, "b": b},
-                    expected=f"b: {'T[..., n, m]' if left_side else 'T[..., m, n]'}",
-                )
+            error(
+                ValueError,
+                "lax.linalg.triangular_solve",
+                f"the {'rows' if left_side else 'columns'} of b do not fit the matrices a.",
+                got={"a": a, "b": b},
+                expected=f"b: {'T[..., n, m]' if left_side else 'T[..., m, n]'}",
             )
         return b.update(weak_type=weak_if_all(a, b))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import add_tangents, full, moveaxis
 from minijax.interpreters.tangents import Zero, is_linear
@@ -43,9 +43,7 @@ class Tridiagonal(BatchedPrimitive):
         check_dtype("linalg.tridiagonal", "a", x, INEXACT)
         check_matrices("tridiagonal", "a", x, square=True)
         if not x.shape[-1]:
-            raise ValueError(
-                message("lax.linalg.tridiagonal", "the matrices have no rows.", got={"a": x})
-            )
+            error(ValueError, "lax.linalg.tridiagonal", "the matrices have no rows.", got={"a": x})
         return [shaped_array(shape, dtype, x.weak_type) for shape, dtype in _results(x)]
 
     def lower(self, ctx: Any, x: Any, *, lower: bool) -> list[Any]:
@@ -130,14 +128,13 @@ class TridiagonalSolve(BatchedPrimitive):
             check_dtype("linalg.tridiagonal_solve", argument, aval, INEXACT)
         check_together("tridiagonal_solve", self.core_ndims, **avals)
         if not dl.shape == d.shape == du.shape == b.shape[:-1]:
-            raise TypeError(
-                message(
-                    "lax.linalg.tridiagonal_solve",
-                    "the diagonals and the right-hand sides do not fit together.",
-                    got=avals,
-                    expected="dl, d, du: T[..., n], b: T[..., n, m]",
-                    fix="fill dl with an element in front, and du with one at its end",
-                )
+            error(
+                TypeError,
+                "lax.linalg.tridiagonal_solve",
+                "the diagonals and the right-hand sides do not fit together.",
+                got=avals,
+                expected="dl, d, du: T[..., n], b: T[..., n, m]",
+                fix="fill dl with an element in front, and du with one at its end",
             )
         return b.update(weak_type=weak_if_all(dl, d, du, b))
 

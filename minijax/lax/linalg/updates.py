@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.lax import binary, power, unary
@@ -43,13 +43,12 @@ class SymmetricProduct(BatchedPrimitive):
             check_dtype(f"linalg.{self.name}", argument, aval, FLOAT)
         check_together(self.name, self.core_ndims, a_matrix=a, c_matrix=c)
         if not a.shape[-2] == c.shape[-2] == c.shape[-1]:
-            raise ValueError(
-                message(
-                    f"lax.linalg.{self.name}",
-                    "the matrices do not fit together.",
-                    got={"a_matrix": a, "c_matrix": c},
-                    expected="a_matrix: T[..., n, k], c_matrix: T[..., n, n]",
-                )
+            error(
+                ValueError,
+                f"lax.linalg.{self.name}",
+                "the matrices do not fit together.",
+                got={"a_matrix": a, "c_matrix": c},
+                expected="a_matrix: T[..., n, k], c_matrix: T[..., n, n]",
             )
         return c.update(weak_type=weak_if_all(a, c))
 
@@ -136,13 +135,12 @@ class CholeskyUpdate(BatchedPrimitive):
         check_together(self.name, self.core_ndims, r_matrix=r, w_vector=w)
         check_matrices(self.name, "r_matrix", r, square=True)
         if w.shape[-1] != r.shape[-1]:
-            raise ValueError(
-                message(
-                    f"lax.linalg.{self.name}",
-                    "the vector does not fit the matrix.",
-                    got={"r_matrix": r, "w_vector": w},
-                    expected="r_matrix: T[n, n], w_vector: T[n]",
-                )
+            error(
+                ValueError,
+                f"lax.linalg.{self.name}",
+                "the vector does not fit the matrix.",
+                got={"r_matrix": r, "w_vector": w},
+                expected="r_matrix: T[n, n], w_vector: T[n]",
             )
         return r.update(weak_type=weak_if_all(r, w))
 
@@ -219,12 +217,11 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """
     r, w = as_operand(r_matrix), as_operand(w_vector)
     if (aval_of(r).ndim, aval_of(w).ndim) != (2, 1):
-        raise TypeError(
-            message(
-                "lax.linalg.cholesky_update",
-                "this takes one matrix and one vector.",
-                got={"r_matrix": aval_of(r), "w_vector": aval_of(w)},
-                fix="minijax.vmap, for batches",
-            )
+        error(
+            TypeError,
+            "lax.linalg.cholesky_update",
+            "this takes one matrix and one vector.",
+            got={"r_matrix": aval_of(r), "w_vector": aval_of(w)},
+            fix="minijax.vmap, for batches",
         )
     return cholesky_update_p.bind(r, w)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.arguments import canonicalize_axis
 from minijax.numpy.creation import asarray, dtype_argument, on_device
 from minijax.numpy.ranges import arange
@@ -76,8 +76,11 @@ def rfftfreq(
 
 def _size(name: str, n: Any) -> int:
     if np.ndim(n):
-        raise ValueError(
-            message(f"numpy.fft.{name}", "the number of samples is one integer.", got=f"n: {n!r}")
+        error(
+            ValueError,
+            f"numpy.fft.{name}",
+            "the number of samples is one integer.",
+            got=f"n: {n!r}",
         )
     whole = isinstance(n, (float, np.floating)) and float(n).is_integer()
     return int(n) if whole else operator.index(n)
@@ -85,8 +88,11 @@ def _size(name: str, n: Any) -> int:
 
 def _frequencies(name: str, k: Any, size: int, d: Any, dtype: Any, device: Any) -> Any:
     if np.ndim(d):
-        raise ValueError(
-            message(f"numpy.fft.{name}", "the distance of samples is one number.", got=f"d: {d!r}")
+        error(
+            ValueError,
+            f"numpy.fft.{name}",
+            "the distance of samples is one number.",
+            got=f"d: {d!r}",
         )
     dtype = dtype_argument(f"fft.{name}", dtype, dtypes.default_float_dtype())
     found = k.astype(dtype) / asarray(d * size, dtype)

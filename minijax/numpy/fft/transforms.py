@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import fourier
 from minijax.lax.arguments import canonicalize_axes, int_tuple
 from minijax.lax.binary import mul
@@ -34,13 +34,12 @@ _MIRRORED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward"
 def _scale(name: str, kind: FftType, norm: Any, count: int) -> float:
     """By what to multiply what `lax.fft` gives, which has 1/n in the inverse."""
     if norm not in _MIRRORED:
-        raise ValueError(
-            message(
-                f"numpy.fft.{name}",
-                "unknown scale.",
-                got=f"norm: {norm!r}",
-                expected='"backward", "ortho" or "forward"',
-            )
+        error(
+            ValueError,
+            f"numpy.fft.{name}",
+            "unknown scale.",
+            got=f"norm: {norm!r}",
+            expected='"backward", "ortho" or "forward"',
         )
     if norm in (None, "backward"):
         return 1.0
@@ -63,15 +62,14 @@ def _axes_and_lengths(
             found[-1] = max(0, 2 * (found[-1] - 1))
         return dims, tuple(found)
     if len(lengths) != len(dims):
-        raise ValueError(
-            message(
-                label,
-                "there must be one length for each axis.",
-                got={"s": lengths, "axes": tuple(axes)},
-            )
+        error(
+            ValueError,
+            label,
+            "there must be one length for each axis.",
+            got={"s": lengths, "axes": tuple(axes)},
         )
     if any(n < 1 for n in lengths):
-        raise ValueError(message(label, "lengths must be positive.", got={"s": lengths}))
+        error(ValueError, label, "lengths must be positive.", got={"s": lengths})
     return dims, lengths
 
 
@@ -119,13 +117,12 @@ def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any)
 
 def _one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Any:
     if isinstance(axis, (tuple, list)):
-        raise ValueError(
-            message(
-                f"numpy.fft.{name}",
-                "transforms along one axis.",
-                got=f"axis: {axis!r}",
-                fix=f"numpy.fft.{name}n" if not name.endswith("hfft") else "one axis at a time",
-            )
+        error(
+            ValueError,
+            f"numpy.fft.{name}",
+            "transforms along one axis.",
+            got=f"axis: {axis!r}",
+            fix=f"numpy.fft.{name}n" if not name.endswith("hfft") else "one axis at a time",
         )
     axes = None if axis is None else (axis,)
     return _transformed(name, kind, a, None if n is None else (n,), axes, norm)
@@ -133,19 +130,18 @@ def _one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Any:
 
 def _check_one_axis(name: str, axis: Any) -> None:
     if axis is None:
-        raise TypeError(message(f"numpy.fft.{name}", "needs an axis.", got="axis: None"))
+        error(TypeError, f"numpy.fft.{name}", "needs an axis.", got="axis: None")
 
 
 def _two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
     axes = int_tuple(axes, f"numpy.fft.{name}", "axes")
     if len(axes) != 2:
-        raise ValueError(
-            message(
-                f"numpy.fft.{name}",
-                "transforms along two axes.",
-                got=f"axes: {axes!r}",
-                fix=f"numpy.fft.{name[:-1]}n",
-            )
+        error(
+            ValueError,
+            f"numpy.fft.{name}",
+            "transforms along two axes.",
+            got=f"axes: {axes!r}",
+            fix=f"numpy.fft.{name[:-1]}n",
         )
     return _transformed(name, kind, a, s, axes, norm)
 

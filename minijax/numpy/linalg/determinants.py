@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import unary
 from minijax.lax.linalg import householder, matrices, solving
 from minijax.lax.linalg.lu import lu
@@ -165,24 +165,22 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """
     a = operands.square_matrices("slogdet", a)
     if method not in (None, "lu", "qr"):
-        raise ValueError(
-            message(
-                "numpy.linalg.slogdet",
-                "there is no such method.",
-                got=f"method: {method!r}",
-                expected="'lu', 'qr' or None",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.slogdet",
+            "there is no such method.",
+            got=f"method: {method!r}",
+            expected="'lu', 'qr' or None",
         )
     if method != "qr":
         return SlogdetResult(*_slogdet_by_lu(a))
     if a.dtype.kind == "c":
-        raise NotImplementedError(
-            message(
-                "numpy.linalg.slogdet",
-                "method 'qr' is for real matrices.",
-                got={"a": aval_of(a)},
-                fix="method='lu'",
-            )
+        error(
+            NotImplementedError,
+            "numpy.linalg.slogdet",
+            "method 'qr' is for real matrices.",
+            got={"a": aval_of(a)},
+            fix="method='lu'",
         )
     return SlogdetResult(*_slogdet_by_qr(a))
 

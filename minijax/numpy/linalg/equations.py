@@ -11,7 +11,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.lax.control_flow.solving import custom_linear_solve
@@ -55,14 +55,13 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     a = operands.square_matrices("solve", a)
     size, is_vector = a.shape[-1], b.ndim == 1
     if b.ndim == 0 or b.shape[-1 if is_vector else -2] != size:
-        raise ValueError(
-            message(
-                "numpy.linalg.solve",
-                "b does not fit the matrices.",
-                got={"a": aval_of(a), "b": aval_of(b)},
-                expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
-                fix="b[..., None], for a batch of vectors" if a.ndim == b.ndim + 1 else None,
-            )
+        error(
+            ValueError,
+            "numpy.linalg.solve",
+            "b does not fit the matrices.",
+            got={"a": aval_of(a), "b": aval_of(b)},
+            expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
+            fix="b[..., None], for a batch of vectors" if a.ndim == b.ndim + 1 else None,
         )
     if is_vector:
         return _solve(a, b[:, None])[..., 0]
@@ -128,13 +127,12 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     count = operator.index(ind)
     rows, columns = a.shape[: max(count, 0)], a.shape[max(count, 0) :]
     if count <= 0 or math.prod(rows) != math.prod(columns):
-        raise ValueError(
-            message(
-                "numpy.linalg.tensorinv",
-                "the dimensions before and after `ind` do not make a square matrix.",
-                got={"a": aval_of(a), "ind": ind},
-                expected="equal products of both, and ind at least 1",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.tensorinv",
+            "the dimensions before and after `ind` do not make a square matrix.",
+            got={"a": aval_of(a), "ind": ind},
+            expected="equal products of both, and ind at least 1",
         )
     return inv(a.reshape(math.prod(rows), math.prod(columns))).reshape(*columns, *rows)
 
@@ -164,13 +162,12 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
         a = moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
     shape = a.shape[b.ndim :]
     if a.shape[: b.ndim] != b.shape or math.prod(shape) != b.size:
-        raise ValueError(
-            message(
-                "numpy.linalg.tensorsolve",
-                "the dimensions do not make a square system of equations.",
-                got={"a": aval_of(a), "b": aval_of(b)},
-                expected="a: T[s, t] and b: T[s], with equal products of s and of t",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.tensorsolve",
+            "the dimensions do not make a square system of equations.",
+            got={"a": aval_of(a), "b": aval_of(b)},
+            expected="a: T[s, t] and b: T[s], with equal products of s and of t",
         )
     return solve(a.reshape(b.size, b.size), b.ravel()).reshape(shape)
 
@@ -231,22 +228,20 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
 def _check_least_squares(a: Any, b: Any) -> None:
     got = {"a": aval_of(a), "b": aval_of(b)}
     if b.ndim == 0 or a.shape[:1] != b.shape[:1]:
-        raise ValueError(
-            message(
-                "numpy.linalg.lstsq",
-                "b does not have as many rows as a.",
-                got=got,
-                expected="a: T[m, n], and b: T[m] or T[m, k]",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.lstsq",
+            "b does not have as many rows as a.",
+            got=got,
+            expected="a: T[m, n], and b: T[m] or T[m, k]",
         )
     if a.ndim != 2 or b.ndim > 2:
-        raise TypeError(
-            message(
-                "numpy.linalg.lstsq",
-                "a and b are no matrices.",
-                got=got,
-                fix="minijax.vmap, for batches",
-            )
+        error(
+            TypeError,
+            "numpy.linalg.lstsq",
+            "a and b are no matrices.",
+            got=got,
+            fix="minijax.vmap, for batches",
         )
 
 
@@ -280,13 +275,12 @@ def pinv(
         Array([[0.5, 0. ]], dtype=float32)
     """
     if rtol is not None and rcond is not None:
-        raise ValueError(
-            message(
-                "numpy.linalg.pinv",
-                "rtol and rcond are two names of one argument.",
-                got={"rtol": rtol, "rcond": rcond},
-                fix="give one",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.pinv",
+            "rtol and rcond are two names of one argument.",
+            got={"rtol": rtol, "rcond": rcond},
+            fix="give one",
         )
     return _pinv(a, rcond if rtol is None else rtol, hermitian)
 

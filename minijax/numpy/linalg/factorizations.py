@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, overload
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import binary, shape, unary
 from minijax.lax import linalg as lax_linalg
 from minijax.lax.choice import select
@@ -136,13 +136,12 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
         reflections, scales = householder.geqrf(a)
         return QRResult(matrices.transposed(reflections), scales)
     if mode not in ("reduced", "full", "complete", "r"):
-        raise ValueError(
-            message(
-                "numpy.linalg.qr",
-                "there is no such mode.",
-                got=f"mode: {mode!r}",
-                expected="'reduced', 'complete', 'r' or 'raw'",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.qr",
+            "there is no such mode.",
+            got=f"mode: {mode!r}",
+            expected="'reduced', 'complete', 'r' or 'raw'",
         )
     q, r = lax_linalg.qr(a, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
@@ -284,13 +283,12 @@ def eigh(
 
 def _eigh(name: str, a: Any, triangle: str | None, symmetrize_input: bool) -> tuple[Any, Any]:
     if triangle not in (None, "L", "U"):
-        raise ValueError(
-            message(
-                f"numpy.linalg.{name}",
-                "UPLO names no triangle.",
-                got=f"UPLO: {triangle!r}",
-                expected="'L', 'U' or None",
-            )
+        error(
+            ValueError,
+            f"numpy.linalg.{name}",
+            "UPLO names no triangle.",
+            got=f"UPLO: {triangle!r}",
+            expected="'L', 'U' or None",
         )
     vectors, values = lax_linalg.eigh(
         operands.inexact(name, a), lower=triangle != "U", symmetrize_input=symmetrize_input

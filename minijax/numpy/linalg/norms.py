@@ -8,7 +8,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.lax import unary
 from minijax.numpy import reductions
 from minijax.numpy.arithmetic import sqrt
@@ -65,13 +65,12 @@ def norm(
         return _norm_of_vectors("norm", x, ord, axes, keepdims)
     if len(axes) == 2:
         return _norm_of_matrices("norm", x, ord, axes, keepdims)
-    raise ValueError(
-        message(
-            "numpy.linalg.norm",
-            "norms are of vectors or matrices.",
-            got={"x": aval_of(x), "axis": axis},
-            expected="one axis or two",
-        )
+    error(
+        ValueError,
+        "numpy.linalg.norm",
+        "norms are of vectors or matrices.",
+        got={"x": aval_of(x), "axis": axis},
+        expected="one axis or two",
     )
 
 
@@ -207,10 +206,11 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """
     x = operands.matrices("cond", x, "x")
     if 0 in x.shape[-2:]:
-        raise ValueError(
-            message(
-                "numpy.linalg.cond", "matrices without elements have none.", got={"x": aval_of(x)}
-            )
+        error(
+            ValueError,
+            "numpy.linalg.cond",
+            "matrices without elements have none.",
+            got={"x": aval_of(x)},
         )
     if p in (None, 2, -2):
         values = svd(x, compute_uv=False)
@@ -251,13 +251,12 @@ def matrix_rank(
         Array(1, dtype=int32)
     """
     if rtol is not None and tol is not None:
-        raise ValueError(
-            message(
-                "numpy.linalg.matrix_rank",
-                "rtol and tol are two names of one argument.",
-                got={"rtol": rtol, "tol": tol},
-                fix="give one",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.matrix_rank",
+            "rtol and tol are two names of one argument.",
+            got={"rtol": rtol, "tol": tol},
+            fix="give one",
         )
     return _matrix_rank(M, tol if rtol is None else rtol, hermitian)
 

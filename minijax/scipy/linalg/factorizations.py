@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.linalg import matrices
 from minijax.lax.linalg.cholesky import cholesky as cholesky_factor
 from minijax.lax.linalg.lu import lu as lu_decomposition
@@ -239,13 +239,12 @@ def qr_multiply(
     q = matrices.conjugate(q) if conjugate else q
     size = q.shape[-1] if mode == "left" else q.shape[-2]
     if not c.ndim or size != c.shape[0 if c.ndim == 1 else -2 if mode == "left" else -1]:
-        raise ValueError(
-            message(
-                "scipy.linalg.qr_multiply",
-                "c does not fit the matrices.",
-                got={"a": aval_of(a), "c": aval_of(c)},
-                expected=f"{size} {'rows' if mode == 'left' else 'columns'} of c",
-            )
+        error(
+            ValueError,
+            "scipy.linalg.qr_multiply",
+            "c does not fit the matrices.",
+            got={"a": aval_of(a), "c": aval_of(c)},
+            expected=f"{size} {'rows' if mode == 'left' else 'columns'} of c",
         )
     factors = (q, c) if mode == "left" else (c, q)
     return matmul(*factors, precision="highest"), *rest
@@ -358,18 +357,17 @@ def polar(
     operands.check_choice("polar", "method", method, ("qdwh", "svd"))
     a = operands.inexact_or_nested("polar", a)
     if a.ndim < 2:
-        raise ValueError(message("scipy.linalg.polar", "a is no matrix.", got={"a": aval_of(a)}))
+        error(ValueError, "scipy.linalg.polar", "a is no matrix.", got={"a": aval_of(a)})
     if method == "svd":
         return _polar_by_svd(a, side)
     rows, columns = a.shape[-2:]
     if (rows < columns) != (side == "left"):
-        raise NotImplementedError(
-            message(
-                "scipy.linalg.polar",
-                f"'qdwh' does not find the {side} polar decomposition of such matrices.",
-                got={"a": aval_of(a)},
-                fix="method='svd'",
-            )
+        error(
+            NotImplementedError,
+            "scipy.linalg.polar",
+            f"'qdwh' does not find the {side} polar decomposition of such matrices.",
+            got={"a": aval_of(a)},
+            fix="method='svd'",
         )
 
     def tall(x: Any) -> Any:

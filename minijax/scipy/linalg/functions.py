@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.control_flow import cond, fori_loop
 from minijax.lax.linalg import matrices, solving
 from minijax.lax.linalg.triangular import triangular_solve
@@ -66,13 +66,12 @@ def expm(
     x = operands.inexact("expm", A, "A")
     operands.check_square("expm", x, "A")
     if dtypes.real_dtype_of(x.dtype).name not in _PADE:
-        raise TypeError(
-            message(
-                "scipy.linalg.expm",
-                f"there is no approximant for {x.dtype.name}.",
-                got={"A": aval_of(x)},
-                fix="A.astype('float32')",
-            )
+        error(
+            TypeError,
+            "scipy.linalg.expm",
+            f"there is no approximant for {x.dtype.name}.",
+            got={"A": aval_of(x)},
+            fix="A.astype('float32')",
         )
     if not x.shape[-1]:
         return x
@@ -195,12 +194,11 @@ def _expm_frechet(a: Any, e: Any, compute_expm: bool) -> Any:
     operands.check_square("expm_frechet", a, "A")
     operands.check_square("expm_frechet", e, "E")
     if a.shape != e.shape:
-        raise ValueError(
-            message(
-                "scipy.linalg.expm_frechet",
-                "A and E are of different shapes.",
-                got={"A": aval_of(a), "E": aval_of(e)},
-            )
+        error(
+            ValueError,
+            "scipy.linalg.expm_frechet",
+            "A and E are of different shapes.",
+            got={"A": aval_of(a), "E": aval_of(e)},
         )
     out, derivative = grad.jvp(expm, (a,), (e,))
     return (out, derivative) if compute_expm else derivative
@@ -231,8 +229,11 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:  # noqa: N803  SciPy's nam
                [0.+0.j, 3.+0.j]], dtype=complex64)
     """
     if blocksize > 1:
-        raise NotImplementedError(
-            message("scipy.linalg.sqrtm", "there are no blocks.", got=f"blocksize: {blocksize}")
+        error(
+            NotImplementedError,
+            "scipy.linalg.sqrtm",
+            "there are no blocks.",
+            got=f"blocksize: {blocksize}",
         )
     x = operands.inexact("sqrtm", A, "A")
     # Narrow dtypes are computed with in float32.
@@ -299,9 +300,7 @@ def funm(
     """
     x = asarray(A)
     if x.ndim != 2 or x.shape[0] != x.shape[1]:
-        raise ValueError(
-            message("scipy.linalg.funm", "A is no square matrix.", got={"A": aval_of(x)})
-        )
+        error(ValueError, "scipy.linalg.funm", "A is no square matrix.", got={"A": aval_of(x)})
     form, vectors = complex_schur(x)
     values = asarray(func(matrices.diagonal(form)))
     image = _function_of_triangle(form, values.astype(form.dtype))

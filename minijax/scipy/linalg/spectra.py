@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.control_flow import fori_loop
 from minijax.lax.linalg import matrices
 from minijax.lax.linalg.eigh import eigh as eigh_decomposition
@@ -108,12 +108,11 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     if b is not None or eigvals is not None or type != 1:
-        raise NotImplementedError(
-            message(
-                "scipy.linalg.eigh",
-                "generalized problems and subsets of the eigenvalues are not implemented.",
-                expected="b=None, eigvals=None, type=1",
-            )
+        error(
+            NotImplementedError,
+            "scipy.linalg.eigh",
+            "generalized problems and subsets of the eigenvalues are not implemented.",
+            expected="b=None, eigvals=None, type=1",
         )
     return _eigh(a, lower, eigvals_only)
 
@@ -239,12 +238,11 @@ def rsf2csf(
     operands.check_square("rsf2csf", vectors, "Z")
     dtype = dtypes.to_complex_dtype(form.dtype)
     if form.shape[-1] != vectors.shape[-1]:
-        raise ValueError(
-            message(
-                "scipy.linalg.rsf2csf",
-                "T and Z are of different sizes.",
-                got={"T": aval_of(form), "Z": aval_of(vectors)},
-            )
+        error(
+            ValueError,
+            "scipy.linalg.rsf2csf",
+            "T and Z are of different sizes.",
+            got={"T": aval_of(form), "Z": aval_of(vectors)},
         )
     turned = vectorize(_without_blocks, signature="(n,n),(n,n)->(n,n),(n,n)")
     form, vectors = turned(form.astype(dtype), vectors.astype(dtype))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.lax.control_flow import fori_loop
@@ -308,13 +308,12 @@ def _check_system(name: str, a: Any, b: Any) -> bool:
     operands.check_square(name, a)
     is_vector: bool = b.ndim == 1 or (1 < b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1])
     if not b.ndim or b.shape[-1 if is_vector else -2] != a.shape[-1]:
-        raise ValueError(
-            message(
-                f"scipy.linalg.{name}",
-                "b does not fit the matrices.",
-                got={"a": aval_of(a), "b": aval_of(b)},
-                expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
-            )
+        error(
+            ValueError,
+            f"scipy.linalg.{name}",
+            "b does not fit the matrices.",
+            got={"a": aval_of(a), "b": aval_of(b)},
+            expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
         )
     if is_vector and b.ndim > 1 and name != "solve":
         warnings.warn(
@@ -377,13 +376,12 @@ def solve_sylvester(
     operands.check_square("solve_sylvester", a, "A")
     operands.check_square("solve_sylvester", b, "B")
     if c.ndim < 2 or c.shape[-2:] != (a.shape[-1], b.shape[-1]):
-        raise ValueError(
-            message(
-                "scipy.linalg.solve_sylvester",
-                "C does not fit the other matrices.",
-                got={"A": aval_of(a), "B": aval_of(b), "C": aval_of(c)},
-                expected="A: T[..., m, m], B: T[..., n, n], C: T[..., m, n]",
-            )
+        error(
+            ValueError,
+            "scipy.linalg.solve_sylvester",
+            "C does not fit the other matrices.",
+            got={"A": aval_of(a), "B": aval_of(b), "C": aval_of(c)},
+            expected="A: T[..., m, m], B: T[..., n, n], C: T[..., m, n]",
         )
     dtype = c.dtype
     solver = _sylvester_by_schur if method == "schur" else _sylvester_by_eigenvectors

@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import special
 from minijax.lax.binary import add, div, eq, mul, sub
@@ -122,22 +122,20 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     orders = {"v": v, "n_iter": n_iter}
     for name, order in orders.items():
         if isinstance(order, Tracer):
-            raise ConcretizationTypeError(
-                message(
-                    "scipy.special.bessel_jn",
-                    f"{name} must be known: it says how many orders there are.",
-                    got={name: aval_of(order)},
-                    fix=f"jit with static_argnames={name!r}",
-                )
+            error(
+                ConcretizationTypeError,
+                "scipy.special.bessel_jn",
+                f"{name} must be known: it says how many orders there are.",
+                got={name: aval_of(order)},
+                fix=f"jit with static_argnames={name!r}",
             )
         if not hasattr(order, "__index__"):
-            raise TypeError(
-                message(
-                    "scipy.special.bessel_jn",
-                    f"{name} is no integer.",
-                    got={name: repr(order)},
-                    expected="a Python integer",
-                )
+            error(
+                TypeError,
+                "scipy.special.bessel_jn",
+                f"{name} is no integer.",
+                got={name: repr(order)},
+                expected="a Python integer",
             )
     return _bessel_jn(z, operator.index(v), operator.index(n_iter))
 
