@@ -303,11 +303,11 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
         return chosen.impl
     if isinstance(chosen, Generator):
         return chosen
-    facts = {"got": repr(chosen), "expected": ", ".join(map(repr, GENERATORS))}
+    got, expected = repr(chosen), ", ".join(map(repr, GENERATORS))
     if not isinstance(chosen, str):
-        error(TypeError, name, "a generator is named by a string.", **facts)
+        error(TypeError, name, "a generator is named by a string.", got=got, expected=expected)
     if chosen not in GENERATORS:
-        error(ValueError, name, "unknown random number generator.", **facts)
+        error(ValueError, name, "unknown random number generator.", got=got, expected=expected)
     return GENERATORS[chosen]
 
 
