@@ -1,4 +1,4 @@
-"""The one command before a change: `python -m minijax.testing.check`.
+"""The one command before a change: `python -m tools.check`.
 
 Format, lint, types, architecture, fast tests, in the order in which a breach is cheapest to mend.
 All steps run, so that one reading of the output is enough; the exit status says whether all passed.
@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[1]
 
 STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("format", ("ruff", "format", "--check", ".")),
