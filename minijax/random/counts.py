@@ -32,10 +32,15 @@ from minijax.lax.binary import (
     ne,
     sub,
 )
-from minijax.lax.binary import max as maximum
-from minijax.lax.binary import min as minimum
+from minijax.lax.binary import (
+    max as maximum,
+)
+from minijax.lax.binary import (
+    min as minimum,
+)
 from minijax.lax.choice import clamp, select
-from minijax.lax.control_flow import scan, while_loop
+from minijax.lax.control_flow.looping import while_loop
+from minijax.lax.control_flow.scanning import scan
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import full_like
 from minijax.lax.power import sqrt

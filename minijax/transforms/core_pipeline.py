@@ -19,7 +19,7 @@ from minijax.core import axes, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import async_copies, binary
-from minijax.lax.collectives import axis_index
+from minijax.lax.collectives.indices import axis_index
 from minijax.lax.control_flow import looping
 from minijax.lax.convert import convert_element_type
 from minijax.lax.reference_indexing import ds

@@ -19,7 +19,7 @@ from minijax.core.errors import error
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import binary, reduction, unary
 from minijax.lax.choice import select
-from minijax.lax.control_flow import while_loop
+from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import INEXACT

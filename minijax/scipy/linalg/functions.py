@@ -11,7 +11,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax.control_flow import cond, fori_loop
+from minijax.lax.control_flow.branching import cond
+from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.linalg import matrices, solving
 from minijax.lax.linalg.triangular import triangular_solve
 from minijax.numpy.arithmetic import sqrt

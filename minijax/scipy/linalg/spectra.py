@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax.control_flow import fori_loop
+from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.linalg import matrices
 from minijax.lax.linalg.eigh import eigh as eigh_decomposition
 from minijax.lax.linalg.householder import householder_product

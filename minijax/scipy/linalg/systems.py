@@ -13,7 +13,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
 from minijax.core.trace import current
 from minijax.interpreters import casts
-from minijax.lax.control_flow import fori_loop
+from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.lax.linalg import matrices, solving
 from minijax.lax.linalg.eig import eig

@@ -9,7 +9,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax.control_flow import scan, while_loop
+from minijax.lax.control_flow.looping import while_loop
+from minijax.lax.control_flow.scanning import scan
 from minijax.lax.linalg.eigh import eigh as eigh_decomposition
 from minijax.numpy import promotion
 from minijax.numpy.creation import asarray, full, zeros_like

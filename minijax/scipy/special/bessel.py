@@ -14,7 +14,7 @@ from minijax.core.trace import Tracer
 from minijax.lax import special
 from minijax.lax.binary import add, div, eq, mul, sub
 from minijax.lax.choice import select
-from minijax.lax.control_flow import scan
+from minijax.lax.control_flow.scanning import scan
 from minijax.lax.convergence import full_like
 from minijax.lax.cumulative import cumprod
 from minijax.lax.reduction import reduce_sum

@@ -14,7 +14,7 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax.binary import add, bitwise_and, div, eq, ge, le, lt, mul, ne, sub
 from minijax.lax.choice import select
-from minijax.lax.control_flow import scan
+from minijax.lax.control_flow.scanning import scan
 from minijax.lax.convergence import full_like
 from minijax.lax.convert import convert_element_type
 from minijax.lax.power import sqrt, square
