@@ -69,7 +69,7 @@ from minijax.core.native import Device as Device
 from minijax.core.statistics import cache_stats as cache_stats
 from minijax.explain import no_retrace as no_retrace
 from minijax.interpreters.evaluation import eval_jaxpr as eval_jaxpr
-from minijax.lax.host_callbacks import pure_callback as pure_callback
+from minijax.lax.callbacks import pure_callback as pure_callback
 from minijax.lax.reference_indexing import ds as ds
 from minijax.lax.references import (
     Ref as Ref,
@@ -90,9 +90,9 @@ from minijax.runtime.client import (
     process_index as process_index,
     process_indices as process_indices,
 )
-from minijax.runtime.environment import print_environment_info as print_environment_info
+from minijax.runtime.client import print_environment_info as print_environment_info
 from minijax.runtime.mesh_layout import make_mesh as make_mesh
-from minijax.runtime.tokens import effects_barrier as effects_barrier
+from minijax.runtime.transfer import effects_barrier as effects_barrier
 from minijax.sharding.contexts import set_mesh as set_mesh
 from minijax.sharding.named import NamedSharding as NamedSharding
 from minijax.transforms.checked import checked as checked

@@ -1,5 +1,3 @@
-import minijax.lax.breakpoints
-import minijax.lax.debugging
 from minijax.explain.drawing import (
     visualize_array_sharding as visualize_array_sharding,
     visualize_sharding as visualize_sharding,
@@ -8,9 +6,9 @@ from minijax.lax.debugging import (
     DebugEffect as DebugEffect,
     OrderedDebugEffect as OrderedDebugEffect,
 )
-from minijax.lax.inspection import inspect_array_sharding as inspect_array_sharding
+from minijax.lax.debugging import inspect_array_sharding as inspect_array_sharding
 
-breakpoint = minijax.lax.breakpoints.debug_breakpoint
+breakpoint = minijax.lax.debugging.debug_breakpoint
 callback = minijax.lax.debugging.debug_callback
 log = minijax.lax.debugging.debug_log
 print = minijax.lax.debugging.debug_print

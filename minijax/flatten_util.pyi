@@ -1,1 +1,1 @@
-from minijax.numpy.raveling import ravel_pytree as ravel_pytree
+from minijax.numpy.joining import ravel_pytree as ravel_pytree

@@ -3,7 +3,7 @@
 The stub beside a façade lists its names, each once, with the module that it comes from:
 
     import minijax.core.tree
-    from minijax.numpy.windows import hanning as hanning, kaiser as kaiser
+    from minijax.numpy.ranges import hanning as hanning, kaiser as kaiser
 
     tree_all = minijax.core.tree.all_true
 

@@ -14,7 +14,7 @@ from minijax.core.errors import error
 from minijax.ffi import layouts
 from minijax.interpreters import custom_calls, flattening
 from minijax.interpreters.custom_calls import Layout
-from minijax.lax import foreign, vmap_methods
+from minijax.lax import callbacks, foreign
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
@@ -84,7 +84,7 @@ def ffi_call(
         >>> minijax.eval_shape(call, jnp.ones(4))
         ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
-    vmap_methods.check(_NAME, vmap_method)
+    callbacks.check(_NAME, vmap_method)
     _check_target(target_name, custom_call_api_version, legacy_backend_config)
     is_sequence = isinstance(result_shape_dtypes, Sequence)
     promises = result_shape_dtypes if is_sequence else [result_shape_dtypes]

@@ -22,11 +22,9 @@ from minijax.runtime.array import Array, physical_aval, to_numpy
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Sharding
-from minijax.sharding.gspmd import GSPMDSharding
-from minijax.sharding.markers import is_auto
 from minijax.sharding.mesh import Mesh
-from minijax.sharding.named import NamedSharding, is_abstract, named
-from minijax.sharding.positional import PositionalSharding
+from minijax.sharding.named import GSPMDSharding, NamedSharding, is_abstract, is_auto, named
+from minijax.sharding.older import PositionalSharding
 
 
 class MismatchType(enum.Enum):

@@ -17,7 +17,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, leaked
 from minijax.interpreters import program, staging
-from minijax.runtime import sharing, transfer, versions
+from minijax.runtime import array, client, transfer
 from minijax.runtime.array import Array
 
 # jaxlib's call path reads these; JAX sets them too, and then its own states serve as well.
@@ -100,9 +100,7 @@ def _placed(x: Any, target: Any, *_: Any) -> Any:
 
 
 def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
-    options = program.Options(
-        primitive.name, compiler_options=tuple(versions.ONE_OP_OPTIONS.items())
-    )
+    options = program.Options(primitive.name, compiler_options=tuple(client.ONE_OP_OPTIONS.items()))
     programs: dict[Any, ClosedJaxpr] = {}
 
     def miss(*args: Any) -> tuple[Any, Any, bool]:
@@ -155,7 +153,7 @@ def _is_wide(x: Any) -> bool:
 
 
 def _is_shared(x: Any) -> bool:
-    return type.__instancecheck__(Array, x) and sharing.is_shared(x.buffer)
+    return type.__instancecheck__(Array, x) and array.is_shared(x.buffer)
 
 
 def check_no_tracers(args: Sequence[Any]) -> None:

@@ -18,7 +18,7 @@ from minijax.core.specs import PartitionSpec
 from minijax.interpreters import hlo_build
 from minijax.interpreters.device_axes import PartitionAxes, ReplicaAxes
 from minijax.interpreters.hlo_build import LoweringContext, string
-from minijax.sharding import hlo, shardy
+from minijax.sharding import hlo
 
 _create = ir.Operation.create
 
@@ -144,7 +144,7 @@ def _with_shardy(
             "in_shardings": _per_value(symbol, ins, is_open),
             "out_shardings": _per_value(symbol, outs, is_open),
             "manual_axes": hlo_build.attribute(
-                f"#sdy<manual_axes{{{', '.join(map(shardy.axis_text, names))}}}>"
+                f"#sdy<manual_axes{{{', '.join(map(hlo.axis_text, names))}}}>"
             ),
         },
         regions=1,
@@ -178,7 +178,7 @@ def _per_value(symbol: str, borders: Sequence[Border], is_open: bool) -> Any:
 
 
 def _sharding_text(symbol: str, border: Border, is_open: bool) -> str:
-    return shardy.sharding_text(symbol, border.spec, border.ndim, is_open=is_open)
+    return hlo.sharding_text(symbol, border.spec, border.ndim, is_open=is_open)
 
 
 def _with_gspmd(

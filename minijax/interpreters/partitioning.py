@@ -17,7 +17,7 @@ from minijax.core.meshes import MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.interpreters import hlo_build
 from minijax.interpreters.hlo_build import LoweringContext, string
-from minijax.sharding import shardy
+from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 
@@ -56,7 +56,7 @@ class Partitioning:
             ValueError: it has another number of devices than the program.
         """
         self.check_size(mesh)
-        return self._symbol(shardy.mesh_text(mesh), "mesh")
+        return self._symbol(hlo.mesh_text(mesh), "mesh")
 
     def _symbol(self, text: str, name: str) -> str:
         """The symbol of a mesh, which stands before all functions, after those made earlier."""
@@ -102,9 +102,9 @@ class Partitioning:
             _check_expressible(sharding)
             return {"mhlo.sharding": string(str(sharding.to_hlo(ndim)))}
         if isinstance(sharding, NamedSharding):
-            mesh, spec = shardy.mesh_text(sharding.mesh), sharding.spec
+            mesh, spec = hlo.mesh_text(sharding.mesh), sharding.spec
         else:
-            mesh, spec = shardy.of_tiling(sharding.tiling(ndim))
+            mesh, spec = hlo.attribute_of_tiling(sharding.tiling(ndim))
         closed = _explicit_axes_left(sharding) if is_open else []
         symbol = self._symbol(mesh, "mesh")
         return self._sharding(symbol, spec, ndim, is_open=is_open, replicated=closed)
@@ -118,7 +118,7 @@ class Partitioning:
         is_open: bool = False,
         replicated: Collection[Any] = (),
     ) -> Attributes:
-        text = shardy.sharding_text(symbol, spec, ndim, is_open=is_open, replicated=replicated)
+        text = hlo.sharding_text(symbol, spec, ndim, is_open=is_open, replicated=replicated)
         return {"sdy.sharding": hlo_build.attribute(text)}
 
     def check_size(self, mesh: MeshAxes) -> None:
@@ -141,7 +141,7 @@ class Partitioning:
         if not self.with_shardy:
             return {"mhlo.sharding": string("{replicated}")}
         spec = PartitionSpec(*(UNCONSTRAINED if d in open_dims else None for d in range(ndim)))
-        return self._sharding(self._symbol(shardy.EMPTY_MESH, "empty_mesh"), spec, ndim)
+        return self._sharding(self._symbol(hlo.EMPTY_MESH, "empty_mesh"), spec, ndim)
 
     def on_first_device(self, results: int) -> Attributes:
         """The attribute of an operation that the first device runs alone: a call of Python.
@@ -155,7 +155,7 @@ class Partitioning:
             one = "{maximal device=0}"
             all_of_them = f"{{{', '.join([one] * results)}}}"
             return {"mhlo.sharding": string(all_of_them if results > 1 else one)}
-        mesh = self._symbol(shardy.FIRST_DEVICE, "maximal_mesh_0")
+        mesh = self._symbol(hlo.FIRST_DEVICE, "maximal_mesh_0")
         places = ", ".join([f"<@{mesh}, []>"] * max(results, 1))
         return {"sdy.sharding": hlo_build.attribute(f"#sdy.sharding_per_value<[{places}]>")}
 

@@ -13,13 +13,12 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters import program
 from minijax.interpreters.reshard import reshard_p
-from minijax.runtime import agreement, client, placement, sharing, transfer
+from minijax.runtime import agreement, array, client, placement, transfer
 from minijax.runtime.array import Array, physical_aval, pieces_of, rewrapped, to_numpy
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
-from minijax.sharding.gspmd import GSPMDSharding
-from minijax.sharding.named import NamedSharding
-from minijax.sharding.tiling import Tiling
+from minijax.sharding.hlo import Tiling
+from minijax.sharding.named import GSPMDSharding, NamedSharding
 
 # Where memory is the host's, its copies are faster than programs that devices wait in.
 NEAR_THE_HOST = frozenset({"cpu"})
@@ -46,7 +45,7 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
         found = _by_program(x, sharding, target)
     else:
         found = transfer.moved(buffer, target)
-        if not may_alias and (found is buffer or sharing.is_shared(found)):
+        if not may_alias and (found is buffer or array.is_shared(found)):
             found = transfer.copied(found)
     if found._sharding.public != sharding or not found._committed:
         found = transfer.aliased(found, target)
@@ -95,7 +94,7 @@ def _reordered(buffer: Any, devices: tuple[Any, ...]) -> Any:
     pieces = {place.device: piece for place, piece in zip(here, pieces_of(buffer), strict=True)}
     own = [pieces[device] for device in devices if device in pieces]
     made = placement.assemble(buffer.aval, placement.native(found, ndim), own)
-    sharing.join(made, own)
+    array.join(made, own)
     return made
 
 

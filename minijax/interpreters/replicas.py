@@ -17,7 +17,7 @@ from minijax.interpreters import assignment
 from minijax.interpreters.assignment import Assignment
 from minijax.interpreters.device_axes import ReplicaAxes
 from minijax.runtime import client
-from minijax.sharding.gspmd import GSPMDSharding
+from minijax.sharding.named import GSPMDSharding
 
 
 class Replicas(NamedTuple):

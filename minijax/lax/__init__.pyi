@@ -13,9 +13,9 @@ from minijax.interpreters.structural import (
     transpose_p as transpose_p,
 )
 from minijax.lax import linalg as linalg
-from minijax.lax.accuracy import AccuracyMode as AccuracyMode, Tolerance as Tolerance
+from minijax.lax.families import AccuracyMode as AccuracyMode, Tolerance as Tolerance
 from minijax.lax.arguments import padtype_to_pads as padtype_to_pads
-from minijax.lax.barrier import (
+from minijax.lax.ordering import (
     optimization_barrier as optimization_barrier,
     optimization_barrier_p as optimization_barrier_p,
 )
@@ -100,7 +100,7 @@ from minijax.lax.collectives.asynchronous import (
     unreduced_psum_start_p as unreduced_psum_start_p,
     unreduced_reduce_scatter_start_p as unreduced_reduce_scatter_start_p,
 )
-from minijax.lax.collectives.casting import pcast as pcast, pvary as pvary
+from minijax.lax.collectives.axes import pcast as pcast, pvary as pvary
 from minijax.lax.collectives.exchanges import (
     all_to_all as all_to_all,
     all_to_all_p as all_to_all_p,
@@ -118,12 +118,12 @@ from minijax.lax.collectives.gathers import (
     unreduced_psum_scatter as unreduced_psum_scatter,
     unreduced_reduce_scatter_p as unreduced_reduce_scatter_p,
 )
-from minijax.lax.collectives.indices import (
+from minijax.lax.collectives.axes import (
     axis_index as axis_index,
     axis_index_p as axis_index_p,
     axis_size as axis_size,
 )
-from minijax.lax.collectives.messages import (
+from minijax.lax.collectives.permutations import (
     precv as precv,
     precv_p as precv_p,
     psend as psend,
@@ -136,7 +136,7 @@ from minijax.lax.collectives.permutations import (
     ppermute_p as ppermute_p,
     pshuffle as pshuffle,
 )
-from minijax.lax.collectives.ragged import (
+from minijax.lax.collectives.exchanges import (
     ragged_all_to_all as ragged_all_to_all,
     ragged_all_to_all_p as ragged_all_to_all_p,
 )
@@ -153,7 +153,7 @@ from minijax.lax.collectives.reductions import (
     unreduced_psum as unreduced_psum,
 )
 from minijax.lax.compositions import composite as composite
-from minijax.lax.constraints import (
+from minijax.lax.shardings import (
     sharding_constraint_p as sharding_constraint_p,
     with_sharding_constraint as with_sharding_constraint,
 )
@@ -264,7 +264,7 @@ from minijax.lax.incomplete_gamma import (
     random_gamma_grad_p as random_gamma_grad_p,
 )
 from minijax.lax.padding import pad as pad, pad_p as pad_p
-from minijax.lax.power import (
+from minijax.lax.unary import (
     cbrt as cbrt,
     cbrt_p as cbrt_p,
     integer_pow as integer_pow,
@@ -285,7 +285,7 @@ from minijax.lax.precision import (
     Precision as Precision,
     PrecisionLike as PrecisionLike,
 )
-from minijax.lax.ragged import (
+from minijax.lax.grouped import (
     RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
     ragged_dot as ragged_dot,
     ragged_dot_general as ragged_dot_general,
@@ -318,7 +318,7 @@ from minijax.lax.reduction import (
     reduce_xor as reduce_xor,
     reduce_xor_p as reduce_xor_p,
 )
-from minijax.lax.scaled import scaled_dot as scaled_dot
+from minijax.lax.grouped import scaled_dot as scaled_dot
 from minijax.lax.shape import (
     broadcast as broadcast,
     broadcast_in_dim as broadcast_in_dim,
@@ -340,7 +340,7 @@ from minijax.lax.shape import (
     squeeze_p as squeeze_p,
     transpose as transpose,
 )
-from minijax.lax.sinks import dce_sink as dce_sink, dce_sink_p as dce_sink_p
+from minijax.lax.ordering import dce_sink as dce_sink, dce_sink_p as dce_sink_p
 from minijax.lax.slicing import (
     dynamic_index_in_dim as dynamic_index_in_dim,
     dynamic_slice as dynamic_slice,
@@ -388,20 +388,20 @@ from minijax.lax.special import (
     zeta as zeta,
     zeta_p as zeta_p,
 )
-from minijax.lax.stacking import (
+from minijax.lax.shape import (
     stack as stack,
     stack_p as stack_p,
     unstack as unstack,
     unstack_p as unstack_p,
 )
-from minijax.lax.tiling import tile as tile, tile_p as tile_p
-from minijax.lax.tokens import (
+from minijax.lax.padding import tile as tile, tile_p as tile_p
+from minijax.lax.ordering import (
     after_all as after_all,
     after_all_p as after_all_p,
     create_token as create_token,
     create_token_p as create_token_p,
 )
-from minijax.lax.trigonometry import (
+from minijax.lax.unary import (
     acos as acos,
     acos_p as acos_p,
     acosh as acosh,
@@ -471,7 +471,7 @@ from minijax.lax.unary import (
     stop_gradient as stop_gradient,
     stop_gradient_p as stop_gradient_p,
 )
-from minijax.lax.values import dtype as dtype, shape_as_value as shape_as_value, stage as stage
+from minijax.lax.creation import dtype as dtype, shape_as_value as shape_as_value, stage as stage
 from minijax.lax.window_reduction import (
     reduce_window as reduce_window,
     reduce_window_max_p as reduce_window_max_p,
@@ -479,7 +479,7 @@ from minijax.lax.window_reduction import (
     reduce_window_p as reduce_window_p,
     reduce_window_sum_p as reduce_window_sum_p,
 )
-from minijax.lax.window_selection import (
+from minijax.lax.windows import (
     select_and_gather_add_p as select_and_gather_add_p,
     select_and_scatter_add_p as select_and_scatter_add_p,
     select_and_scatter_p as select_and_scatter_p,

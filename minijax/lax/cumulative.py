@@ -24,9 +24,8 @@ from minijax.lax.binary import add, div, max, min, mul, ne, sub
 from minijax.lax.choice import select
 from minijax.lax.families import INEXACT, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
-from minijax.lax.folding import scan
 from minijax.lax.padding import pad
-from minijax.lax.reduction import Identity, highest, lowest, one, zero
+from minijax.lax.reduction import Identity, highest, lowest, one, scan, zero
 from minijax.lax.shape import reshape, rev, split
 from minijax.lax.unary import ceil, complex, exp, imag, log1p, real
 from minijax.lax.window_reduction import reduce_window

@@ -16,7 +16,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import add_tangents, transpose
 from minijax.interpreters.tangents import Zero, is_linear
-from minijax.lax import sharding_rules
+from minijax.lax import shardings
 from minijax.lax.convert import convert_element_type
 from minijax.lax.families import operands
 from minijax.lax.precision import (
@@ -87,9 +87,9 @@ class DotGeneral(Primitive):
         **params: Any,
     ) -> PartitionSpec:
         if out_sharding is None:
-            return sharding_rules.product_spec(self, avals, dimension_numbers)
+            return shardings.product_spec(self, avals, dimension_numbers)
         spec = rules.given_spec(self, outs[0], out_sharding)
-        sharding_rules.check_summands(self, avals, dimension_numbers, spec)
+        shardings.check_summands(self, avals, dimension_numbers, spec)
         return spec
 
     def lower(

@@ -22,9 +22,11 @@ from minijax.interpreters.structural import check_axes
 from minijax.interpreters.tangents import Zero
 from minijax.lax.arguments import int_tuple, is_array
 from minijax.lax.families import BITS, check_same_dtype, operand
-from minijax.lax.folding import elementwise, fold, halves
 from minijax.lax.reduction import (
     Identity,
+    elementwise,
+    fold,
+    halves,
     reduce_and_p,
     reduce_max_p,
     reduce_min_p,

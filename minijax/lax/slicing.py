@@ -25,7 +25,7 @@ from minijax.interpreters.structural import (
     zeros,
 )
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
-from minijax.lax import arguments, binary, bounds, choice, convert, gather_scatter, shape
+from minijax.lax import arguments, binary, choice, convert, gather_numbers, gather_scatter, shape
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lax.padding import pad
 from minijax.runtime.annotations import ArrayLike
@@ -270,7 +270,7 @@ def _starts_outside(x: Any, starts: Sequence[Any], sizes: Shape) -> list[Fault]:
             if m > 1
             else f"index {{0}} is out of bounds for axis {axis} with size {n}"
         )
-        faults += bounds.outside(start, 0, n - m, text)
+        faults += gather_numbers.outside(start, 0, n - m, text)
     return faults
 
 

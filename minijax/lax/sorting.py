@@ -25,8 +25,7 @@ from minijax.lax.families import ANY, FLOAT, ORDERED, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather
-from minijax.lax.shape import expand_dims
-from minijax.lax.stacking import unstack
+from minijax.lax.shape import expand_dims, unstack
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules

@@ -18,7 +18,6 @@ from minijax.interpreters.tangents import Zero
 from minijax.lax.binary import add, ge_p, le_p, max, min
 from minijax.lax.families import ANY, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
-from minijax.lax.folding import elementwise, halves
 from minijax.lax.padding import pad
 from minijax.lax.reducers import (
     as_initial_value,
@@ -28,9 +27,22 @@ from minijax.lax.reducers import (
     region_of_jaxpr,
     stage_reducer,
 )
-from minijax.lax.reduction import Identity, highest, lowest, region_of_combiner, zero
-from minijax.lax.window_selection import select_and_gather_add_p
-from minijax.lax.windows import Window, check_window, place_by_place, window_of
+from minijax.lax.reduction import (
+    Identity,
+    elementwise,
+    halves,
+    highest,
+    lowest,
+    region_of_combiner,
+    zero,
+)
+from minijax.lax.windows import (
+    Window,
+    check_window,
+    place_by_place,
+    select_and_gather_add_p,
+    window_of,
+)
 from minijax.sharding import rules
 
 

@@ -14,18 +14,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import (
-    arguments,
-    binary,
-    collectives,
-    convert,
-    creation,
-    power,
-    slicing,
-    special,
-    trigonometry,
-    unary,
-)
+from minijax.lax import arguments, binary, collectives, convert, creation, slicing, special, unary
 from minijax.numpy import arithmetic, elementary, logic, selection, shaping
 from minijax.numpy import creation as numpy_creation
 from minijax.numpy.one_program import one_program
@@ -181,7 +170,7 @@ def mish(x: ArrayLike) -> Array:
         Array([  -0.,    0., 1000.], dtype=float32)
     """
     x = check_array("mish", x)
-    return arithmetic.multiply(x, trigonometry.tanh(elementary.logaddexp(x, 0)))
+    return arithmetic.multiply(x, unary.tanh(elementary.logaddexp(x, 0)))
 
 
 @_activation
@@ -332,9 +321,9 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         root = _like(math.sqrt(0.5), x)
         tail = special.erfc(binary.mul(unary.neg(x), root))
         return binary.mul(binary.mul(_like(0.5, x), x), tail)
-    cube = binary.mul(_like(0.044715, x), power.integer_pow(x, 3))
+    cube = binary.mul(_like(0.044715, x), unary.integer_pow(x, 3))
     inner = binary.mul(_like(math.sqrt(2 / math.pi), x), binary.add(x, cube))
-    share = binary.mul(_like(0.5, x), binary.add(_like(1, x), trigonometry.tanh(inner)))
+    share = binary.mul(_like(0.5, x), binary.add(_like(1, x), unary.tanh(inner)))
     return binary.mul(x, share)
 
 

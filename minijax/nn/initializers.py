@@ -15,7 +15,7 @@ import numpy as np
 from minijax.core import deferral, dtypes
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import binary, convert, creation, power, unary
+from minijax.lax import binary, convert, creation, unary
 from minijax.nn.initializer import Initializer
 from minijax.numpy import arithmetic, shaping
 from minijax.numpy.one_program import one_program
@@ -106,7 +106,7 @@ def _complex_truncated_samples(key: Any, radius: Any, dims: Shape, dtype: Any) -
     one = scalar(1, dtype)
     mass = binary.sub(one, unary.exp(unary.neg(binary.mul(radius, radius))))
     below = binary.sub(one, binary.mul(mass, _complex_uniforms(first, dims, dtype)))
-    return binary.mul(power.sqrt(unary.neg(unary.log(below))), _directions(second, dims, dtype))
+    return binary.mul(unary.sqrt(unary.neg(unary.log(below))), _directions(second, dims, dtype))
 
 
 def _complex_disc_samples(key: Any, dims: Shape, dtype: Any) -> Any:
@@ -114,7 +114,7 @@ def _complex_disc_samples(key: Any, dims: Shape, dtype: Any) -> Any:
     first, second = split_keys(key)
     part = dtypes.real_dtype_of(dtype)
     uniforms = uniform_samples(first, scalar(0, part), scalar(1, part), dims, part)
-    radii = power.sqrt(binary.mul(scalar(2, part), uniforms))
+    radii = unary.sqrt(binary.mul(scalar(2, part), uniforms))
     radii = convert.convert_element_type(radii, dtype)
     return binary.mul(radii, _directions(second, dims, dtype))
 

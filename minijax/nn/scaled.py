@@ -20,7 +20,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax import barrier, binary, convert, dots, reduction, shape, unary
+from minijax.lax import binary, convert, dots, ordering, reduction, shape, unary
 from minijax.lax.choice import clamp, select
 from minijax.numpy import creation
 from minijax.numpy.promotion import check_array
@@ -282,7 +282,7 @@ def _packed(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
     else:
         limit = float(dtypes.finfo(config.scale_type).max)
         # Rounding must not be optimized away.
-        scales = barrier.optimization_barrier(
+        scales = ordering.optimization_barrier(
             convert.convert_element_type(clamp(0.0, needed, limit), np.dtype(config.scale_type))
         )
         factors = convert.convert_element_type(scales, _FLOAT32)

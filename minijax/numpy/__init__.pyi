@@ -31,7 +31,7 @@ from minijax.numpy.arithmetic import (
     square as square,
     true_divide as true_divide,
 )
-from minijax.numpy.bits import packbits as packbits, unpackbits as unpackbits
+from minijax.numpy.floats import packbits as packbits, unpackbits as unpackbits
 from minijax.numpy.calculus import (
     convolve as convolve,
     correlate as correlate,
@@ -43,7 +43,7 @@ from minijax.numpy.calculus import (
     trapezoid as trapezoid,
     unwrap as unwrap,
 )
-from minijax.numpy.constants import (
+from minijax.numpy.namespace import (
     e as e,
     euler_gamma as euler_gamma,
     inf as inf,
@@ -65,12 +65,12 @@ from minijax.numpy.contraction import (
     vecdot as vecdot,
     vecmat as vecmat,
 )
-from minijax.numpy.coordinates import (
+from minijax.numpy.matrices import (
     ix_ as ix_,
     ravel_multi_index as ravel_multi_index,
     unravel_index as unravel_index,
 )
-from minijax.numpy.covariance import corrcoef as corrcoef, cov as cov
+from minijax.numpy.samples import corrcoef as corrcoef, cov as cov
 from minijax.numpy.creation import (
     array as array,
     asarray as asarray,
@@ -90,7 +90,7 @@ from minijax.numpy.creation import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from minijax.numpy.description import (
+from minijax.numpy.namespace import (
     array_repr as array_repr,
     array_str as array_str,
     get_printoptions as get_printoptions,
@@ -107,7 +107,7 @@ from minijax.numpy.description import (
     shape as shape,
     size as size,
 )
-from minijax.numpy.divisors import gcd as gcd, lcm as lcm
+from minijax.numpy.arithmetic import gcd as gcd, lcm as lcm
 from minijax.numpy.elementary import (
     acos as acos,
     acosh as acosh,
@@ -170,8 +170,8 @@ from minijax.numpy.functional import (
     piecewise as piecewise,
     vectorize as vectorize,
 )
-from minijax.numpy.grids import c_ as c_, mgrid as mgrid, ogrid as ogrid, r_ as r_
-from minijax.numpy.histograms import (
+from minijax.numpy.matrices import c_ as c_, mgrid as mgrid, ogrid as ogrid, r_ as r_
+from minijax.numpy.samples import (
     bincount as bincount,
     histogram as histogram,
     histogram2d as histogram2d,
@@ -261,7 +261,7 @@ from minijax.numpy.ordering import (
     sort_complex as sort_complex,
 )
 from minijax.numpy.padding import pad as pad
-from minijax.numpy.polynomial_roots import poly as poly, polyfit as polyfit, roots as roots
+from minijax.numpy.polynomials import poly as poly, polyfit as polyfit, roots as roots
 from minijax.numpy.polynomials import (
     polyadd as polyadd,
     polyder as polyder,
@@ -295,7 +295,7 @@ from minijax.numpy.reductions import (
     sum as sum,
     var as var,
 )
-from minijax.numpy.scalar_types import (
+from minijax.numpy.namespace import (
     ComplexWarning as ComplexWarning,
     bfloat16 as bfloat16,
     bool as bool,
@@ -408,7 +408,7 @@ from minijax.numpy.shaping import (
     tile as tile,
     transpose as transpose,
 )
-from minijax.numpy.standard import (
+from minijax.numpy.namespace import (
     __array_api_version__ as __array_api_version__,
     __array_namespace_info__ as __array_namespace_info__,
 )
@@ -450,7 +450,7 @@ from minijax.numpy.ufuncs import (
     subtract as subtract,
     ufunc as ufunc,
 )
-from minijax.numpy.windows import (
+from minijax.numpy.ranges import (
     bartlett as bartlett,
     blackman as blackman,
     hamming as hamming,

@@ -28,7 +28,7 @@ from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
 )
-from minijax.runtime import dlpack
+from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host
 from minijax.sharding import rules
@@ -613,7 +613,7 @@ def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None
         >>> jnp.from_dlpack(np.arange(3, dtype=np.int16))
         Array([0, 1, 2], dtype=int16)
     """
-    return dlpack.from_dlpack(x, device=device, copy=copy)
+    return transfer.from_dlpack(x, device=device, copy=copy)
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:

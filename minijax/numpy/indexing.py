@@ -27,7 +27,6 @@ from minijax.interpreters.jvp import JVPTrace
 from minijax.interpreters.partial_eval import PartialTrace
 from minijax.lax import (
     binary,
-    bounds,
     choice,
     convert,
     creation,
@@ -162,7 +161,7 @@ def assert_in_bounds(
     own = [pair for pair in with_operands(template, operands) if type(pair[0]) is not New]
     for axis, ((entry, operand), size) in enumerate(zip(own, aval_of(x).shape, strict=True)):
         if type(entry) is Picked:
-            bounds.assert_in_bounds(name, operand, size, axis, wrap=wrap)
+            gather_numbers.assert_in_bounds(name, operand, size, axis, wrap=wrap)
 
 
 def read(x: Any, *operands: Any, template: Template) -> Array:

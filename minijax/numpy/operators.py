@@ -27,11 +27,11 @@ from minijax.numpy import (
     joining,
     logic,
     matrices,
+    namespace,
     ordering,
     reductions,
     selection,
     shaping,
-    standard,
     updates,
 )
 from minijax.numpy.one_program import native_program, one_program
@@ -317,13 +317,13 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
-    if api_version not in {None, "2021.12", "2022.12", "2023.12", standard.__array_api_version__}:
+    if api_version not in {None, "2021.12", "2022.12", "2023.12", namespace.__array_api_version__}:
         error(
             ValueError,
             "__array_namespace__",
             "this version is not known.",
             got=f"api_version: {api_version!r}",
-            expected=f"None or {standard.__array_api_version__!r}",
+            expected=f"None or {namespace.__array_api_version__!r}",
         )
     return sys.modules["minijax.numpy"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, collectives, power, reduction, unary
+from minijax.lax import arguments, binary, collectives, reduction, unary
 from minijax.lax.convert import convert_to_type
 from minijax.lax.shape import reshape
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -633,9 +633,9 @@ def _variance(
         known_mean = _divided(total, _count(name, a, axes, where, True))
     distance = binary.sub_p.bind(*promote(name, a, known_mean))
     if is_kind(distance, np.complexfloating):
-        squares = binary.add(power.square(unary.real(distance)), power.square(unary.imag(distance)))
+        squares = binary.add(unary.square(unary.real(distance)), unary.square(unary.imag(distance)))
     else:
-        squares = power.square(distance)
+        squares = unary.square(distance)
     total = _summed(name, squares, axes, keepdims, where)
     count = _count(name, a, axes, where, keepdims)
     if isinstance(count, int):
@@ -695,7 +695,7 @@ def std(
         Array([1., 0.], dtype=float32)
     """
     check_out("std", out)
-    return power.sqrt(_variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
+    return unary.sqrt(_variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
 
 
 def _arg_extreme(

@@ -18,7 +18,6 @@ from minijax.core.trace import Tracer
 from minijax.lax import (
     arguments,
     binary,
-    bounds,
     choice,
     convert,
     creation,
@@ -390,7 +389,7 @@ def _take(
         error(IndexError, "numpy.take", f"dimension {axis} is empty.", got=str(a.aval))
     indices = _whole_numbers(indices)
     if mode is None:
-        bounds.assert_in_bounds("gather", indices, size, axis)
+        gather_numbers.assert_in_bounds("gather", indices, size, axis)
     if mode == "wrap":
         indices = arithmetic.remainder(indices, max(size, 1))
     return a.at[(*(slice(None),) * axis, indices)].get(
@@ -474,7 +473,7 @@ def _take_along_axis(
         indices, np.int64 if indices.dtype.itemsize == 8 else np.int32
     )
     if mode is None:
-        bounds.assert_in_bounds("gather", indices, size, axis, wrap=wrap)
+        gather_numbers.assert_in_bounds("gather", indices, size, axis, wrap=wrap)
     if wrap:
         indices = where(indices < 0, indices + size, indices)
     return _gathered_along(arr, indices, axis, mode, fill_value)

@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax import binary, power, reduction, shape, unary
+from minijax.lax import binary, reduction, shape, unary
 from minijax.lax.convert import convert_element_type, convert_to_type
 from minijax.numpy import accumulations, ordering, reductions, selection, shaping
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -629,7 +629,7 @@ def nanstd(
         >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
         Array(2., dtype=float32)
     """
-    return power.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+    return unary.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
 @one_program(static=("axis", "dtype", "out"))

@@ -18,7 +18,7 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
 from minijax.interpreters.eager import check_callable
 from minijax.lax.arguments import canonicalize_axis
-from minijax.numpy import accumulations, arithmetic, elementary, logic, reductions, repetition
+from minijax.numpy import accumulations, arithmetic, elementary, functional, logic, reductions
 from minijax.numpy.creation import asarray
 from minijax.numpy.functional import vectorize
 from minijax.numpy.promotion import check_array, check_out
@@ -140,7 +140,7 @@ class ufunc:  # noqa: N801  NumPy's name
                 fix="initial=, the result for nothing",
             )
         mask = None if where is None else _rows(broadcast_to(where, a.shape), axes)
-        return repetition.folded(
+        return functional.folded(
             self._function,
             rows,
             start,
@@ -174,7 +174,7 @@ class ufunc:  # noqa: N801  NumPy's name
         a = asarray(check_array(name, a), dtype)
         axis = canonicalize_axis(axis, a.ndim, name)
         rows = moveaxis(a, axis, 0)
-        totals = repetition.accumulated(self._function, rows, associative=self._associative)
+        totals = functional.accumulated(self._function, rows, associative=self._associative)
         return moveaxis(totals, 0, axis)
 
     def at(
@@ -211,7 +211,7 @@ class ufunc:  # noqa: N801  NumPy's name
                 got=f"{len(others) + 1} operand{'s' if others else ''}",
                 expected=str(self.nin),
             )
-        return repetition.applied_at(self._function, a, indices, others)
+        return functional.applied_at(self._function, a, indices, others)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803  NumPy's names
         """The function of each element of A with each element of B.
@@ -260,7 +260,7 @@ class ufunc:  # noqa: N801  NumPy's name
         a = asarray(check_array(name, a), dtype)
         starts = asarray(check_array(name, indices, "indices"))
         _check_slices(name, a, starts, axis)
-        totals = repetition.folded_slices(self._function, moveaxis(a, axis, 0), starts)
+        totals = functional.folded_slices(self._function, moveaxis(a, axis, 0), starts)
         return moveaxis(totals, 0, axis)
 
     def _check_is_binary(self, method: str) -> None:

@@ -25,7 +25,7 @@ from minijax.lax import (
     convert,
     gather_numbers,
     gather_scatter,
-    reference_views,
+    reference_indexing,
     shape,
     slicing,
 )
@@ -262,7 +262,7 @@ class IndexUpdateRef:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
 
 
-def at(x: Any) -> IndexUpdateHelper | reference_views.Indexer:
+def at(x: Any) -> IndexUpdateHelper | reference_indexing.Indexer:
     """New arrays with some elements replaced: `x.at[index].set(values)`, `.add`, `.min`, and more.
 
     Of a traced reference, `x.at[index]` is a part of it.
@@ -277,7 +277,7 @@ def at(x: Any) -> IndexUpdateHelper | reference_views.Indexer:
         Array([10, 20, 30], dtype=int32)
     """
     if type(getattr(x, "aval", None)) is AbstractRef:
-        return reference_views.Indexer(x)
+        return reference_indexing.Indexer(x)
     return IndexUpdateHelper(x)
 
 

@@ -43,10 +43,9 @@ from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.control_flow.scanning import scan
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import full_like
-from minijax.lax.power import sqrt
 from minijax.lax.special import lgamma
 from minijax.lax.unary import abs as absolute
-from minijax.lax.unary import bitwise_not, ceil, floor, log, log1p, neg
+from minijax.lax.unary import bitwise_not, ceil, floor, log, log1p, neg, sqrt
 from minijax.numpy import shaping
 from minijax.numpy.creation import asarray
 from minijax.numpy.one_program import one_program

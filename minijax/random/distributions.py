@@ -16,7 +16,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import IncompatibleShapesError, error
-from minijax.lax import binary, convert, power, reduction, slicing, special, trigonometry, unary
+from minijax.lax import binary, convert, reduction, slicing, special, unary
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
 from minijax.numpy.one_program import one_program
@@ -480,7 +480,7 @@ def _cauchy(key: Any, dims: Shape, dtype: Any) -> Any:
     eps = scalar(dtypes.finfo(dtype).eps, dtype)
     u = uniform_samples(key, eps, scalar(1, dtype), dims, dtype)
     centred = binary.sub(u, scalar(0.5, dtype))
-    return trigonometry.tan(binary.mul(scalar(np.pi, dtype), centred))
+    return unary.tan(binary.mul(scalar(np.pi, dtype), centred))
 
 
 @sampler("maxwell")
@@ -512,4 +512,4 @@ def maxwell(
 def maxwell_samples(key: Any, dims: Shape, dtype: Any) -> Any:
     """Maxwell samples, for checked arguments."""
     vectors = normal_samples(key, (*dims, 3), dtype)
-    return power.sqrt(reduction.reduce_sum(binary.mul(vectors, vectors), (len(dims),)))
+    return unary.sqrt(reduction.reduce_sum(binary.mul(vectors, vectors), (len(dims),)))

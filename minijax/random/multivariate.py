@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import binary, convert, power, unary
+from minijax.lax import binary, convert, unary
 from minijax.lax.linalg.cholesky import cholesky
 from minijax.lax.linalg.eigh import eigh
 from minijax.lax.linalg.qr import qr
@@ -117,7 +117,7 @@ def _multivariate_normal(
         factor = cholesky(cov)
     else:
         vectors, variances = eigh(cov) if method == "eigh" else svd(cov)[:2]
-        factor = binary.mul(vectors, _rows(power.sqrt(variances), aval_of(vectors).shape))
+        factor = binary.mul(vectors, _rows(unary.sqrt(variances), aval_of(vectors).shape))
     vectors = normal_samples(key, (*dims, *aval_of(mean).shape[-1:]), dtype)
     return arithmetic.add(mean, contraction.einsum("...ij,...j->...i", factor, vectors))
 

@@ -17,7 +17,7 @@ from minijax.core import deferral
 from minijax.core.errors import error
 from minijax.runtime import client
 from minijax.sharding.base import Sharding
-from minijax.sharding.devices import device_list
+from minijax.sharding.mesh import device_list
 
 if TYPE_CHECKING:
     import hashlib

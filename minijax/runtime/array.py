@@ -1,4 +1,11 @@
-"""`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
+"""Which arrays have memory in common, so that none loses it unseen.
+
+C++ runs programs on several devices without a look at what it is given, and the process dies
+where memory is missing.  Hence memory in which an array over several devices has a part is not
+freed, and not given to programs that would overwrite it, while another array has it too: it goes
+with the last of them.
+
+`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
 
 A thin wrapper around one of jaxlib's C++ arrays, whose type and placement it reads.  It is a
 node with one child in the dispatch registry, so jaxlib's call path unwraps arguments and wraps
@@ -8,7 +15,8 @@ results by itself; in users' trees it is a leaf.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -20,9 +28,48 @@ from minijax.core.errors import error, message
 from minijax.core.native import Device
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.runtime import client, failures, placement, sharing, window
-from minijax.runtime.absence import without_jax
+from minijax.runtime import client, in_flight, placement
+from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
+
+
+def join(buffer: Any, pieces: Sequence[Any]) -> None:
+    """Notes that an array over several devices consists of pieces that others may have too."""
+    for piece in pieces:
+        _holders(piece)[id(buffer)] = buffer
+    buffer.parts = pieces
+
+
+def join_fate(buffer: Any, other: Any) -> None:
+    """Notes that two buffers on one device are of the same memory."""
+    buffer.holders = _holders(other)
+
+
+def _holders(piece: Any) -> Any:
+    """The arrays over several devices that a buffer on one device is part of."""
+    if not hasattr(piece, "holders"):
+        # By number, as C++ arrays have no hash.
+        piece.holders = weakref.WeakValueDictionary()
+    return piece.holders
+
+
+def is_shared(buffer: Any) -> bool:
+    """Whether an array over several devices would miss the memory of a buffer."""
+    placement = buffer._sharding
+    if placement.device is not None:
+        return placement.of_piece or len(getattr(buffer, "holders", ())) > 0
+    return any(len(piece.holders) > 1 for piece in getattr(buffer, "parts", ()))
+
+
+def note_whole(piece: Any, whole: Any) -> None:
+    """Notes the array that a piece is part of."""
+    piece.whole = weakref.ref(whole)
+
+
+def whole_of(buffer: Any) -> Any:
+    """The array that a buffer is part of, where it is a piece and the array still there."""
+    found = getattr(buffer, "whole", None)
+    return None if found is None else found()
 
 
 class _ArrayType(type):
@@ -303,7 +350,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         """
         if self.buffer.is_deleted():
             to_numpy(self.buffer)
-        failures.surfacing(self.buffer.block_until_ready)
+        in_flight.surfacing(self.buffer.block_until_ready)
         return self
 
     def is_ready(self) -> bool:
@@ -322,14 +369,14 @@ class Array(_Convertible, metaclass=_ArrayType):
             >>> x
             Array(deleted, i32[3])
         """
-        with window.memory_lock:
+        with in_flight.memory_lock:
             buffer = self.buffer
             if type(buffer) is DeletedBuffer:
                 return
-            if not buffer.is_deleted() and not sharing.is_shared(buffer):
+            if not buffer.is_deleted() and not is_shared(buffer):
                 buffer.delete()
             self.buffer = DeletedBuffer(buffer)
-            whole = sharing.whole_of(buffer)
+            whole = whole_of(buffer)
             if whole is not None:
                 whole.buffer = DeletedBuffer(whole.buffer)
 
@@ -529,7 +576,7 @@ class Token:
 
     def block_until_ready(self) -> Token:
         """Waits for all that comes before the token."""
-        failures.surfacing(self.buffer.block_until_ready)
+        in_flight.surfacing(self.buffer.block_until_ready)
         return self
 
     def __repr__(self) -> str:
@@ -591,11 +638,11 @@ def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
         if value.dtype.hasobject:
             # NumPy hides the error of a computation that has failed behind an array of objects.
             _check_readable(buffer)
-            failures.surfacing(buffer.block_until_ready)
+            in_flight.surfacing(buffer.block_until_ready)
         return value
     _check_readable(buffer)
     with without_jax:
-        value = failures.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
+        value = in_flight.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)
 
 
@@ -643,7 +690,7 @@ def pieces_of(buffer: Any) -> list[Any]:
         return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
     with without_jax:
         pieces = list(buffer._arrays)
-    sharing.join(buffer, pieces)
+    join(buffer, pieces)
     return pieces
 
 
@@ -671,7 +718,7 @@ def _gathered(buffer: Any, keep: bool) -> np.ndarray[Any, Any]:
         return buffer._npy_value
     _check_readable(buffer)
     public = buffer._sharding.public
-    failures.surfacing(buffer.block_until_ready)
+    in_flight.surfacing(buffer.block_until_ready)
     pieces = pieces_of(buffer)
     if public.is_fully_replicated:
         return to_numpy(pieces[0])
@@ -703,7 +750,7 @@ def shards_of(x: Array, *, of_other_processes: bool = False) -> list[Shard]:
             if gone:
                 piece = _without_dims(piece, gone)
             else:
-                sharing.note_whole(piece, x)
+                note_whole(piece, x)
             shards.append(Shard(place.device, index, place.replica, rewrapped(piece, x)))
         elif of_other_processes:
             shards.append(Shard(place.device, index, place.replica, None))

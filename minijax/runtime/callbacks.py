@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.errors import error
-from minijax.runtime import client, failures, placement, window
+from minijax.runtime import client, in_flight, placement
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 
 CUSTOM_CALL_TARGETS = {
@@ -77,7 +77,7 @@ class HostCallback:
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         token, operands = values[: self.takes_token], values[self.takes_token :]
-        window.inside.callback = self.goes_on
+        in_flight.inside.callback = self.goes_on
         try:
             host = placement.native_sharding(client.cpu_client().local_devices()[0])
             # XLA frees its memory after the call, so the arrays are copies.
@@ -87,9 +87,9 @@ class HostCallback:
             ]
             return *token, *host_results(self.name, self.function, arrays, self.out_avals)
         except BaseException as error:
-            stand_in = failures.keep(error)
+            stand_in = in_flight.keep(error)
         finally:
-            window.inside.callback = False
+            in_flight.inside.callback = False
         if not self.goes_on:
             raise stand_in
         self._failed.append(stand_in)
@@ -103,7 +103,7 @@ class HostCallback:
             Exception: a call has failed since this was asked last.
         """
         if self._failed:
-            first = failures.behind(self._failed.popleft())
+            first = in_flight.behind(self._failed.popleft())
             self._failed.clear()
             if first is not None:
                 raise first.surface()

@@ -13,11 +13,11 @@ from minijax.sharding.contexts import (
     use_abstract_mesh as use_abstract_mesh,
     use_mesh as use_mesh,
 )
-from minijax.sharding.gspmd import GSPMDSharding as GSPMDSharding
+from minijax.sharding.named import GSPMDSharding as GSPMDSharding
 from minijax.sharding.mesh import Mesh as Mesh
 from minijax.sharding.named import NamedSharding as NamedSharding
-from minijax.sharding.positional import PositionalSharding as PositionalSharding
-from minijax.sharding.single_device import (
+from minijax.sharding.older import PositionalSharding as PositionalSharding
+from minijax.sharding.named import (
     SingleDeviceSharding as SingleDeviceSharding,
     make_single_device_sharding as make_single_device_sharding,
 )

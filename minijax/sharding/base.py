@@ -13,8 +13,8 @@ from minijax.core import caches
 from minijax.core.aval import Shape
 from minijax.core.errors import IndivisibleError, error
 from minijax.sharding import hlo
-from minijax.sharding.devices import DeviceList, device_list, is_local
-from minijax.sharding.tiling import Tiling
+from minijax.sharding.hlo import Tiling
+from minijax.sharding.mesh import DeviceList, device_list, is_local
 
 Index = tuple[slice, ...]
 

@@ -21,9 +21,9 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.interpreters import eager, flattening, passes, staging
 from minijax.lax import references
-from minijax.lax.control_flow import mutation, scanning
+from minijax.lax.control_flow import bodies, scanning
 from minijax.lax.creation import iota
-from minijax.sharding.cores import TensorCoreMesh
+from minijax.sharding.mesh import TensorCoreMesh
 from minijax.transforms import core_checks, scratch, shard_map
 from minijax.transforms.simulation import InterpretParams
 
@@ -92,7 +92,7 @@ def _one_after_another(
     args: Sequence[Any], jaxpr: ClosedJaxpr, mesh: TensorCoreMesh
 ) -> Sequence[Any]:
     (size,) = mesh.shape.values()
-    return mutation.discharge_scan(
+    return bodies.discharge_scan(
         scanning.scan_p,
         *args,
         iota(np.int32, size),

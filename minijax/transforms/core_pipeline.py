@@ -18,12 +18,11 @@ import numpy as np
 from minijax.core import axes, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax import async_copies, binary
-from minijax.lax.collectives.indices import axis_index
+from minijax.lax import binary, semaphores
+from minijax.lax.collectives.axes import axis_index
 from minijax.lax.control_flow import looping
 from minijax.lax.convert import convert_element_type
-from minijax.lax.reference_indexing import ds
-from minijax.lax.reference_views import View
+from minijax.lax.reference_indexing import View, ds
 from minijax.lax.semaphores import SemaphoreType
 from minijax.transforms import scratch
 from minijax.transforms.kernels import when
@@ -132,15 +131,15 @@ class _Operand(NamedTuple):
         )
         return self.ref.at[index]
 
-    def fetch(self, block: Sequence[Any], slot: Any) -> async_copies.AsyncCopyDescriptor:
+    def fetch(self, block: Sequence[Any], slot: Any) -> semaphores.AsyncCopyDescriptor:
         """The copy of a block into a buffer."""
-        return async_copies.make_async_copy(
+        return semaphores.make_async_copy(
             self.part(block), self.buffers.at[slot], self.sems.at[slot]
         )
 
-    def store(self, block: Sequence[Any], slot: Any) -> async_copies.AsyncCopyDescriptor:
+    def store(self, block: Sequence[Any], slot: Any) -> semaphores.AsyncCopyDescriptor:
         """The copy of a buffer to a block."""
-        return async_copies.make_async_copy(
+        return semaphores.make_async_copy(
             self.buffers.at[slot], self.part(block), self.sems.at[slot]
         )
 

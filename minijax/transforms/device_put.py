@@ -16,7 +16,7 @@ from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
-from minijax.lax import constraints
+from minijax.lax import shardings
 from minijax.runtime import agreement, client, transfer
 from minijax.runtime.array import (
     Array,
@@ -29,8 +29,7 @@ from minijax.runtime.array import (
 from minijax.runtime.placement import native
 from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
-from minijax.sharding.named import NamedSharding, is_abstract
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.named import NamedSharding, SingleDeviceSharding, is_abstract
 
 T = TypeVar("T")
 
@@ -109,7 +108,7 @@ class DevicePut(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: Any
     ) -> tuple[Any, Any]:
         if isinstance(sharding, NamedSharding) and dims[0] is not None:
-            sharding = constraints.with_batch_dim(self.name, sharding, dims[0])
+            sharding = shardings.with_batch_dim(self.name, sharding, dims[0])
         return self.bind(args[0], sharding=sharding), dims[0]
 
 

@@ -17,7 +17,7 @@ from minijax.core.errors import error
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.lax.shape import expand_dims
-from minijax.runtime import placement, sharing, transfer
+from minijax.runtime import array, placement, transfer
 from minijax.runtime.array import Array, physical_aval, wrap
 from minijax.runtime.placement import Place
 from minijax.sharding import contexts
@@ -68,10 +68,10 @@ def make_array_from_single_device_arrays(
     pieces = _with_all_dims(pieces, sharding)
     buffers = [transfer.as_piece(piece, target.memory_kind) for piece in pieces]
     buffer = placement.assemble(physical_aval(aval), target, buffers)
-    sharing.join(buffer, buffers)
+    array.join(buffer, buffers)
     made = wrap(buffer, aval)
     for piece in buffers:
-        sharing.note_whole(piece, made)
+        array.note_whole(piece, made)
     return made  # type: ignore[return-value]
 
 

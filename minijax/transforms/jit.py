@@ -24,7 +24,7 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, evaluation, flattening, program, staging, trivial
 from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray, to_numpy
-from minijax.sharding.markers import UNSPECIFIED
+from minijax.sharding.named import UNSPECIFIED
 from minijax.transforms import jit_shardings, stages
 from minijax.transforms.jit_primitive import jit_p
 from minijax.transforms.jit_shardings import PlacementTree

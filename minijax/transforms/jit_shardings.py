@@ -14,12 +14,16 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import evaluation, program, staging
 from minijax.interpreters.reshard import reshard_to
-from minijax.lax.constraints import sharding_constraint_p
+from minijax.lax.shardings import sharding_constraint_p
 from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
-from minijax.sharding.markers import UNSPECIFIED, is_auto
-from minijax.sharding.named import NamedSharding, has_open_dims
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.named import (
+    UNSPECIFIED,
+    NamedSharding,
+    SingleDeviceSharding,
+    has_open_dims,
+    is_auto,
+)
 
 
 class PlacementTree:

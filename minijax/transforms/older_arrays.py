@@ -18,9 +18,8 @@ from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import mesh_stack
-from minijax.sharding.named import NamedSharding
-from minijax.sharding.sharding_spec import ShardingSpec, create_pmap_sharding_spec
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.named import NamedSharding, SingleDeviceSharding
+from minijax.sharding.older import ShardingSpec, create_pmap_sharding_spec
 from minijax.transforms.device_put import put
 from minijax.transforms.global_arrays import make_array_from_single_device_arrays
 

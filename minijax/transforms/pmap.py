@@ -18,7 +18,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, flattening, key_reuse, replicas, staging
-from minijax.lax.control_flow import divergence
+from minijax.lax.control_flow import checks
 from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray
 from minijax.transforms import (
@@ -317,7 +317,7 @@ def _check_uniform(closed: ClosedJaxpr, in_axes: Sequence[int | None], axis_name
     """Refuses programs whose devices may wait for others that never come."""
     along = frozenset({axis_name})
     given = [frozenset[Any]() if axis is None else along for axis in in_axes]
-    divergence.check_untyped("pmap", closed, given, along)
+    checks.check_untyped("pmap", closed, given, along)
 
 
 def pmap(

@@ -12,7 +12,7 @@ from minijax.interpreters.structural import new_axis
 from minijax.runtime import client
 from minijax.runtime.array import Array, array_from_host
 from minijax.runtime.pmap_sharding import PmapSharding
-from minijax.sharding.sharding_spec import pmap_sharding_spec
+from minijax.sharding.older import pmap_sharding_spec
 
 
 def replicate(

@@ -23,8 +23,8 @@ from minijax.lax import shape
 from minijax.runtime import client
 from minijax.runtime.execute import Executable
 from minijax.runtime.pmap_sharding import PmapSharding
-from minijax.sharding.devices import device_list
-from minijax.sharding.sharding_spec import pmap_sharding_spec
+from minijax.sharding.mesh import device_list
+from minijax.sharding.older import pmap_sharding_spec
 from minijax.transforms.pmap_arguments import MappedArguments, Settings
 
 logger = logging.getLogger("minijax")

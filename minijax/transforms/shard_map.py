@@ -19,7 +19,7 @@ from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, passes, staging, uniformity
-from minijax.lax.control_flow import divergence
+from minijax.lax.control_flow import checks
 from minijax.sharding import contexts
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import shard_map_primitive, shard_map_region, shard_map_steps
@@ -244,7 +244,7 @@ class _Mapped(NamedTuple):
             all_specs = (*(_CONSTANT for _ in consts), *in_specs)
             if not region.check_vma or uniformity.asks_outside(closed.jaxpr):
                 differing = [frozenset(spec.names()) for spec in all_specs]
-                divergence.check_untyped("shard_map", closed, differing, region.axes)
+                checks.check_untyped("shard_map", closed, differing, region.axes)
         outs = shard_map_primitive.shard_map_p.bind_all(
             *consts,
             *leaves,

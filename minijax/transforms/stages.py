@@ -20,10 +20,11 @@ from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import assignment, discharge, program
 from minijax.interpreters.assignment import Assignment, Placeholder
-from minijax.runtime import analysis, client
+from minijax.runtime import client
 from minijax.runtime.array import Array, to_numpy
+from minijax.runtime.compile import computation, hlo_text, module_costs
 from minijax.runtime.execute import Executable
-from minijax.sharding import contexts, equality, rules
+from minijax.sharding import contexts, named, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import jit_shardings
@@ -406,7 +407,7 @@ class Lowered(_Stage):
         if dialect in (None, "stablehlo"):
             return str(self._lowered.module.operation.get_asm(enable_debug_info=debug_info))
         self._check_dialect(dialect)
-        return analysis.hlo_text(self._lowered.module)
+        return hlo_text(self._lowered.module)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module itself: MLIR for `"stablehlo"`, an XLA computation for `"hlo"`.
@@ -417,7 +418,7 @@ class Lowered(_Stage):
         if dialect in (None, "stablehlo"):
             return self._lowered.module
         self._check_dialect(dialect)
-        return analysis.computation(self._lowered.module)
+        return computation(self._lowered.module)
 
     @staticmethod
     def _check_dialect(dialect: str | None) -> None:
@@ -431,7 +432,7 @@ class Lowered(_Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate of operations and bytes of the module before optimization."""
-        return analysis.module_costs(self._lowered.module, client.get_backend())
+        return module_costs(self._lowered.module, client.get_backend())
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
         """Compiles the module; repeated calls without options give the same executable."""
@@ -629,6 +630,6 @@ def _is_elsewhere(x: Any, place: Any) -> bool:
     own = x.buffer._sharding
     if not x.committed or own is place:
         return False
-    return own.devices != place.devices or not equality.are_hlo_shardings_equal(
+    return own.devices != place.devices or not named.are_hlo_shardings_equal(
         own.hlo, place.hlo, x.buffer.aval.ndim
     )

@@ -15,13 +15,7 @@ from minijax.core.aval import AbstractTodo, ManualAxisType
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts, hlo_build
-from minijax.lax.collectives import (
-    arguments,
-    exchanges,
-    gathers,
-    permutations,
-    reductions,
-)
+from minijax.lax.collectives import arguments, exchanges, gathers, permutations, reductions
 from minijax.lax.collectives.arguments import Application
 from minijax.sharding import rules
 

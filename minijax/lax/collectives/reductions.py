@@ -21,8 +21,8 @@ from minijax.lax.binary import eq
 from minijax.lax.choice import select
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
+from minijax.lax.collectives.axes import axis_index
 from minijax.lax.collectives.gathers import all_gather
-from minijax.lax.collectives.indices import axis_index
 from minijax.lax.convert import convert_element_type
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast

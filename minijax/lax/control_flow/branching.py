@@ -35,7 +35,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import choice, convert, references, unary
 from minijax.lax.binary import eq, ne
-from minijax.lax.control_flow import bodies, checked_bodies, divergence, mutation
+from minijax.lax.control_flow import bodies, checks
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
 
@@ -55,13 +55,13 @@ class Cond(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
-    check_inside = checked_bodies.check_cond
-    follow_keys = checked_bodies.keys_of_cond
+    check_inside = checks.check_cond
+    follow_keys = checks.keys_of_cond
     hidden_when_empty = frozenset({"branches_platforms"})
     shard = rules.from_types
     vary = variance.from_types
-    agree = divergence.agree_cond
-    differ = staticmethod(divergence.differ_cond)
+    agree = checks.agree_cond
+    differ = staticmethod(checks.differ_cond)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         shown = dict(params)
@@ -213,7 +213,7 @@ class Cond(Primitive):
         )
         return rematerialization.Division([now], rematerialization.without_unread(again), saved)
 
-    discharge = mutation.discharge_cond
+    discharge = bodies.discharge_cond
     with_references = references.with_references
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:

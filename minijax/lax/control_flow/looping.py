@@ -27,14 +27,7 @@ from minijax.interpreters.structural import (
 from minijax.interpreters.tangents import Zero, with_zeros
 from minijax.lax import choice, convert, references
 from minijax.lax.binary import add, lt
-from minijax.lax.control_flow import (
-    bodies,
-    checked_bodies,
-    divergence,
-    mutation,
-    scanning,
-    while_lowering,
-)
+from minijax.lax.control_flow import bodies, checks, lowering, scanning
 from minijax.sharding import rules
 
 T = TypeVar("T")
@@ -52,12 +45,12 @@ class While(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
-    check_inside = checked_bodies.check_while
-    follow_keys = checked_bodies.keys_of_while
+    check_inside = checks.check_while
+    follow_keys = checks.keys_of_while
     shard = rules.from_types
     vary = variance.from_types
-    agree = divergence.agree_while
-    differ = staticmethod(divergence.differ_while)
+    agree = checks.agree_while
+    differ = staticmethod(checks.differ_while)
 
     def abstract_eval(self, *avals: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
         return body_jaxpr.out_avals
@@ -71,7 +64,7 @@ class While(Primitive):
         return bodies.run_program(self, params["body_jaxpr"], args, params)
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return while_lowering.lower(ctx, values, **params)
+        return lowering.lower_while(ctx, values, **params)
 
     def jvp(
         self,
@@ -198,7 +191,7 @@ class While(Primitive):
     def walk(self, run: Any, *args: Any, **params: Any) -> None:
         _walk(run, args, **params)
 
-    discharge = mutation.discharge_while
+    discharge = bodies.discharge_while
     with_references = references.with_references
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:

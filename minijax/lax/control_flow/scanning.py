@@ -23,15 +23,8 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import batching, eager, jvp, passes
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, with_zeros
-from minijax.lax import convert, references, slicing, stacking
-from minijax.lax.control_flow import (
-    bodies,
-    checked_bodies,
-    divergence,
-    mutation,
-    scan_derivatives,
-    scan_lowering,
-)
+from minijax.lax import convert, references, shape, slicing
+from minijax.lax.control_flow import bodies, checks, lowering, scan_derivatives
 from minijax.sharding import rules
 
 Carry = TypeVar("Carry")
@@ -46,12 +39,12 @@ class Scan(Primitive):
 
     name = "scan"
     vary = variance.from_types
-    agree = divergence.agree_scan
+    agree = checks.agree_scan
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
-    check_inside = checked_bodies.check_scan
-    follow_keys = checked_bodies.keys_of_scan
+    check_inside = checks.check_scan
+    follow_keys = checks.keys_of_scan
 
     def abstract_eval(
         self,
@@ -80,7 +73,7 @@ class Scan(Primitive):
         return bodies.run_program(self, params["jaxpr"], args, params)
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return scan_lowering.lower(ctx, values, **params)
+        return lowering.lower_scan(ctx, values, **params)
 
     def jvp(
         self,
@@ -170,7 +163,7 @@ class Scan(Primitive):
         out_dims = [0 if b else None for b in out_batched[:num_carry]]
         return list(outs), out_dims + [1 if b else None for b in out_batched[num_carry:]]
 
-    differ = staticmethod(divergence.differ_scan)
+    differ = staticmethod(checks.differ_scan)
 
     def walk(
         self,
@@ -188,7 +181,7 @@ class Scan(Primitive):
             slices = [slicing.index_in_dim(x, i, 0, False) for x in args[num_consts + num_carry :]]
             carry = run(jaxpr, *consts, *carry, *slices)[:num_carry]
 
-    discharge = mutation.discharge_scan
+    discharge = bodies.discharge_scan
     with_references = references.with_references
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
@@ -469,4 +462,4 @@ def _python_scan(
         ys.append(y)
     if reverse:
         ys.reverse()
-    return carry, tree.map(lambda *leaves: stacking.stack(leaves), *ys)
+    return carry, tree.map(lambda *leaves: shape.stack(leaves), *ys)

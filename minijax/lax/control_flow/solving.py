@@ -19,7 +19,7 @@ from minijax.interpreters import batching, eager, evaluation, jvp, lowering, tra
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.binary import sub
-from minijax.lax.control_flow import bodies, checked_bodies
+from minijax.lax.control_flow import bodies, checks
 from minijax.lax.unary import neg
 from minijax.sharding import rules
 
@@ -50,7 +50,7 @@ class CustomRoot(Primitive):
     name = "custom_root"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    check_inside = checked_bodies.check_solver
+    check_inside = checks.check_solver
     without = frozenset({"transpose"})
     shard = rules.from_types
     vary = variance.from_types
@@ -151,7 +151,7 @@ class CustomLinearSolve(Primitive):
     name = "custom_linear_solve"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    check_inside = checked_bodies.check_solver
+    check_inside = checks.check_solver
     shard = rules.from_types
     vary = variance.from_types
 

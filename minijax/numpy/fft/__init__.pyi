@@ -1,4 +1,4 @@
-from minijax.numpy.fft.frequencies import (
+from minijax.numpy.fft.transforms import (
     fftfreq as fftfreq,
     fftshift as fftshift,
     ifftshift as ifftshift,

@@ -1,4 +1,4 @@
-from minijax.numpy.linalg.determinants import det as det, slogdet as slogdet
+from minijax.numpy.linalg.equations import det as det, slogdet as slogdet
 from minijax.numpy.linalg.equations import (
     inv as inv,
     lstsq as lstsq,
@@ -17,7 +17,7 @@ from minijax.numpy.linalg.factorizations import (
     svd as svd,
     svdvals as svdvals,
 )
-from minijax.numpy.linalg.norms import (
+from minijax.numpy.linalg.equations import (
     cond as cond,
     matrix_norm as matrix_norm,
     matrix_rank as matrix_rank,

@@ -8,11 +8,11 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax.control_flow.looping import fori_loop
-from minijax.lax.linalg import matrices
+from minijax.lax.linalg import kernels
+from minijax.lax.linalg.eig import hessenberg as hessenberg_form
+from minijax.lax.linalg.eig import schur as schur_form
 from minijax.lax.linalg.eigh import eigh as eigh_decomposition
-from minijax.lax.linalg.householder import householder_product
-from minijax.lax.linalg.schur import hessenberg as hessenberg_form
-from minijax.lax.linalg.schur import schur as schur_form
+from minijax.lax.linalg.qr import householder_product
 from minijax.lax.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from minijax.numpy.arithmetic import sqrt
 from minijax.numpy.functional import vectorize
@@ -267,11 +267,11 @@ def _without_blocks(form: Any, vectors: Any) -> tuple[Any, Any]:
         turn = _turn_of_block(
             dynamic_slice_in_dim(dynamic_slice_in_dim(form, first, 2, 0), first, 2, 1)
         )
-        rows = matrices.product(matrices.adjoint(turn), dynamic_slice_in_dim(form, first, 2, 0))
+        rows = kernels.product(kernels.adjoint(turn), dynamic_slice_in_dim(form, first, 2, 0))
         form = dynamic_update_slice_in_dim(form, rows, first, 0)
         form, vectors = (
             dynamic_update_slice_in_dim(
-                x, matrices.product(dynamic_slice_in_dim(x, first, 2, 1), turn), first, 1
+                x, kernels.product(dynamic_slice_in_dim(x, first, 2, 1), turn), first, 1
             )
             for x in (form, vectors)
         )

@@ -15,11 +15,11 @@ from minijax.lax import special
 from minijax.lax.binary import add, div, eq, mul, sub
 from minijax.lax.choice import select
 from minijax.lax.control_flow.scanning import scan
-from minijax.lax.convergence import full_like
 from minijax.lax.cumulative import cumprod
 from minijax.lax.reduction import reduce_sum
 from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims
 from minijax.lax.slicing import slice_in_dim
+from minijax.lax.special import full_like
 from minijax.lax.unary import abs, exp
 from minijax.numpy import creation, promotion
 from minijax.numpy.one_program import one_program

@@ -20,8 +20,8 @@ from minijax.interpreters.structural import add_tangents
 from minijax.interpreters.tangents import Zero
 from minijax.lax import families
 from minijax.lax.binary import add, mul, sub
-from minijax.lax.convergence import Computation, epsilon
 from minijax.lax.convert import convert_element_type
+from minijax.lax.special import Computation, epsilon
 from minijax.numpy import creation, promotion
 from minijax.sharding import rules
 

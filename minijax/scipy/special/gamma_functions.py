@@ -33,8 +33,8 @@ from minijax.lax.binary import (
     sub,
 )
 from minijax.lax.choice import select
-from minijax.lax.convergence import epsilon, full_like
 from minijax.lax.incomplete_gamma import stirling_rest
+from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, exp, floor, is_finite, log, log1p, neg, round
 from minijax.numpy import arithmetic, promotion, reductions, selection, shaping
 from minijax.numpy.one_program import one_program

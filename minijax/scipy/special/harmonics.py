@@ -15,11 +15,9 @@ from minijax.core.trace import Tracer
 from minijax.lax.binary import add, bitwise_and, div, eq, ge, le, lt, mul, ne, sub
 from minijax.lax.choice import select
 from minijax.lax.control_flow.scanning import scan
-from minijax.lax.convergence import full_like
 from minijax.lax.convert import convert_element_type
-from minijax.lax.power import sqrt, square
-from minijax.lax.trigonometry import cos, sin
-from minijax.lax.unary import abs, complex, floor, neg
+from minijax.lax.special import full_like
+from minijax.lax.unary import abs, complex, cos, floor, neg, sin, sqrt, square
 from minijax.numpy import creation, promotion, shaping
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike

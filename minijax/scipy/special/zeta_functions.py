@@ -20,9 +20,8 @@ from minijax.core.trace import Tracer
 from minijax.lax import special
 from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, lt, mul, ne, sub
 from minijax.lax.choice import select
-from minijax.lax.convergence import full_like
-from minijax.lax.power import square
-from minijax.lax.unary import exp, log, neg
+from minijax.lax.special import full_like
+from minijax.lax.unary import exp, log, neg, square
 from minijax.numpy import creation, promotion
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike

@@ -10,8 +10,7 @@ import numpy as np
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import linalg
-from minijax.lax.power import square
-from minijax.lax.unary import exp, log
+from minijax.lax.unary import exp, log, square
 from minijax.numpy import arithmetic, matrices, promotion, reductions, shaping
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike

@@ -1,5 +1,12 @@
 """Calls of Python functions from compiled programs: `pure_callback` and `io_callback`.
 
+How `vmap` calls functions of which it knows nothing: the values of `vmap_method`.
+
+Input: a function for one example, and a batch of arguments.  Output: stacked results.  Callbacks
+and foreign functions share this.
+
+Calls of Python functions from compiled programs: `pure_callback` and `io_callback`.
+
 The function's results have the types that the caller promises; they are checked when it returns.
 Calls that print, and return nothing, are in `debugging.py`.
 """
@@ -14,11 +21,110 @@ from minijax.core.aval import ShapedArray
 from minijax.core.errors import error, message
 from minijax.core.primitive import Primitive
 from minijax.interpreters import eager, flattening
-from minijax.lax import vmap_methods
-from minijax.runtime import callbacks, tokens
+from minijax.interpreters.structural import moveaxis, new_axis, to_batch_dim
+from minijax.lax import shape, slicing
+from minijax.lax.control_flow import mapping
+from minijax.runtime import callbacks, transfer
 from minijax.runtime.array import Array, ExtendedArray, physical_aval
 from minijax.sharding import rules
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.named import SingleDeviceSharding
+
+_ONE_BY_ONE = ("sequential", "sequential_unrolled")
+NAMES = (*_ONE_BY_ONE, "expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+def check(name: str, method: Any) -> None:
+    """Refuses what is no method.
+
+    Args:
+        name: the public function, for messages.
+        method: what the user gave as `vmap_method`.
+
+    Raises:
+        ValueError: there is no such method.
+    """
+    if method is not None and method not in NAMES:
+        error(
+            ValueError,
+            name,
+            f"unknown vmap_method {method!r}.",
+            expected=f"None or one of {', '.join(map(repr, NAMES))}",
+        )
+
+
+def check_chosen(name: str, what: str, method: str | None) -> None:
+    """Refuses to batch where the user has not said how.
+
+    Raises:
+        NotImplementedError: there is no method.
+    """
+    if method is None:
+        error(
+            NotImplementedError,
+            name,
+            f"vmap does not know how to call {what} for a batch.",
+            got="vmap_method=None",
+            expected=f"one of {', '.join(map(repr, NAMES))}",
+            fix="vmap_method='sequential' calls it once per example; with 'expand_dims' "
+            "or 'broadcast_all' it gets the whole batch along axis 0",
+        )
+
+
+def is_one_by_one(method: str) -> bool:
+    """Whether the function is called for each example, not with the whole batch."""
+    return method in _ONE_BY_ONE
+
+
+def call_for_each(
+    method: str,
+    call: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+) -> tuple[list[Any], list[int]]:
+    """The results of `call` for each example of a batch in turn, stacked."""
+    # Without examples, only a loop knows the types of the results.
+    if method == "sequential" or size == 0:
+        return call_in_loop(call, args, dims)
+    rows = [call(*example(i, args, dims)) for i in range(size)]
+    outs = [shape.stack(column) for column in zip(*rows, strict=True)]
+    return outs, [0] * len(outs)
+
+
+def example(i: int, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """The arguments of one example of a batch."""
+    return [
+        x if d is None else slicing.index_in_dim(x, i, d, keepdims=False)
+        for x, d in zip(args, dims, strict=True)
+    ]
+
+
+def call_in_loop(
+    call: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None]
+) -> tuple[list[Any], list[int]]:
+    """The results of `call` for each example of a batch in turn, stacked, by a loop."""
+    mapped = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
+
+    def step(slices: Sequence[Any]) -> Sequence[Any]:
+        given = iter(slices)
+        return call(*(x if d is None else next(given) for x, d in zip(args, dims, strict=True)))
+
+    outs = list(mapping.map(step, mapped))
+    return outs, [0] * len(outs)
+
+
+def whole_batch(method: str, x: Any, dim: int | None, size: int) -> Any:
+    """An operand for a call with the whole batch.
+
+    Args:
+        method: `"expand_dims"`, `"broadcast_all"` or `"legacy_vectorized"`.
+        x: the operand.
+        dim: its batch dimension; None if it is the same for all examples.
+        size: the size of the batch.
+    """
+    if dim is not None or method == "broadcast_all":
+        return to_batch_dim(x, dim, 0, size)
+    return new_axis(x, 1, 0) if method == "expand_dims" else x
 
 
 class IOEffect(effects.Effect):
@@ -192,19 +298,17 @@ class PureCallback(Primitive):
         **params: Any,
     ) -> tuple[list[Any], list[int]]:
         params["vmap_method"] = vmap_method
-        vmap_methods.check_chosen("pure_callback", repr(params["callback"]), vmap_method)
+        check_chosen("pure_callback", repr(params["callback"]), vmap_method)
         assert vmap_method is not None
-        if vmap_methods.is_one_by_one(vmap_method):
-            return vmap_methods.call_for_each(
+        if is_one_by_one(vmap_method):
+            return call_for_each(
                 vmap_method,
                 lambda *xs: self.bind(*xs, result_avals=result_avals, **params),
                 args,
                 dims,
                 size,
             )
-        whole = [
-            vmap_methods.whole(vmap_method, x, d, size) for x, d in zip(args, dims, strict=True)
-        ]
+        whole = [whole_batch(vmap_method, x, d, size) for x, d in zip(args, dims, strict=True)]
         wide = tuple(aval.with_shape((size, *aval.shape)) for aval in result_avals)
         outs = self.bind(*whole, result_avals=wide, **params)
         return outs, [0] * len(outs)
@@ -228,7 +332,7 @@ class IOCallback(Primitive):
         self, *args: Any, callback: Any, result_avals: Any, ordered: bool, **_: Any
     ) -> list[Any]:
         if ordered:
-            tokens.wait_for(ordered_io_effect)
+            transfer.wait_for(ordered_io_effect)
         return callbacks.call_at_once("io_callback", callback, _without_keys(args), result_avals)
 
     def abstract_eval(
@@ -261,7 +365,7 @@ class IOCallback(Primitive):
                 got="ordered=True",
                 fix="ordered=False, or a loop (lax.scan, lax.map) in place of vmap",
             )
-        return vmap_methods.call_in_loop(lambda *xs: self.bind(*xs, **params), args, dims)
+        return call_in_loop(lambda *xs: self.bind(*xs, **params), args, dims)
 
 
 _IO = frozenset({io_effect})
@@ -380,7 +484,7 @@ def pure_callback(
         Array([[1, 3],
                [8, 9]], dtype=int32)
     """
-    vmap_methods.check("pure_callback", vmap_method)
+    check("pure_callback", vmap_method)
     return _call(
         pure_callback_p,
         callback,
