@@ -1,7 +1,8 @@
-"""Convolutions and correlations of arrays of one rank, by sums of products or by way of spectra."""
+"""Convolutions and correlations, by sums of products or by way of spectra, and trends of series."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,18 +16,20 @@ from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.convolution import conv_general_dilated
 from minijax.lax.precision import PrecisionLike
 from minijax.lax.slicing import slice as lax_slice
+from minijax.numpy.creation import asarray
 from minijax.numpy.elementary import conjugate
 from minijax.numpy.fft.transforms import fftn, ifftn, irfftn, rfftn
+from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import promote_dtypes
-from minijax.numpy.shaping import array_argument, flip
+from minijax.numpy.shaping import array_argument, flip, moveaxis
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 _MODES = ("full", "same", "valid")
 
 
-def _operands(name: str, in1: Any, in2: Any, mode: Any) -> tuple[Any, Any]:
+def _operands(name: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Array, Array]:
     label = f"scipy.signal.{name}"
     if mode not in _MODES:
         error(ValueError, label, "unknown mode.", got=f"mode: {mode!r}", expected=", ".join(_MODES))
@@ -37,7 +40,7 @@ def _operands(name: str, in1: Any, in2: Any, mode: Any) -> tuple[Any, Any]:
     return x.astype(dtype), y.astype(dtype)
 
 
-def _check_sizes(name: str, x: Any, y: Any) -> None:
+def _check_sizes(name: str, x: Array, y: Array) -> None:
     """Refuses arrays neither of which slides along the other in every dimension."""
     pairs = list(zip(x.shape, y.shape, strict=True))
     problem = ""
@@ -49,7 +52,9 @@ def _check_sizes(name: str, x: Any, y: Any) -> None:
         error(ValueError, f"scipy.signal.{name}", problem, got={"in1": x.aval, "in2": y.aval})
 
 
-def _slid(x: Any, y: Any, padding: Sequence[tuple[int, int]], precision: Any) -> Any:
+def _slid(
+    x: Array, y: Array, padding: Sequence[tuple[int, int]], precision: PrecisionLike
+) -> Array:
     """Sums of products of `y` with what it lies on as it slides along `x`, `y` not turned round."""
     if x.ndim == 0:
         return x * y
@@ -59,7 +64,9 @@ def _slid(x: Any, y: Any, padding: Sequence[tuple[int, int]], precision: Any) ->
     return found[0, 0]
 
 
-def _convolved(x: Any, y: Any, mode: str, precision: Any, *, late: bool = False) -> Any:
+def _convolved(
+    x: Array, y: Array, mode: str, precision: PrecisionLike, *, late: bool = False
+) -> Array:
     """The convolution with the turned `y`; "same" is the middle, or one later where `late`."""
     if mode == "same":
         # The result has the sizes of x, whichever of both is larger.
@@ -73,8 +80,15 @@ def _convolved(x: Any, y: Any, mode: str, precision: Any, *, late: bool = False)
 
 
 def _by_method(
-    name: str, in1: Any, in2: Any, mode: str, method: str, precision: Any, *, correlates: bool
-) -> Any:
+    name: str,
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str,
+    method: str,
+    precision: PrecisionLike,
+    *,
+    correlates: bool,
+) -> Array:
     x, y = _operands(name, in1, in2, mode)
     if method not in ("auto", "direct", "fft"):
         error(
@@ -92,7 +106,9 @@ def _by_method(
     return _convolved(x, flip(y), mode, precision)
 
 
-def _in_plane(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any) -> Any:
+def _in_plane(
+    name: str, in1: ArrayLike, in2: ArrayLike, mode: str, boundary: str, fillvalue: float
+) -> Array:
     x, y = _operands(name, in1, in2, mode)
     if boundary != "fill" or fillvalue != 0:
         error(
@@ -116,7 +132,7 @@ def convolve(
     method: str = "auto",
     precision: PrecisionLike = None,
 ) -> Array:
-    """The convolution of two arrays: sums of `in1[n - k] in2[k]` over k, in every dimension.
+    """Convolves two N-dimensional arrays: sums of `in1[n - k] in2[k]` over k.
 
     Args:
         in1: an array.
@@ -136,7 +152,7 @@ def convolve(
     Raises:
         ValueError: the ranks differ, sizes do not fit, an array is empty, or the mode or method
             is not known.
-        TypeError: an argument is no array.
+        TypeError: an argument is not an array.
 
     Example:
         >>> minijax.scipy.signal.convolve(np.float32([1, 2, 3]), np.float32([1, 10]))
@@ -153,7 +169,7 @@ def correlate(
     method: str = "auto",
     precision: PrecisionLike = None,
 ) -> Array:
-    """The correlation of two arrays: sums of `in1[n + k] conj(in2[k])` over k.
+    """Cross-correlates two N-dimensional arrays: sums of `in1[n + k] conj(in2[k])` over k.
 
     Args:
         in1: an array.
@@ -172,7 +188,7 @@ def correlate(
     Raises:
         ValueError: the ranks differ, sizes do not fit, an array is empty, or the mode or method
             is not known.
-        TypeError: an argument is no array.
+        TypeError: an argument is not an array.
 
     Example:
         >>> minijax.scipy.signal.correlate(np.float32([1, 2, 3]), np.float32([0, 1]), "same")
@@ -190,7 +206,7 @@ def convolve2d(
     fillvalue: float = 0,
     precision: PrecisionLike = None,
 ) -> Array:
-    """The convolution of two matrices.
+    """Convolves two 2-dimensional arrays.
 
     Args:
         in1: a matrix.
@@ -208,7 +224,7 @@ def convolve2d(
     Source:     mirrors jax.scipy.signal.convolve2d (0.10).
 
     Raises:
-        ValueError: an argument is no matrix or empty, sizes do not fit, or the mode is not known.
+        ValueError: an argument is empty or not a matrix, sizes do not fit, or the mode is unknown.
         NotImplementedError: another boundary or fill value.
 
     Example:
@@ -230,7 +246,7 @@ def correlate2d(
     fillvalue: float = 0,
     precision: PrecisionLike = None,
 ) -> Array:
-    """The correlation of two matrices.
+    """Cross-correlates two 2-dimensional arrays.
 
     Args:
         in1: a matrix.
@@ -249,7 +265,7 @@ def correlate2d(
     Source:     mirrors jax.scipy.signal.correlate2d (0.10).
 
     Raises:
-        ValueError: an argument is no matrix or empty, sizes do not fit, or the mode is not known.
+        ValueError: an argument is empty or not a matrix, sizes do not fit, or the mode is unknown.
         NotImplementedError: another boundary or fill value.
 
     Example:
@@ -274,7 +290,7 @@ def _fast_length(n: int) -> int:
         n += 1
 
 
-def _middle(x: Any, sizes: Shape) -> Any:
+def _middle(x: Array, sizes: Shape) -> Array:
     starts = [(n - size) // 2 for n, size in zip(x.shape, sizes, strict=True)]
     limits = [start + size for start, size in zip(starts, sizes, strict=True)]
     return lax_slice(x, starts, limits)
@@ -284,7 +300,7 @@ def _middle(x: Any, sizes: Shape) -> Any:
 def fftconvolve(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequence[int] | None = None
 ) -> Array:
-    """The convolution of two arrays by way of their spectra, which multiply.
+    """Convolves two N-dimensional arrays using the fast Fourier transform.
 
     Args:
         in1: an array.
@@ -302,7 +318,7 @@ def fftconvolve(
     Raises:
         ValueError: the ranks or other sizes differ, sizes do not fit for "valid", an axis is out
             of range, the mode is not known, or floats are short.
-        TypeError: an argument is no array.
+        TypeError: an argument is not an array.
 
     Example:
         >>> minijax.scipy.signal.fftconvolve(np.float32([1, 2]), np.float32([2, 0]), "same")
@@ -340,7 +356,7 @@ def fftconvolve(
     return _middle(product, sizes)
 
 
-def _multiplied(x: Any, y: Any, dims: Sequence[int], lengths: Sequence[int]) -> Any:
+def _multiplied(x: Array, y: Array, dims: Sequence[int], lengths: Sequence[int]) -> Array:
     """The cyclic convolution along some axes, of arrays filled up to lengths."""
     if not dims or math.prod(lengths) == 0:
         return x * y
@@ -349,3 +365,90 @@ def _multiplied(x: Any, y: Any, dims: Sequence[int], lengths: Sequence[int]) -> 
     spectra = (forth(v, tuple(lengths), tuple(dims)) for v in (x, y))
     first, second = spectra
     return back(first * second, tuple(lengths), tuple(dims))
+
+
+def _breaks(bp: int | Sequence[int] | ArrayLike, length: int) -> tuple[int, ...]:
+    """Where pieces start and the last one ends."""
+    given = np.unique(np.append(np.asarray(bp), [0, length])).astype(int)
+    if given[0] < 0 or given[-1] > length:
+        error(
+            ValueError,
+            "scipy.signal.detrend",
+            "breaks are places in the series.",
+            got=f"bp: {bp!r}",
+            expected=f"numbers from 0 to {length}",
+        )
+    return tuple(given.tolist())
+
+
+def _without_line(x: Array) -> Array:
+    """What is left of values along the last axis without the line of least squares."""
+    x = x - x.mean(-1, keepdims=True)
+    size = x.shape[-1]
+    if size < 2:
+        return x
+    place = np.arange(size) - (size - 1) / 2
+    place = asarray((place / np.sqrt(np.sum(place**2))).astype(x.dtype))
+    return x - (x * place).sum(-1, keepdims=True) * place
+
+
+@one_program(static=("axis", "type", "breaks"))
+def _detrended(data: Array, axis: int, type: str, breaks: tuple[int, ...]) -> Array:
+    data = data.astype(dtypes.to_inexact_dtype(data.dtype))
+    if type == "constant":
+        return data - data.mean(axis, keepdims=True)
+    x = moveaxis(data, axis, -1)
+    pieces = [_without_line(x[..., a:b]) for a, b in itertools.pairwise(breaks)]
+    return moveaxis(concatenate(pieces, -1) if len(pieces) > 1 else pieces[0], -1, axis)
+
+
+def detrend(
+    data: ArrayLike,
+    axis: int = -1,
+    type: str = "linear",
+    bp: int | Sequence[int] | Any = 0,
+    overwrite_data: None = None,
+) -> Array:
+    """Removes the trend along an axis: the line of least squares, or the mean.
+
+    Args:
+        data: the values.
+        axis: the axis.
+        type: "linear", or "constant" for the mean.
+        bp: where a new line begins, once or several times; must be known.
+        overwrite_data: must be None.
+
+    Shapes:     data: T[s] -> T[s].
+    Dtypes:     inexact; integers become floats.
+    Derivative: linear.
+    Source:     mirrors jax.scipy.signal.detrend (0.10).
+
+    Raises:
+        ValueError: the type is not known, a break lies outside of the series, or the axis is out
+            of range.
+        NotImplementedError: `overwrite_data` is given.
+
+    Example:
+        >>> minijax.scipy.signal.detrend(np.float32([1, 2, 3]), type="constant")
+        Array([-1.,  0.,  1.], dtype=float32)
+    """
+    name = "scipy.signal.detrend"
+    if overwrite_data is not None:
+        error(
+            NotImplementedError,
+            name,
+            "arrays are never overwritten.",
+            fix="leave overwrite_data= away",
+        )
+    if type not in ("linear", "constant"):
+        error(
+            ValueError,
+            name,
+            "unknown trend.",
+            got=f"type: {type!r}",
+            expected='"linear" or "constant"',
+        )
+    data = asarray(data)
+    dim = canonicalize_axis(axis, data.ndim, name)
+    breaks = _breaks(bp, data.shape[dim]) if type == "linear" and data.size else (0, 0)
+    return data if data.size == 0 else _detrended(data, dim, type, breaks)

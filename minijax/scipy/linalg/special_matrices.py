@@ -1,30 +1,35 @@
-"""Matrices whose elements are those of vectors, put in places that a pattern tells."""
+"""Special matrices: those with a pattern of given elements, and those made of their size alone.
+
+The elements of the latter are computed by NumPy, in 64 bits, and rounded once.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 import numpy as np
 
+from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax.padding import pad
 from minijax.numpy import promotion
 from minijax.numpy.arithmetic import absolute
-from minijax.numpy.creation import asarray, ones, zeros
+from minijax.numpy.creation import asarray, dtype_argument, ones, zeros
 from minijax.numpy.elementary import conjugate
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import atleast_2d, broadcast_shapes, broadcast_to, flip
-from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 
 _MODES = ("full", "valid", "same")
 
 
-def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Array:
+def _vectors(name: str, x: ArrayLike, argument: str, least: int = 0) -> Array:
     """An argument as vectors with at least so many elements; a number is a vector of one."""
     x = asarray(promotion.check_array(f"scipy.linalg.{name}", x, argument))
     x = x.reshape(1) if x.ndim == 0 else x
@@ -39,27 +44,27 @@ def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Array:
     return x
 
 
-def _check_is_no_number(name: str, x: Any, argument: str) -> None:
+def _check_is_no_number(name: str, x: ArrayLike, argument: str) -> None:
     aval = aval_of(promotion.check_array(f"scipy.linalg.{name}", x, argument))
     if not aval.ndim:
         error(ValueError, f"scipy.linalg.{name}", f"{argument} is no vector.", got={argument: aval})
 
 
-def _batches(x: Any, y: Any) -> tuple[Array, Array]:
+def _batches(x: Array, y: Array) -> tuple[Array, Array]:
     """Vectors with leading dimensions of one shape."""
     batch = broadcast_shapes(x.shape[:-1], y.shape[:-1])
     first, second = (broadcast_to(v, (*batch, v.shape[-1])) for v in (x, y))
     return first, second
 
 
-def _placed(values: Any, places: Any) -> Any:
+def _placed(values: Array, places: ArrayLike) -> Array:
     """The elements of vectors at the places that a matrix of indices names."""
     if not values.shape[-1]:
         return zeros((*values.shape[:-1], *places.shape), values.dtype)
     return values.at[..., places].get(mode="promise_in_bounds")
 
 
-def _with_constants(x: Any) -> Any:
+def _with_constants(x: Array) -> Array:
     """Vectors with a zero and a one in front, for matrices that hold these besides."""
     ends = [zeros((*x.shape[:-1], 1), x.dtype), ones((*x.shape[:-1], 1), x.dtype)]
     return concatenate([*ends, x], axis=-1)
@@ -67,7 +72,7 @@ def _with_constants(x: Any) -> Any:
 
 @one_program()
 def block_diag(*arrs: Any) -> Array:
-    """A matrix with others as blocks on its diagonal, and zeros elsewhere.
+    """Block diagonal matrix of the given arrays.
 
     Shapes:     arrs: T[m, n], T[k, l], ... -> T[m + k + ..., n + l + ...]; a vector is one row.
     Dtypes:     promoted.
@@ -107,7 +112,7 @@ def block_diag(*arrs: Any) -> Array:
 
 @one_program()
 def circulant(c: ArrayLike) -> Array:
-    """Matrices of which each column is the one before it, moved down by one place.
+    """Circulant matrix: each column is the one before it, rotated down by one place.
 
     Shapes:     c: T[..., n] -> T[..., n, n].
     Source:     mirrors jax.scipy.linalg.circulant (0.10).
@@ -129,7 +134,7 @@ def circulant(c: ArrayLike) -> Array:
 
 @one_program()
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Matrices that are constant along each diagonal.
+    """Toeplitz matrix, which is constant along each diagonal.
 
     Shapes:     c: T[..., m], r: T[..., n] -> T[..., m, n].
     Dtypes:     promoted.
@@ -156,7 +161,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 @one_program()
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Matrices that are constant along each diagonal from the right to the left.
+    """Hankel matrix, which is constant along each antidiagonal.
 
     Shapes:     c: T[..., m], r: T[..., n] -> T[..., m, n].
     Dtypes:     promoted.
@@ -167,7 +172,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         r: the last rows, whose first element is not read; zeros by default.
 
     Raises:
-        ValueError: `c` or `r` is no vector.
+        ValueError: `c` or `r` is not a vector.
 
     Example:
         >>> minijax.scipy.linalg.hankel(jnp.array([1, 2, 3]))
@@ -187,7 +192,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 @one_program()
 def companion(a: ArrayLike) -> Array:
-    """Matrices whose characteristic polynomials have given coefficients.
+    """Companion matrix of a polynomial, whose roots are the eigenvalues of the matrix.
 
     Shapes:     a: T[..., n + 1] -> T[..., n, n].
     Dtypes:     floats and complex; integers become floats.
@@ -213,7 +218,7 @@ def companion(a: ArrayLike) -> Array:
 
 @one_program()
 def fiedler_companion(a: ArrayLike) -> Array:
-    """Companion matrices with five diagonals, after Fiedler (2003).
+    """Fiedler companion matrix, which has five diagonals (Fiedler, 2003).
 
     Shapes:     a: T[..., n + 1] -> T[..., n, n].
     Dtypes:     floats and complex; integers become floats.
@@ -253,7 +258,7 @@ def _places_of_fiedler(size: int) -> Any:
 
 @one_program(static=("n", "mode"))
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
-    """Matrices by which vectors of length n are convolved with other vectors.
+    """Convolution matrix: its product with a vector of length n is the convolution with `a`.
 
     Shapes:     a: T[..., m] -> T[..., k, n], where k is m + n - 1 if `mode` is "full", max(m, n)
                 if "same", and the difference of both plus 1 if "valid".
@@ -295,7 +300,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
 @one_program()
 def fiedler(a: ArrayLike) -> Array:
-    """Matrices of the distances between the elements of vectors.
+    """Fiedler matrix: the distances between the elements of a vector.
 
     Shapes:     a: T[..., n] -> real T[..., n, n].
     Source:     mirrors jax.scipy.linalg.fiedler (0.10).
@@ -315,7 +320,7 @@ def fiedler(a: ArrayLike) -> Array:
 
 @one_program()
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
-    """Leslie matrices: how a population with classes of age grows.
+    """Leslie matrix: the growth of a population with age classes.
 
     Shapes:     f: T[..., n], s: T[..., n - 1] -> T[..., n, n].
     Dtypes:     promoted.
@@ -350,3 +355,254 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     below = np.arange(size - 1)
     places[below + 1, below] = size + 2 + below
     return _placed(_with_constants(concatenate([f, s], axis=-1)), places)
+
+
+_KINDS = ("symmetric", "lower", "upper")
+
+
+def _size(name: str, n: int) -> int:
+    try:
+        return max(operator.index(n), 0)
+    except TypeError:
+        error(
+            TypeError,
+            f"scipy.linalg.{name}",
+            "n is no integer.",
+            got=f"n: {n!r}",
+            expected="how many rows",
+            fix="int(n)",
+            cause=None,
+        )
+
+
+def _array(x: np.ndarray[Any, Any], dtype: DTypeLike | None = None) -> Array:
+    return asarray(x.astype(dtypes.default_float_dtype() if dtype is None else dtype))
+
+
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
+    """Matrix of the discrete Fourier transform, exp(-2πi j k / n).
+
+    Shapes:     -> complex[n, n].
+    Source:     mirrors jax.scipy.linalg.dft (0.10).
+
+    Args:
+        n: the length of the vectors that it transforms.
+        scale: "sqrtn" divides by √n, "n" by n; None leaves it unscaled.
+        dtype: a complex dtype; that of default precision if None.
+
+    Raises:
+        TypeError: n is not an integer.
+        ValueError: the scale is not known, or the dtype is not complex.
+
+    Example:
+        >>> minijax.scipy.linalg.dft(2)
+        Array([[ 1.+0.j,  1.+0.j],
+               [ 1.+0.j, -1.+0.j]], dtype=complex64)
+    """
+    size = _size("dft", n)
+    scales = {None: 1.0, "sqrtn": math.sqrt(size), "n": float(size)}
+    if scale not in scales:
+        error(
+            ValueError,
+            "scipy.linalg.dft",
+            "the scale is not known.",
+            got=f"scale: {scale!r}",
+            expected="None, 'sqrtn' or 'n'",
+        )
+    dtype = dtype_argument("scipy.linalg.dft", dtype, dtypes.default_complex_dtype())
+    if not dtypes.issubdtype(dtype, np.complexfloating):
+        error(ValueError, "scipy.linalg.dft", "the dtype is not complex.", got=str(dtype))
+    # Angles are taken modulo one turn before they are multiplied, where they are exact.
+    turns = np.outer(np.arange(size), np.arange(size)) % max(size, 1)
+    return _array(_roots_of_unity(size)[turns] / max(scales[scale], 1.0), dtype)
+
+
+def _roots_of_unity(size: int) -> Any:
+    """exp(-2πi k / n) for each k; multiples of a quarter turn are exact."""
+    eighths = 8 * np.arange(size)
+    quarter, rest = np.divmod(eighths + size, 2 * size) if size else (eighths, eighths)
+    angles = 2 * np.pi * (rest - size) / (8 * max(size, 1))
+    return np.exp(-1j * angles) * np.array([1, -1j, -1, 1j])[quarter % 4]
+
+
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
+    """Hadamard matrix in Sylvester's order: ones and minus ones, with orthogonal rows.
+
+    Shapes:     -> dtype[n, n].
+    Source:     mirrors jax.scipy.linalg.hadamard (0.10).
+
+    Args:
+        n: how many rows: a power of 2.
+        dtype: the dtype.
+
+    Raises:
+        TypeError: n is not an integer.
+        ValueError: n is not a power of 2.
+
+    Example:
+        >>> minijax.scipy.linalg.hadamard(2)
+        Array([[ 1,  1],
+               [ 1, -1]], dtype=int32)
+    """
+    size = _size("hadamard", n)
+    if size < 1 or size & (size - 1):
+        error(
+            ValueError,
+            "scipy.linalg.hadamard",
+            "n is no power of 2.",
+            got=f"n: {n}",
+            expected="n > 0",
+        )
+    matrix = np.ones((1, 1), np.int8)
+    while len(matrix) < size:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return _array(matrix, dtype_argument("scipy.linalg.hadamard", dtype, dtypes.int32))
+
+
+def helmert(n: int, full: bool = False) -> Array:
+    """Helmert matrix: orthonormal rows that each compare an element with those before it.
+
+    Shapes:     -> float[n - 1, n], or float[n, n] where `full`.
+    Source:     mirrors jax.scipy.linalg.helmert (0.10).
+
+    Args:
+        n: how many columns.
+        full: whether the row of the mean is the first one.
+
+    Raises:
+        ValueError: n is not positive.
+
+    Example:
+        >>> minijax.scipy.linalg.helmert(2, full=True).round(2)
+        Array([[ 0.71,  0.71],
+               [ 0.71, -0.71]], dtype=float32)
+    """
+    if n < 1:
+        error(ValueError, "scipy.linalg.helmert", "n is not positive.", got=f"n: {n}")
+    row = np.arange(_size("helmert", n))
+    below = np.tril(np.ones((len(row), len(row))), -1) - np.diag(row)
+    below[0] = 1
+    scales = np.sqrt(row * (row + 1.0))
+    scales[0] = math.sqrt(len(row))
+    matrix = below / scales[:, None]
+    return _array(matrix if full else matrix[1:])
+
+
+def hilbert(n: int) -> Array:
+    """Hilbert matrix, 1 / (i + j + 1), which is ill-conditioned.
+
+    Shapes:     -> float[n, n].
+    Source:     mirrors jax.scipy.linalg.hilbert (0.10).
+
+    Args:
+        n: how many rows.
+
+    Raises:
+        TypeError: n is negative, or no integer.
+
+    Example:
+        >>> minijax.scipy.linalg.hilbert(2)
+        Array([[1.        , 0.5       ],
+               [0.5       , 0.33333334]], dtype=float32)
+    """
+    row = np.arange(_size("hilbert", n))
+    if n < 0:
+        error(TypeError, "scipy.linalg.hilbert", "n is negative.", got=f"n: {n}")
+    return _array(1 / (row[:, None] + row + 1))
+
+
+def invhilbert(n: int) -> Array:
+    """Inverse of the Hilbert matrix, whose elements are integers.
+
+    Shapes:     -> float[n, n].
+    Source:     mirrors jax.scipy.linalg.invhilbert (0.10); Savage and Lukacs, 1954.
+
+    Args:
+        n: how many rows.
+
+    Example:
+        >>> minijax.scipy.linalg.invhilbert(2)
+        Array([[ 4., -6.],
+               [-6., 12.]], dtype=float32)
+    """
+    size = _size("invhilbert", n)
+    row = np.arange(size, dtype=np.float64)
+    # (-1)^i (n + i)! / (i!² (n - 1 - i)!), each from the one before it.
+    ratios = -(size - row) * (size + row) / np.maximum(row, 1) ** 2
+    ratios[:1] = size
+    with np.errstate(over="ignore", invalid="ignore"):
+        factors = np.cumprod(ratios)
+        return _array(factors[:, None] * factors / (row[:, None] + row + 1))
+
+
+def pascal(n: int, kind: str | None = None) -> Array:
+    """Pascal matrix: binomial coefficients.
+
+    Shapes:     -> float[n, n].
+    Source:     mirrors jax.scipy.linalg.pascal (0.10).
+
+    Args:
+        n: how many rows.
+        kind: "symmetric", the coefficients C(i + j, i), which is meant by None; "lower", C(i, j);
+            "upper", the transpose of that.
+
+    Raises:
+        ValueError: the kind is not known.
+
+    Example:
+        >>> minijax.scipy.linalg.pascal(3)
+        Array([[1., 1., 1.],
+               [1., 2., 3.],
+               [1., 3., 6.]], dtype=float32)
+    """
+    return _array(_pascal("pascal", _size("pascal", n), kind))
+
+
+def _pascal(name: str, size: int, kind: str | None) -> Any:
+    if kind not in (None, *_KINDS):
+        error(
+            ValueError,
+            f"scipy.linalg.{name}",
+            "the kind is not known.",
+            got=f"kind: {kind!r}",
+            expected=" or ".join(map(repr, _KINDS)),
+        )
+    matrix = np.ones((size, size))
+    with np.errstate(over="ignore"):
+        for i in range(1, size):
+            # The sums of one row are the next.
+            matrix[i] = np.cumsum(matrix[i - 1])
+    if kind in (None, "symmetric"):
+        return matrix
+    row = np.arange(size)
+    # C(i, j) stands on the antidiagonal i of the symmetric matrix.
+    lower = np.where(row[:, None] >= row, matrix[row[:, None] - row, row], 0.0)
+    return lower if kind == "lower" else lower.T
+
+
+def invpascal(n: int, kind: str | None = None) -> Array:
+    """Inverse of the Pascal matrix, whose elements are integers.
+
+    Shapes:     -> float[n, n].
+    Source:     mirrors jax.scipy.linalg.invpascal (0.10).
+
+    Args:
+        n: how many rows.
+        kind: of which matrix, as in `pascal`.
+
+    Raises:
+        ValueError: the kind is not known.
+
+    Example:
+        >>> minijax.scipy.linalg.invpascal(2)
+        Array([[ 2., -1.],
+               [-1.,  1.]], dtype=float32)
+    """
+    size = _size("invpascal", n)
+    row = np.arange(size)
+    signs = (-1.0) ** (row[:, None] + row)
+    if kind in ("lower", "upper"):
+        return _array(_pascal("invpascal", size, kind) * signs)
+    _pascal("invpascal", 0, kind)
+    lower = _pascal("invpascal", size, "lower") * signs
+    return _array(lower.T @ lower)
