@@ -21,7 +21,7 @@ from minijax.core.primitive import PRIMITIVES
 from minijax.core.trace import current
 from minijax.sharding import AbstractMesh
 from minijax.sharding import PartitionSpec as P
-from minijax.testing import device_programs, numpy_collectives, simulate, simulate_devices
+from minijax.testing import device_trace, numpy_collectives, simulate, simulate_devices
 
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 FOUR = {"x": 4}
@@ -265,7 +265,7 @@ def test_pmax_keeps_booleans():
 def test_every_collective_has_a_model():
     talking = {name for name, p in PRIMITIVES.items() if p.communicates}
     known = numpy_collectives
-    simulated = {*known.MODELS, *known.STARTS, *known.ENDS, *device_programs.PROGRAMS}
+    simulated = {*known.MODELS, *known.STARTS, *known.ENDS, *device_trace.PROGRAMS}
     assert talking - simulated == set()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minijax.explain.hlo_text import Instruction
+from minijax.runtime.hlo_text import Instruction
 
 
 def test_long_lists_of_operands_are_read_without_their_counts() -> None:
