@@ -33,7 +33,7 @@ from minijax.numpy import (
 )
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
-from minijax.random import distributions
+from minijax.random import continuous
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 
@@ -332,7 +332,7 @@ class Rotation(NamedTuple):
     def random(cls, random_key: Array, num: int | None = None) -> Rotation:
         """A rotation, or `num` of them, of which all are equally likely."""
         shape = (4,) if num is None else (num, 4)
-        return cls(_normalized(distributions.normal(random_key, shape)))
+        return cls(_normalized(continuous.normal(random_key, shape)))
 
     def __getitem__(self, indexer: Any) -> Rotation:
         """The rotations at places."""

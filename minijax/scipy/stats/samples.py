@@ -32,7 +32,7 @@ from minijax.numpy import (
     statistics,
 )
 from minijax.numpy.one_program import one_program
-from minijax.random import discrete, keys, multivariate
+from minijax.random import continuous, discrete, keys
 from minijax.runtime.annotations import ArrayLike, ShapeLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.probability import normal_cdf
@@ -401,7 +401,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
         place_key, noise_key = keys.split(key)
         places = discrete.choice(place_key, self.n, shape=shape, p=self.weights)
         center = creation.zeros(self.d, self.dataset.dtype)
-        noise = multivariate.multivariate_normal(
+        noise = continuous.multivariate_normal(
             noise_key, center, self.covariance, shape=shape, dtype=self.dataset.dtype
         )
         return selection.take(self.dataset, places, axis=1) + shaping.moveaxis(noise, -1, 0)
