@@ -153,18 +153,5 @@ class _Deferred(ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-def shown(package: str, *, modules: Iterable[str] = (), names: Names = NO_NAMES) -> list[str]:
-    """The public names of a package: those it has, but for modules, and those that load later."""
-    present = {
-        name
-        for name, value in vars(sys.modules[package]).items()
-        if not (name.startswith("_") or name in _OF_THE_LANGUAGE or isinstance(value, ModuleType))
-    }
-    return sorted(present.union(modules, *map(_each, names.values())))
-
-
-_OF_THE_LANGUAGE = frozenset({"TYPE_CHECKING", "annotations"})
-
-
 def _each(names: str | Iterable[str]) -> Iterable[str]:
     return names.split() if isinstance(names, str) else names

@@ -18,123 +18,18 @@ import os
 from typing import IO, Any
 
 import numpy as np
-from numpy import (
-    character,
-    complexfloating,
-    dtype,
-    flexible,
-    floating,
-    generic,
-    get_printoptions,
-    index_exp,
-    inexact,
-    integer,
-    iterable,
-    number,
-    object_,
-    printoptions,
-    s_,
-    save,
-    savez,
-    set_printoptions,
-    signedinteger,
-    unsignedinteger,
-)
-from numpy.exceptions import ComplexWarning
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.dtype_queries import can_cast, isdtype
+from minijax.core.dtype_queries import isdtype
 from minijax.core.dtypes import (
     SCALAR_TYPES,
-    finfo,
-    iinfo,
-    issubdtype,
-    promote_types,
-    result_type,
 )
 from minijax.lax import arguments
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array
 from minijax.runtime import client
 from minijax.runtime.annotations import ArrayLike, Axis, Placement
-from minijax.runtime.array import Array as ndarray  # noqa: N813  NumPy names the type so
-
-__all__ = [
-    "ComplexWarning",
-    "array_repr",
-    "array_str",
-    "bfloat16",
-    "bool",
-    "bool_",
-    "can_cast",
-    "cdouble",
-    "character",
-    "complex64",
-    "complex128",
-    "complex_",
-    "complexfloating",
-    "csingle",
-    "double",
-    "dtype",
-    "finfo",
-    "flexible",
-    "float4_e2m1fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "float16",
-    "float32",
-    "float64",
-    "float_",
-    "floating",
-    "generic",
-    "get_printoptions",
-    "iinfo",
-    "index_exp",
-    "inexact",
-    "int2",
-    "int4",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "int_",
-    "integer",
-    "isdtype",
-    "issubdtype",
-    "iterable",
-    "load",
-    "ndarray",
-    "ndim",
-    "number",
-    "object_",
-    "printoptions",
-    "promote_types",
-    "result_type",
-    "s_",
-    "save",
-    "savez",
-    "set_printoptions",
-    "shape",
-    "signedinteger",
-    "single",
-    "size",
-    "uint",
-    "uint2",
-    "uint4",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "unsignedinteger",
-]
-
 
 e = math.e
 euler_gamma = 0.5772156649015328606

@@ -768,14 +768,3 @@ def closure_convert(
         return tree.unflatten(flat.out_tree, evaluation.eval_jaxpr(jaxpr, merged, *given))
 
     return converted, hoisted
-
-
-__all__ = [
-    "closure_convert",
-    "grad",
-    "jvp",
-    "linear_transpose",
-    "linearize",
-    "value_and_grad",
-    "vjp",
-]
