@@ -68,7 +68,7 @@ from minijax.core.jaxpr import ClosedJaxpr as ClosedJaxpr, Jaxpr as Jaxpr
 from minijax.core.native import Device as Device
 from minijax.core.statistics import cache_stats as cache_stats
 from minijax.explain.report import no_retrace as no_retrace
-from minijax.interpreters.evaluation import eval_jaxpr as eval_jaxpr
+from minijax.interpreters.staging import eval_jaxpr as eval_jaxpr
 from minijax.lax.callbacks import pure_callback as pure_callback
 from minijax.lax.reference_indexing import ds as ds
 from minijax.lax.references import (

@@ -29,6 +29,7 @@ class AbstractRef(AbstractValue):
     """
 
     __slots__ = ("__weakref__", "inner_aval", "kind")
+    is_plain = False
 
     inner_aval: Any
     kind: str | None
@@ -153,6 +154,20 @@ class ReferenceEffect(effects.Effect):
     def __hash__(self) -> int:
         return hash((type(self), self.reference))
 
+    def of_equation(self, operands: Sequence[Any]) -> Iterable[effects.Effect]:
+        """The effect on the operand that the rule names by its position.
+
+        A rule may also hand on the effects of a jaxpr unchanged; then every reference among the
+        operands counts as touched.
+        """
+        if type(self.reference) is int:
+            return (type(self)(operands[self.reference]),)
+        return [type(self)(v) for v in operands if type(v.aval) is AbstractRef]
+
+    def outlives(self, variables: Iterable[Any]) -> bool:
+        """Whether the reference is one of the variables: others end where they began."""
+        return self.reference in variables
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.reference!r})"
 
@@ -193,29 +208,10 @@ def effects_of_body(jaxpr: Any, offset: int = 0) -> Effects:
     )
 
 
-def effects_on(found: Effects, invars: Sequence[Any]) -> Effects:
-    """The effects of an equation on variables, from those that its primitive's rule gives.
-
-    A rule may also hand on the effects of a jaxpr unchanged; then every reference among the
-    operands counts as touched.
-    """
-    placed: set[Any] = set()
-    for effect in found:
-        if not isinstance(effect, ReferenceEffect):
-            placed.add(effect)
-        elif type(effect.reference) is int:
-            placed.add(type(effect)(invars[effect.reference]))
-        else:
-            placed.update(type(effect)(v) for v in invars if type(v.aval) is AbstractRef)
-    return frozenset(placed)
-
-
 def effects_outside(found: Effects, variables: Iterable[Any]) -> Effects:
     """Effects without those on references other than `variables`: they end where they began."""
     visible = set(variables)
-    return frozenset(
-        e for e in found if not isinstance(e, ReferenceEffect) or e.reference in visible
-    )
+    return frozenset(e for e in found if e.outlives(visible))
 
 
 class Cell:

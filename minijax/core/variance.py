@@ -35,6 +35,11 @@ def from_types(primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **_: A
     return found if primitive.multiple_results else found[0]
 
 
+def is_told_by_types(primitive: Any) -> bool:
+    """Whether the types that `abstract_eval` gives tell how results stand to mesh axes."""
+    return primitive.multiple_results and type(primitive).vary is from_types
+
+
 ZERO = "zero"
 """Stands for the type of a literal 0, which is a summand and the sum at once."""
 

@@ -20,7 +20,7 @@ from minijax.core.effects import Effect
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.trace import Tracer
-from minijax.interpreters import evaluation
+from minijax.interpreters import staging
 
 
 class Primitive(core_primitive.Primitive):
@@ -76,7 +76,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., Any]:
         >>> jax.extend.core.jaxpr_as_fun(jaxpr)(5)
         [Array(26, dtype=int32, weak_type=True)]
     """
-    return functools.partial(evaluation.eval_closed_jaxpr, closed_jaxpr)
+    return functools.partial(staging.eval_closed_jaxpr, closed_jaxpr)
 
 
 no_effects: frozenset[Effect] = frozenset()

@@ -7,6 +7,7 @@ both.  What the function closes over becomes the first `num_consts` operands whe
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -15,15 +16,8 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.primitive import Primitive
-from minijax.interpreters import (
-    batching,
-    evaluation,
-    lowering,
-    passes,
-    retyping,
-    staging,
-    transpose,
-)
+from minijax.core.trace import current
+from minijax.interpreters import batching, lowering, passes, retyping, staging, transpose
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
 from minijax.interpreters.structural import moveaxis, to_batch_dim
@@ -36,8 +30,52 @@ Call = ClosedJaxpr | Callable[..., Sequence[Any]]
 def evaluate(call: Call, args: Sequence[Any]) -> list[Any]:
     """The results of the function, in the current trace."""
     if isinstance(call, ClosedJaxpr):
-        return evaluation.eval_closed_jaxpr(call, *args)
+        return staging.eval_closed_jaxpr(call, *args)
     return list(call(*args))
+
+
+def _stage(
+    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any] | None:
+    outs: Sequence[Any] | None = primitive.stage(trace, args, params)
+    return outs
+
+
+def _batch(
+    trace: BatchTrace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    """Batches a call in any case: its functions may close over tracers of the trace."""
+    trace.lock = trace.lock or threading.RLock()
+    pairs = list(map(trace.split, args))
+    current.set_local(trace.parent)
+    try:
+        outs, dims = primitive.batch(
+            trace, [value for value, _ in pairs], [dim for _, dim in pairs], **params
+        )
+    finally:
+        current.set_local(trace)
+    return list(map(trace.tracer, outs, dims))
+
+
+staging.DETOURS.add(lambda primitive: None if primitive.stage is None else _stage)
+batching.DETOURS.add(lambda primitive: _batch if primitive.holds_functions else None)
+
+
+def run_again(
+    trace: BatchTrace, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[Any]
+) -> tuple[list[Any], list[int | None]]:
+    """Runs one more function on the batch of a trace, perhaps one that has ended.
+
+    Its operations go to what is the current trace now.  Equations may hold the trace, and threads
+    share equations.
+    """
+    with trace.lock:
+        parent, finished = trace.parent, trace.finished
+        trace.parent, trace.finished = current.value, False
+        try:
+            return trace.run(function, args, dims)
+        finally:
+            trace.parent, trace.finished = parent, finished
 
 
 class FunctionCall(Primitive):
@@ -189,7 +227,7 @@ def batched(trace: BatchTrace, call: Call, dims: Sequence[int | None], out_dims:
         return whole
 
     def on_batch(*args: Any) -> list[Any]:
-        return out_dims.place(*trace.run(call, args, dims))
+        return out_dims.place(*run_again(trace, call, args, dims))
 
     return on_batch
 

@@ -14,6 +14,7 @@ from typing import Any
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, current
+from minijax.interpreters import jvp
 
 
 class ConfiningTrace(Trace):
@@ -85,6 +86,18 @@ class Confined:
             current.set_local(before)
             trace.finished = True
         return outs
+
+
+def _confined(
+    trace: jvp.JVPTrace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    params = confine(params, trace)
+    if trace.concerns(primitive, args, params):
+        return trace.interpret(primitive, args, params)
+    return trace.pass_on(primitive, args, params)
+
+
+jvp.DETOURS.add(lambda primitive: _confined if primitive.holds_functions else None)
 
 
 def confine(params: dict[str, Any], owner: Trace) -> dict[str, Any]:

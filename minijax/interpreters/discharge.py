@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import refs
-from minijax.core.errors import MissingRule, message
+from minijax.core.errors import MissingRule, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.core.trace import Trace, current
-from minijax.interpreters import evaluation, passes, staging
+from minijax.interpreters import passes, staging
 
 
 class DischargeTrace(Trace):
@@ -114,6 +114,22 @@ def without_references_open(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr,
     return open_jaxpr, [*pure.consts, *consts]
 
 
+def check_differentiable(name: str, aval: Any) -> None:
+    """Refuses references among the arguments by which the function `name` is differentiated.
+
+    Raises:
+        ValueError: `aval` is the type of one.
+    """
+    if type(aval) is refs.AbstractRef:
+        error(
+            ValueError,
+            name,
+            "reverse mode cannot differentiate with respect to a reference.",
+            got=str(aval),
+            fix="pass its value, ref[...], and make the reference inside: new_ref(x)",
+        )
+
+
 def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:
     def function(*values: Any) -> list[Any]:
         args = [
@@ -123,7 +139,7 @@ def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:
         trace = DischargeTrace(current.value)
         current.set_local(trace)
         try:
-            outs = evaluation.eval_closed_jaxpr(closed, *args)
+            outs = staging.eval_closed_jaxpr(closed, *args)
         finally:
             current.set_local(trace.parent)
             trace.finished = True

@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, leaked
-from minijax.interpreters import program, staging
+from minijax.interpreters import named_batching, placed_types, program, staging
 from minijax.runtime import array, client, transfer
 from minijax.runtime.array import Array
 
@@ -47,6 +47,7 @@ class EagerTrace(Trace):
 
 EAGER = EagerTrace()
 hooks.fill_eager_trace(EAGER)
+hooks.fill_typing(placed_types.in_force, placed_types.meet, named_batching.kind_after)
 
 _one_op_functions: dict[Any, Callable[..., Any]] = {}
 

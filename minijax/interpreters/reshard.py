@@ -65,6 +65,11 @@ def reshard_to(x: Any, sharding: NamedSharding | None) -> Any:
     return reshard_p.bind(x, dst_sharding=sharding)
 
 
+def settled(ct: Any, primal: Any) -> Any:
+    """A cotangent of a value of type `primal`; split as that is, where their types differ in it."""
+    return ct if aval_of(ct).split is primal.split else like_primal(ct, primal)
+
+
 def like_primal(ct: Any, primal: Any) -> Any:
     """A cotangent split as the value of type `primal` that it belongs to."""
     given = aval_of(ct).split

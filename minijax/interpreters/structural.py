@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, hooks
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -325,6 +325,9 @@ def zeros(aval: Any) -> Any:
         return np.zeros(aval.shape, dtypes.float0)
     made = full(aval.shape, 0, aval.dtype, sharding=aval.split)
     return casts.of_kind(made, aval.manual_axis_type)
+
+
+hooks.fill_zeros(zeros)
 
 
 def instantiate(tangent: Any) -> Any:

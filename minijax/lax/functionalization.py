@@ -20,7 +20,7 @@ from minijax.core import config, dtypes
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.trace import current
-from minijax.interpreters import evaluation, staging
+from minijax.interpreters import staging
 from minijax.interpreters.checking import (
     CHECK_EFFECT,
     ELEMENTWISE,
@@ -128,7 +128,7 @@ class Checker:
         self._values.update(zip(self.jaxpr.invars, args, strict=True))
         for number, eqn in enumerate(self.jaxpr.eqns):
             self._eqn, self._number = eqn, number
-            with evaluation.restored(eqn):
+            with staging.restored(eqn):
                 self._equation(eqn)
         return [self._read(v) for v in self.jaxpr.outvars]
 

@@ -23,7 +23,7 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import Tracer
-from minijax.interpreters import batching, relocation
+from minijax.interpreters import named_batching, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.runtime.array import Array, array_from_host, physical_aval
@@ -245,7 +245,7 @@ def with_batch_dim(
     Raises:
         ValueError: `vmap` was told an axis that the mesh does not have, or that the spec uses.
     """
-    axes = batching.spmd_axes()
+    axes = named_batching.spmd_axes()
     used = {*sharding.spec.names(), *sharding.spec.unreduced, *sharding.spec.reduced}
     for axis in axes:
         missing = axis not in sharding.mesh.axis_names

@@ -18,13 +18,10 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, has_aval
 from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.refs import AbstractRef
-from minijax.core.trace import Tracer, current
+from minijax.core.trace import NestedTrace, Tracer, current
 from minijax.interpreters import eager
-from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.confinement import ConfiningTrace
-from minijax.interpreters.jvp import JVPTrace
-from minijax.interpreters.partial_eval import PartialTrace
 from minijax.lax import (
     binary,
     choice,
@@ -122,10 +119,8 @@ def is_eager() -> bool:
     """Whether operations are computed at once, be it under differentiation or batching."""
     trace = current.value
     while trace is not eager.EAGER:
-        if isinstance(trace, (JVPTrace, BatchTrace, ConfiningTrace)):
+        if isinstance(trace, (NestedTrace, ConfiningTrace)):
             trace = trace.parent
-        elif isinstance(trace, PartialTrace):
-            trace = trace.known
         else:
             return False
     return True

@@ -24,7 +24,7 @@ from minijax.core.aval import (
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import eager, evaluation, staging
+from minijax.interpreters import eager, staging
 from minijax.runtime.array import ExtendedArray, Token, array_from_host, to_numpy
 from minijax.testing import blocks, coroutines, exchanges, numpy_collectives, numpy_operations
 from minijax.testing.coroutines import Device
@@ -43,7 +43,7 @@ def _run_body(
 def _run_jit(
     trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
-    return evaluation.eval_closed_jaxpr(params["jaxpr"], *args)
+    return staging.eval_closed_jaxpr(params["jaxpr"], *args)
 
 
 def _run_cond(
@@ -51,7 +51,7 @@ def _run_cond(
 ) -> Sequence[Any]:
     index, aval = trace.read(args[0])
     branches = params["branches"]
-    outs = evaluation.eval_closed_jaxpr(branches[int(index)], *args[1:])
+    outs = staging.eval_closed_jaxpr(branches[int(index)], *args[1:])
     over = variance.of(aval).varying
     # The type is that of every branch, whichever was taken.
     weak = [a.weak_type if isinstance(a, ShapedArray) else False for a in branches[0].out_avals]
@@ -77,12 +77,12 @@ def _run_while(
     over: frozenset[Any] = frozenset()
     while True:
         trace.device.step()
-        (out,) = evaluation.eval_closed_jaxpr(params["cond_jaxpr"], *test_consts, *carry)
+        (out,) = staging.eval_closed_jaxpr(params["cond_jaxpr"], *test_consts, *carry)
         goes_on, aval = trace.read(out)
         over |= variance.of(aval).varying
         if not np.any(goes_on):
             break
-        after = evaluation.eval_closed_jaxpr(params["body_jaxpr"], *body_consts, *carry)
+        after = staging.eval_closed_jaxpr(params["body_jaxpr"], *body_consts, *carry)
         carry = [_kept(trace, goes_on, x, y) for x, y in zip(carry, after, strict=True)]
     weak = [a.weak_type for a in params["body_jaxpr"].out_avals]
     return [_typed(trace, x, w, over) for x, w in zip(carry, weak, strict=True)]
@@ -110,7 +110,7 @@ def _run_scan(
     for i in reversed(order) if params["reverse"] else order:
         trace.device.step()
         slices = [trace.tracer(np.asarray(x[i]), aval.without_dim(0)) for x, aval in xs]
-        outs = evaluation.eval_closed_jaxpr(closed, *consts, *carry, *slices)
+        outs = staging.eval_closed_jaxpr(closed, *consts, *carry, *slices)
         carry = outs[:num_carry]
         steps.append(outs[num_carry:])
     if params["reverse"]:
@@ -136,7 +136,7 @@ def _run_solver(
     lengths = params["const_lengths"]
     start = sum(lengths[: lengths._fields.index("solve")])
     consts = args[start : start + lengths.solve]
-    return evaluation.eval_closed_jaxpr(params["jaxprs"].solve, *consts, *args[sum(lengths) :])
+    return staging.eval_closed_jaxpr(params["jaxprs"].solve, *consts, *args[sum(lengths) :])
 
 
 def _run_shard_map(
@@ -148,7 +148,7 @@ def _run_shard_map(
     values = _values(trace, args)
 
     def body(inner: Any, given: Sequence[Any]) -> list[blocks.Value]:
-        return _values(inner, evaluation.eval_closed_jaxpr(params["jaxpr"], *given))
+        return _values(inner, staging.eval_closed_jaxpr(params["jaxpr"], *given))
 
     outs = _on_devices(trace, region, body, values, params["in_specs"])
     around = frozenset().union(*(variance.of(value.aval).varying for value in values))
@@ -181,7 +181,7 @@ def _run_pmap(
 
     def body(inner: Any, given: Sequence[Any]) -> list[blocks.Value]:
         own = [_without_dim(inner, x, axis) for x, axis in zip(given, in_axes, strict=True)]
-        outs = _values(inner, evaluation.eval_closed_jaxpr(params["jaxpr"], *own))
+        outs = _values(inner, staging.eval_closed_jaxpr(params["jaxpr"], *own))
         return [_with_dim(value, axis) for value, axis in zip(outs, out_axes, strict=True)]
 
     specs = [_spec_at(axis, name) for axis in in_axes]

@@ -20,7 +20,7 @@ from minijax.core.errors import TracerArrayConversionError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import evaluation, flattening
+from minijax.interpreters import flattening, staging
 from minijax.testing import blocks, coroutines, device_trace, exchanges
 from minijax.testing.coroutines import Device, Machine
 from minijax.testing.device_trace import DeviceTrace
@@ -187,7 +187,7 @@ class Simulation:
         records: list[Exchange] | None = None,
     ) -> None:
         if isinstance(function, ClosedJaxpr):
-            function = functools.partial(evaluation.eval_closed_jaxpr, function)
+            function = functools.partial(staging.eval_closed_jaxpr, function)
         self.function = function
         self.name = flattening.function_name(function)
         self.signature: inspect.Signature | None = None

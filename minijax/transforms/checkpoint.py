@@ -18,7 +18,7 @@ from minijax.core.unspecified import UNSPECIFIED
 from minijax.interpreters import eager
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
-from minijax.transforms import jit
+from minijax.transforms import jit, jit_arguments
 from minijax.transforms.remat_primitive import PreventCse, remat_p
 
 R = TypeVar("R")
@@ -80,7 +80,7 @@ def checkpoint(
         )
     if policy is not None:
         _check_policy(policy)
-    static_nums, static_names = jit.resolve_names(
+    static_nums, static_names = jit_arguments.resolve_names(
         fun, _check_argnums(static_argnums), static_argnames or None, "static", "checkpoint"
     )
     half = _Checkpointed(fun, prevent_cse, policy, static_nums, static_names)
@@ -154,7 +154,7 @@ class _Checkpointed:
             if not all(isinstance(value, Hashable) for _, _, value in fixed):
                 # Nothing can be remembered under these values: the function is staged anew.
                 positions = [i for i in range(len(args)) if i not in static]
-                bound = jit.with_statics(self.function, fixed, positions)
+                bound = jit_arguments.with_statics(self.function, fixed, positions)
                 bound.__name__ = stager.name
                 stager = _stager(bound)
                 args = dynamic_args

@@ -83,7 +83,8 @@ def _batched_rule(
             outs, out_dots[:] = rule(values[:count], dots)
             return outs + [t for t in out_dots if type(t) is not Zero]
 
-        values, found = trace.run(
+        values, found = calls.run_again(
+            trace,
             flat,
             [*primals, *(tangents[i] for i in moving)],
             [*dims, *(dims[i] for i in moving)],

@@ -18,7 +18,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error, message
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
-from minijax.interpreters import calls, eager, evaluation, flattening, staging
+from minijax.interpreters import calls, eager, flattening, staging
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
@@ -174,7 +174,7 @@ def _batched_forward(
             counts.append(len(outs))
             return outs + residuals
 
-        values, found = trace.run(flat, args, dims)
+        values, found = calls.run_again(trace, flat, args, dims)
         (count,) = counts
         outs = out_dims.place(values[:count], found[:count])
         backward = _batched_backward(trace, of_example[0], found[count:], out_dims, dims)
@@ -206,7 +206,8 @@ def _batched_backward(
             found[:] = backward(values[:count], of_example)
             return [ct for ct in found if type(ct) is not Zero]
 
-        values, dims = trace.run(
+        values, dims = calls.run_again(
+            trace,
             flat,
             [*residuals, *(cts[i] for i in moving)],
             [*residual_dims, *(ct_dims[i] for i in moving)],
@@ -594,7 +595,7 @@ def _staged_rule(name: str, rule: Callable[[Any], Any], out: Any) -> tree.Partia
 
     def run(*args: Any) -> Any:
         *values, ct = args
-        cts = evaluation.eval_jaxpr(jaxpr, values, *tree.leaves(ct))
+        cts = staging.eval_jaxpr(jaxpr, values, *tree.leaves(ct))
         return tree.unflatten(flat.out_tree, cts)
 
     return tree.Partial(run, *consts)

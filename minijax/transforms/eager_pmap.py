@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import eager, evaluation, relocation, staging
+from minijax.interpreters import eager, relocation, staging
 from minijax.interpreters.structural import moveaxis, new_axis
 from minijax.runtime.array import Array, array_from_host
 from minijax.transforms import pmap_program
@@ -99,7 +99,7 @@ class MapTrace(Trace):
         with config.disable_jit(False):
             call = functools.partial(primitive.bind_all, **params)
             jaxpr, consts = staging.stage(call, list(map(aval_of, args)))
-        return evaluation.eval_jaxpr(jaxpr, consts, *args)
+        return staging.eval_jaxpr(jaxpr, consts, *args)
 
     def _names_in(self, primitive: Any, params: Mapping[str, Any]) -> set[Any]:
         """The axes that an operation refers to; a user's rules may refer to any."""

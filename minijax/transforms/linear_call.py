@@ -15,7 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.interpreters import batching, eager, evaluation, lowering
+from minijax.interpreters import batching, eager, lowering, staging
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.control_flow import bodies
@@ -46,7 +46,7 @@ class LinearCall(Primitive):
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         given = _for_callee(args, params)
-        return evaluation.eval_closed_jaxpr(params["callee"], *given)
+        return staging.eval_closed_jaxpr(params["callee"], *given)
 
     def walk(self, run: Any, *args: Any, **params: Any) -> None:
         run(params["callee"], *_for_callee(args, params))
@@ -75,7 +75,7 @@ class LinearCall(Primitive):
 
     def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         start, fixed = params["num_callee_consts"], _num_fixed(params)
-        found = evaluation.eval_closed_jaxpr(
+        found = staging.eval_closed_jaxpr(
             params["transpose"], *args[start:fixed], *map(instantiate, cts)
         )
         linear = zip(args[fixed:], found, strict=True)

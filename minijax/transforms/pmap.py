@@ -23,7 +23,7 @@ from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray
 from minijax.transforms import (
     eager_pmap,
-    jit,
+    jit_arguments,
     pmap_arguments,
     pmap_program,
     pmap_shard_map,
@@ -164,7 +164,7 @@ class PmapFunction:
     def _function_of(self, call: Call) -> flattening.FlatFunction:
         function = self.function
         if call.statics:
-            function = jit.with_statics(function, call.statics, call.positions or ())
+            function = jit_arguments.with_statics(function, call.statics, call.positions or ())
         return flattening.FlatFunction(function, call.in_tree, self.name)
 
     def _mapping(self, call: Call) -> pmap_arguments.MappedArguments:

@@ -11,7 +11,7 @@ from minijax.core.axes import in_scope
 from minijax.core.errors import error
 from minijax.interpreters import flattening
 from minijax.runtime import client
-from minijax.transforms import jit
+from minijax.transforms import jit_arguments
 
 Axes = tuple[int | None, ...]
 
@@ -166,7 +166,7 @@ def split_static(
         )
     static = sorted(i % len(args) for i in given)
     for i in static:
-        jit.check_hashable(name, i, args[i])
+        jit_arguments.check_hashable(name, i, args[i])
     statics = tuple((i, type(args[i]), args[i]) for i in static)
     positions = [i for i in range(len(args)) if i not in static]
     return statics, positions, tuple(args[i] for i in positions)

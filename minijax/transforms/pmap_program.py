@@ -16,7 +16,7 @@ from minijax.core import axes, config, statistics
 from minijax.core.aval import AbstractToken
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
-from minijax.interpreters import evaluation, program, replicas, staging
+from minijax.interpreters import program, replicas, staging
 from minijax.interpreters.assignment import Assignment
 from minijax.interpreters.replicas import Replicas
 from minijax.lax import shape
@@ -171,7 +171,7 @@ def _of_pieces(jaxpr: ClosedJaxpr, info: MapInfo) -> ClosedJaxpr:
             x if axis is None else shape.squeeze(x, (axis,))
             for x, axis in zip(pieces, info.in_axes, strict=True)
         ]
-        outs = evaluation.eval_closed_jaxpr(jaxpr, *slices)
+        outs = staging.eval_closed_jaxpr(jaxpr, *slices)
         return [
             x if axis is None else shape.expand_dims(x, (axis,))
             for x, axis in zip(outs, info.out_axes, strict=True)

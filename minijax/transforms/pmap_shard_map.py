@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import axes, config, statistics
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import evaluation, program, staging
+from minijax.interpreters import program, staging
 from minijax.interpreters.assignment import Placeholder
 from minijax.lax import shape
 from minijax.runtime import client
@@ -83,7 +83,7 @@ def _make(jaxpr: ClosedJaxpr, info: MapInfo) -> tuple[ClosedJaxpr, program.Optio
             x if axis is None else shape.squeeze(x, (axis,))
             for x, axis in zip(blocks, info.in_axes, strict=True)
         ]
-        outs = evaluation.eval_closed_jaxpr(renamed, *slices)
+        outs = staging.eval_closed_jaxpr(renamed, *slices)
         return tuple(
             x if axis is None else shape.expand_dims(x, (axis,))
             for x, axis in zip(outs, info.out_axes, strict=True)

@@ -17,13 +17,13 @@ from minijax.core.sequences import merge_lists
 from minijax.interpreters import (
     batching,
     discharge,
-    evaluation,
     jvp,
     lowering,
     partial_eval,
     passes,
     rematerialization,
     retyping,
+    staging,
     transpose,
 )
 from minijax.interpreters.structural import moveaxis
@@ -54,7 +54,7 @@ class Remat(Primitive):
     agree = retyping.agree_call
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        return evaluation.eval_closed_jaxpr(jaxpr, *args)
+        return staging.eval_closed_jaxpr(jaxpr, *args)
 
     def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return jaxpr.out_avals

@@ -25,11 +25,11 @@ from minijax.interpreters import (
     choices,
     discharge,
     eager,
-    evaluation,
     hlo_build,
     jvp,
     lowering,
     manual_regions,
+    named_batching,
     passes,
     program,
     retyping,
@@ -90,7 +90,7 @@ def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
     """A program that returns the state of each device first, along a new dimension."""
 
     def function(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(inner.closed, *args)
+        outs = staging.eval_closed_jaxpr(inner.closed, *args)
         spec = PartitionSpec(region.ordered(region.axes))
         count = functionalization.STATE_SIZE
         return [new_axis(match(x, spec, region), 1, 0) for x in outs[:count]] + outs[count:]
@@ -267,7 +267,7 @@ class ShardMap(Primitive):
         **params: Any,
     ) -> tuple[list[Any], list[Any]]:
         region = region_of(params)
-        names = tuple(n for n in batching.spmd_axes() if n in region.axes)
+        names = tuple(n for n in named_batching.spmd_axes() if n in region.axes)
         _check_free(names, (*in_specs, *out_specs))
         batched = [d is not None for d in dims]
         with region.entered():
@@ -367,7 +367,7 @@ def _older_convention(
         for ct, spec in zip(args[num_known:], ct_specs, strict=True):
             copies = region.size(region.unmentioned(spec))
             given.append(ct if copies == 1 else ct / aval_of(ct).dtype.type(copies))
-        outs = evaluation.eval_closed_jaxpr(backward, *given)
+        outs = staging.eval_closed_jaxpr(backward, *given)
         return [
             psum_p.bind(ct, axes=names, axis_index_groups=None)
             if (names := region.unmentioned(spec))

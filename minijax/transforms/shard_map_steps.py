@@ -23,8 +23,8 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import casts, eager, passes, staging
-from minijax.interpreters.batching import BatchTrace
-from minijax.interpreters.evaluation import eval_closed_jaxpr
+from minijax.interpreters.named_batching import SpmdBatchTrace
+from minijax.interpreters.staging import eval_closed_jaxpr
 from minijax.interpreters.structural import new_axis
 from minijax.lax.shape import squeeze
 from minijax.runtime.array import Array
@@ -37,10 +37,10 @@ _SCALARS = (int, float, bool, complex, np.generic)
 def computes(trace: Any) -> bool:
     """Whether operations in a trace run at once, so that values are known."""
     while trace is not eager.EAGER:
-        if isinstance(trace, BatchTrace) and trace.is_split_by_user:
+        if isinstance(trace, SpmdBatchTrace) and trace.is_split_by_user:
             # An axis along which the batch is split is none to stack blocks along.
             return False
-        around = getattr(trace, "parent", None) or getattr(trace, "known", None)
+        around = getattr(trace, "parent", None)
         if around is None:
             return False
         trace = around

@@ -17,10 +17,10 @@ from minijax.core.sequences import merge_lists
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import (
     batching,
-    evaluation,
     jvp,
     key_reuse,
     lowering,
+    named_batching,
     partial_eval,
     passes,
     retyping,
@@ -240,8 +240,8 @@ def _batched(
     spmd_axis_name: Any,
 ) -> list[Any]:
     """The results for the whole batch, along dimension 0."""
-    outs, dims = batching.batch_flat(
-        lambda *xs: evaluation.eval_closed_jaxpr(jaxpr, *xs),
+    outs, dims = named_batching.batch_flat(
+        lambda *xs: staging.eval_closed_jaxpr(jaxpr, *xs),
         size,
         args,
         [0 if m else None for m in mapped],
@@ -262,7 +262,7 @@ def map_unbatched(
     axis_name: Any = None,
     spmd_axis_name: Any = None,
 ) -> tuple[list[Any], Sequence[int | None]]:
-    """As `batching.batch_flat`, but leaves the function as one of one example.
+    """As `named_batching.batch_flat`, but leaves the function as one of one example.
 
     Only if some results `may_be_shared`, asked once the function has run, it is found out which
     are the same for all examples.

@@ -21,7 +21,6 @@ from minijax.core.unspecified import UNSPECIFIED
 from minijax.interpreters import (
     batching,
     eager,
-    evaluation,
     jvp,
     lowering,
     partial_eval,
@@ -303,7 +302,7 @@ def _fill(known: ClosedJaxpr, places: Sequence[int], slots: Sequence[Any]) -> Cl
     """The known part of a branch, with zeros in the slots of other branches' residuals."""
 
     def function(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(known, *args)
+        outs = staging.eval_closed_jaxpr(known, *args)
         count = len(outs) - len(places)
         residuals = dict(zip(places, outs[count:], strict=True))
         return outs[:count] + [
@@ -420,7 +419,7 @@ def _batch_by_selection(
         chosen = eq(index, np.int32(i))
         guarded = [_guard(chosen, x) if m else x for x, m in zip(whole, mapped, strict=True)]
         wide, _ = batching.batch_jaxpr(branch, size, mapped, True)
-        results.append(evaluation.eval_closed_jaxpr(wide, *guarded))
+        results.append(staging.eval_closed_jaxpr(wide, *guarded))
     outs = [_choose(index, cases) for cases in zip(*results, strict=True)]
     return outs, [0] * len(outs)
 

@@ -15,7 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.interpreters import batching, eager, evaluation, jvp, lowering, transpose
+from minijax.interpreters import batching, eager, jvp, lowering, staging, transpose
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.binary import sub
@@ -88,10 +88,10 @@ class CustomRoot(Primitive):
             return outs, out_dots
         root = outs[:count]
         _, y_dots = jvp.jvp_flat(
-            lambda *xs: evaluation.eval_closed_jaxpr(jaxprs.f, *xs, *root), f_consts, f_dots
+            lambda *xs: staging.eval_closed_jaxpr(jaxprs.f, *xs, *root), f_consts, f_dots
         )
         right = [neg(instantiate(t)) for t in y_dots]
-        out_dots[:count] = evaluation.eval_closed_jaxpr(
+        out_dots[:count] = staging.eval_closed_jaxpr(
             jaxprs.tangent_solve, *solve_consts, *root, *right
         )
         return outs, out_dots
@@ -187,7 +187,7 @@ class CustomLinearSolve(Primitive):
         right = list(tangents[len(tangents) - count :])
         if any(type(t) is not Zero for t in const_dots):
             _, moved = jvp.jvp_flat(
-                lambda *xs: evaluation.eval_closed_jaxpr(jaxprs.matvec, *xs, *solution),
+                lambda *xs: staging.eval_closed_jaxpr(jaxprs.matvec, *xs, *solution),
                 consts,
                 const_dots,
             )
@@ -484,7 +484,7 @@ def custom_linear_solve(
         transposed_solver = transpose_solve
 
         def vecmat(y: Any) -> Any:
-            outs = evaluation.eval_closed_jaxpr(
+            outs = staging.eval_closed_jaxpr(
                 staged_vecmat.closed, *staged_vecmat.consts, *tree.leaves(y)
             )
             return tree.unflatten(b_tree, outs)
