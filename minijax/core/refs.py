@@ -13,6 +13,20 @@ from typing import Any
 from minijax.core import effects, source
 from minijax.core.aval import AbstractValue, Shape, aval_handlers, aval_of
 from minijax.core.errors import error, message
+from minijax.core.rules import Facts, Rules
+
+discharge = Rules("discharge")
+"""Applies an operation on references to `Cell`s in their place: `(primitive, *args, **params)`
+reads values, applies what is pure, and writes values.  Without a rule references are no operands
+of it."""
+
+with_references = Rules("with_references")
+"""Applies an operation that holds jaxprs to traced references: `(primitive, args, params)` reads
+them before and writes them after, so that other rules see values only."""
+
+makes_references: Facts[bool] = Facts("makes_references", False)
+"""Whether results are references.  What is written to them later may belong to a trace that has no
+part in the operands, so traces apply their rules to such an operation in any case."""
 
 
 class AbstractRef(AbstractValue):
@@ -286,7 +300,7 @@ def check_uses(eqns: Iterable[Any], parameters: Iterable[Any]) -> None:
         for atom in eqn.invars:
             if type(atom.aval) is not AbstractRef:
                 continue
-            if eqn.primitive.discharge is None:
+            if discharge.of(eqn.primitive) is None:
                 error(
                     TypeError,
                     eqn.primitive.name,

@@ -11,13 +11,22 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import variance
+from minijax.core import extended_dtypes, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.trace import current
-from minijax.interpreters import batching, lowering, passes, retyping, staging, transpose
+from minijax.interpreters import (
+    batching,
+    confinement,
+    diagnosis,
+    lowering,
+    passes,
+    retyping,
+    staging,
+    transpose,
+)
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
 from minijax.interpreters.structural import moveaxis, to_batch_dim
@@ -37,7 +46,7 @@ def evaluate(call: Call, args: Sequence[Any]) -> list[Any]:
 def _stage(
     trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any] | None:
-    outs: Sequence[Any] | None = primitive.stage(trace, args, params)
+    outs: Sequence[Any] | None = confinement.stage_functions.of(primitive)(trace, args, params)
     return outs
 
 
@@ -57,8 +66,10 @@ def _batch(
     return list(map(trace.tracer, outs, dims))
 
 
-staging.DETOURS.add(lambda primitive: None if primitive.stage is None else _stage)
-batching.DETOURS.add(lambda primitive: _batch if primitive.holds_functions else None)
+staging.DETOURS.add(lambda primitive: _stage if confinement.stage_functions.of(primitive) else None)
+batching.DETOURS.add(
+    lambda primitive: _batch if confinement.stage_functions.of(primitive) else None
+)
 
 
 def run_again(
@@ -87,11 +98,8 @@ class FunctionCall(Primitive):
 
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
     holds_functions: ClassVar[bool] = True
-    constrains_results: ClassVar[bool] = False
     shard = rules.from_types
-    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return call_jaxpr.out_avals
@@ -105,33 +113,6 @@ class FunctionCall(Primitive):
     def lower(self, ctx: Any, *values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return lowering.lower_jaxpr(ctx, call_jaxpr.jaxpr, call_jaxpr.consts, values)
 
-    def walk(self, run: Any, *args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> None:
-        run(call_jaxpr, *args)
-
-    def stage(
-        self, trace: staging.StagingTrace, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any] | None:
-        call: Call = params["call_jaxpr"]
-        consts: list[Any] = []
-        avals = list(map(aval_of, args))
-        if isinstance(call, ClosedJaxpr):
-            if call.in_avals == avals:
-                return None
-            varying = retyping.of_types(avals)
-            fitting = retyping.retyped(call, varying)
-            if fitting is not call:
-                return trace.process(self, args, {**params, "call_jaxpr": fitting})
-            closed = ClosedJaxpr(*_staged(self, call, avals, params["name"]))
-        else:
-            jaxpr, consts = _staged(self, call, avals, params["name"])
-            closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
-        params = {
-            **params,
-            "call_jaxpr": closed,
-            "num_consts": len(consts) + params["num_consts"],
-        }
-        return trace.process(self, [*consts, *args], params)
-
     def transpose(
         self, cts: Sequence[Any], *args: Any, call_jaxpr: Call, **params: Any
     ) -> list[Any]:
@@ -144,6 +125,49 @@ class FunctionCall(Primitive):
         jaxpr, consts = staging.stage(of_linear, linear)
         found = iter(transpose.backward_pass(jaxpr, consts, cts))
         return [next(found) if is_linear(x) else None for x in args]
+
+
+extended_dtypes.knows_extended.set(True, FunctionCall)
+rules.constrains_results.set(False, FunctionCall)
+
+
+@diagnosis.walk.rule(FunctionCall)
+def _walk_of_function_call(
+    primitive: FunctionCall, run: Any, *args: Any, call_jaxpr: ClosedJaxpr, **params: Any
+) -> None:
+    run(call_jaxpr, *args)
+
+
+@confinement.stage_functions.rule(FunctionCall)
+def _stage_of_function_call(
+    primitive: FunctionCall,
+    trace: staging.StagingTrace,
+    args: Sequence[Any],
+    params: dict[str, Any],
+) -> Sequence[Any] | None:
+    call: Call = params["call_jaxpr"]
+    consts: list[Any] = []
+    avals = list(map(aval_of, args))
+    if isinstance(call, ClosedJaxpr):
+        if call.in_avals == avals:
+            return None
+        varying = retyping.of_types(avals)
+        fitting = retyping.retyped(call, varying)
+        if fitting is not call:
+            return trace.process(primitive, args, {**params, "call_jaxpr": fitting})
+        closed = ClosedJaxpr(*_staged(primitive, call, avals, params["name"]))
+    else:
+        jaxpr, consts = _staged(primitive, call, avals, params["name"])
+        closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
+    params = {
+        **params,
+        "call_jaxpr": closed,
+        "num_consts": len(consts) + params["num_consts"],
+    }
+    return trace.process(primitive, [*consts, *args], params)
+
+
+variance.vary.rule(FunctionCall)(variance.from_types)
 
 
 def _staged(primitive: Any, call: Call, avals: Sequence[Any], name: str) -> tuple[Jaxpr, list[Any]]:

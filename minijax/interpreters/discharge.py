@@ -30,10 +30,11 @@ class DischargeTrace(Trace):
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         current.set_local(self.parent)
         try:
-            if primitive.makes_references or refs.any_cell(args):
-                if primitive.discharge is None:
+            if refs.makes_references.of(primitive) or refs.any_cell(args):
+                rule = refs.discharge.of(primitive)
+                if rule is None:
                     raise _no_rule(primitive)
-                outs = primitive.discharge(*args, **params)
+                outs = rule(*args, **params)
                 return outs if primitive.multiple_results else (outs,)
             params = {key: _pure_param(value) for key, value in params.items()}
             return self.parent.process(primitive, args, params)
@@ -160,7 +161,7 @@ def has_references(jaxpr: Jaxpr) -> bool:
 def _find_references(jaxpr: Jaxpr) -> bool:
     if any(type(v.aval) is refs.AbstractRef for v in (*jaxpr.invars, *jaxpr.constvars)):
         return True
-    if any(eqn.primitive.makes_references for eqn in jaxpr.eqns):
+    if any(refs.makes_references.of(eqn.primitive) for eqn in jaxpr.eqns):
         return True
     return any(
         has_references(inner) for eqn in holders(jaxpr) for inner in jaxprs_in_params(eqn.params)

@@ -25,6 +25,8 @@ _jax.jax_jit.set_enable_x64_state(config.enable_x64.native)
 _jax.jax_jit.set_disable_jit_state(config.disable_jit.native)
 _jax.jax_jit.set_post_hook_state(_jax.config.Config("minijax_post_hook", None))
 
+_discharge_of = refs.discharge.of
+
 
 class EagerTrace(Trace):
     """Computes at once."""
@@ -32,8 +34,9 @@ class EagerTrace(Trace):
     __slots__ = ()
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        if primitive.discharge is not None and (primitive.makes_references or refs.any_cell(args)):
-            out = primitive.discharge(*args, **params)
+        discharge = _discharge_of(primitive)
+        if discharge is not None and (refs.makes_references.of(primitive) or refs.any_cell(args)):
+            out = discharge(*args, **params)
         elif primitive.impl is not None:
             out = primitive.impl(*args, **params)
         else:

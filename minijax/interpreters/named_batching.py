@@ -99,7 +99,7 @@ class NamedBatchTrace(BatchTrace):
         name = self.kind.axis_name
         if name is None:
             return False
-        for key in primitive.axis_params:
+        for key in axes.axis_params.of(primitive):
             value = params[key]
             if value == name or (isinstance(value, tuple) and name in value):
                 return True
@@ -110,7 +110,7 @@ class NamedBatchTrace(BatchTrace):
     def apply(
         self, primitive: Any, values: Sequence[Any], dims: Sequence[Any], params: dict[str, Any]
     ) -> tuple[Any, Any]:
-        rule = primitive.batch_axis
+        rule = axes.batch_axis.of(primitive)
         if rule is None or not self._is_named(primitive, params):
             return super().apply(primitive, values, dims, params)
         found: tuple[Any, Any] = rule(self.size, self.kind.axis_name, values, dims, **params)
@@ -137,9 +137,10 @@ class SpmdBatchTrace(NamedBatchTrace):
         self, primitive: Any, values: Sequence[Any], dims: Sequence[Any], params: dict[str, Any]
     ) -> tuple[Any, Any]:
         found = self.kind.spmd_axes
-        if primitive.batch_spmd is None or not found:
+        rule = axes.batch_spmd.of(primitive)
+        if rule is None or not found:
             return super().apply(primitive, values, dims, params)
-        outs: tuple[Any, Any] = primitive.batch_spmd(self.size, found, values, dims, **params)
+        outs: tuple[Any, Any] = rule(self.size, found, values, dims, **params)
         return outs
 
 

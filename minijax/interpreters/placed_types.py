@@ -49,11 +49,11 @@ class PlacedTyping(Typing):
         avals: list[Any],
         params: dict[str, Any],
     ) -> tuple[list[Any], dict[str, Any], Any]:
-        if self.has_variance or primitive.vary is not None:
+        if self.has_variance or variance.vary.of(primitive) is not None:
             atoms, params, out = self._varying(trace, primitive, args, atoms, avals, params)
         else:
             out = primitive.abstract_eval(*avals, **params)
-        if self.has_shardings or params.get(primitive.sharding_param) is not None:
+        if self.has_shardings or params.get(rules.sharding_param.of(primitive)) is not None:
             self.has_shardings = True
             out = rules.typed_results(primitive, [v.aval for v in atoms], out, params)
         return atoms, params, out
@@ -120,9 +120,9 @@ def in_force() -> Typing:
 
 def _may_place(primitive: Any) -> Detour | None:
     """What a staging trace does first with operations whose results may be placed."""
-    if primitive.vary is not None and not variance.is_told_by_types(primitive):
+    if variance.vary.of(primitive) is not None and not variance.told_by_types(primitive):
         return _placing
-    return _placing_where_asked if primitive.sharding_param else None
+    return _placing_where_asked if rules.sharding_param.of(primitive) else None
 
 
 def _placing(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
@@ -132,7 +132,7 @@ def _placing(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, 
 def _placing_where_asked(
     trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> None:
-    if params.get(primitive.sharding_param) is not None:
+    if params.get(rules.sharding_param.of(primitive)) is not None:
         _place(trace)
 
 

@@ -22,7 +22,7 @@ Outs = Sequence[Any] | None
 
 def _by_value(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Outs:
     if any(map(refs.is_reference, args)) and trace.concerns(primitive, args, params):
-        outs: Sequence[Any] = primitive.with_references(args, params)
+        outs: Sequence[Any] = refs.with_references.of(primitive)(args, params)
         return outs
     return None
 
@@ -44,9 +44,9 @@ def _detour(making: Detour, calling: Detour | None) -> Any:
     """Finds the detours of operations that make references, and of those that may be given some."""
 
     def find(primitive: Any) -> Detour | None:
-        if primitive.makes_references:
+        if refs.makes_references.of(primitive):
             return making
-        return None if primitive.with_references is None else calling
+        return None if refs.with_references.of(primitive) is None else calling
 
     return find
 

@@ -17,7 +17,7 @@ from typing import Any
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import passes, staging
+from minijax.interpreters import confinement, passes, staging
 from minijax.interpreters.confinement import confine
 from minijax.interpreters.structural import instantiate
 from minijax.interpreters.tangents import Zero
@@ -89,7 +89,7 @@ class TaylorTrace(Trace):
         try:
             if not any(type(x) is TaylorTracer and x.traced_by is self for x in args):
                 return parent.process(primitive, args, params)
-            if primitive.holds_functions:
+            if confinement.stage_functions.of(primitive) is not None:
                 params = confine(params, self)
             primals, series = zip(*map(self.split, args), strict=True)
             rule: Rule = self.rules.get(primitive, by_jvp)

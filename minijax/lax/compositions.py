@@ -101,7 +101,6 @@ class Composite(Composed):
 
     name = "composite"
     multiple_results = True
-    vary = variance.from_types
 
     def composition(self, avals: Sequence[Any], params: Mapping[str, Any]) -> ClosedJaxpr:
         closed: ClosedJaxpr = params["jaxpr"]
@@ -127,6 +126,9 @@ class Composite(Composed):
         }
         types = [hlo_build.type_of(aval) for aval in jaxpr.out_avals]
         return list(ctx.ops("stablehlo.composite", values, given, types=types))
+
+
+variance.vary.rule(Composite)(variance.from_types)
 
 
 composite_p = Composite()

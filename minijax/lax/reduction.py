@@ -195,8 +195,6 @@ class Reduction(Primitive):
     Not linear, hence no transpose: tangents are sums.
     """
 
-    without = frozenset({"transpose"})
-
     def __init__(
         self,
         name: str,
@@ -488,7 +486,6 @@ class ArgReduction(Primitive):
     Not linear, hence no transpose: the results are integers.
     """
 
-    without = frozenset({"transpose"})
     jvp = jvp_of_constant
     shard = rules.reduction
 

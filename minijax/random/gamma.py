@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, extended_dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import lowering, staging
+from minijax.interpreters import key_reuse, lowering, staging
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import Zero
 from minijax.lax import binary, control_flow, creation, incomplete_gamma, reduction, slicing
@@ -64,8 +64,6 @@ class RandomGamma(Primitive):
     """
 
     name = "random_gamma"
-    knows_extended = True
-    consumes_keys = (0,)
 
     def abstract_eval(self, keys: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
         if not dtypes.issubdtype(a.dtype, np.floating) or a.shape[: keys.ndim] != keys.shape:
@@ -112,6 +110,10 @@ class RandomGamma(Primitive):
             for x, d in zip(args, dims, strict=True)
         )
         return self.bind(keys, a, log_space=log_space), 0
+
+
+extended_dtypes.knows_extended.set(True, RandomGamma)
+key_reuse.consumes_keys.set((0,), RandomGamma)
 
 
 random_gamma_p = RandomGamma()

@@ -21,7 +21,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, s
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import lowering
+from minijax.interpreters import key_reuse, lowering
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax import convert
@@ -69,7 +69,6 @@ class RandomSeed(Primitive):
     """Makes keys from integers.  Shapes: seeds: int[s] -> key[s]."""
 
     name = "random_seed"
-    knows_extended = True
     jvp = jvp_of_constant
     shard = rules.elementwise
 
@@ -85,11 +84,13 @@ class RandomSeed(Primitive):
         return self.bind(args[0], impl=impl), dims[0]
 
 
+extended_dtypes.knows_extended.set(True, RandomSeed)
+
+
 class RandomWrap(Primitive):
     """Views pairs of integers as keys.  Shapes: u32[s, words] -> key[s]."""
 
     name = "random_wrap"
-    knows_extended = True
     jvp = jvp_of_constant
 
     def impl(self, data: Any, *, impl: Generator) -> Any:
@@ -117,21 +118,27 @@ class RandomWrap(Primitive):
     def lower(self, ctx: Any, data: Any, *, impl: Generator) -> Any:
         return data
 
-    def follow_keys(self, flow: Any, keys: Sequence[Any], *, impl: Generator) -> list[Any]:
-        # The integers of a key have the number of the first.
-        return [None if keys[0] is None else keys[0][..., 0]]
-
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Generator
     ) -> tuple[Any, int]:
         return self.bind(moveaxis(args[0], dims[0], 0), impl=impl), 0
 
 
+extended_dtypes.knows_extended.set(True, RandomWrap)
+
+
+@key_reuse.follow_keys.rule(RandomWrap)
+def _follow_keys_of_random_wrap(
+    primitive: RandomWrap, flow: Any, keys: Sequence[Any], *, impl: Generator
+) -> list[Any]:
+    # The integers of a key have the number of the first.
+    return [None if keys[0] is None else keys[0][..., 0]]
+
+
 class RandomUnwrap(Primitive):
     """The integers underneath keys.  Shapes: key[s] -> u32[s, words]."""
 
     name = "random_unwrap"
-    knows_extended = True
     jvp = jvp_of_constant
 
     def impl(self, keys: Any) -> Any:
@@ -146,18 +153,24 @@ class RandomUnwrap(Primitive):
     def lower(self, ctx: Any, keys: Any) -> Any:
         return keys
 
-    def follow_keys(self, flow: Any, keys: Sequence[Any]) -> list[Any]:
-        return [None if keys[0] is None else np.stack([keys[0], keys[0]], -1)]
-
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
         return self.bind(args[0]), dims[0]
+
+
+extended_dtypes.knows_extended.set(True, RandomUnwrap)
+
+
+@key_reuse.follow_keys.rule(RandomUnwrap)
+def _follow_keys_of_random_unwrap(
+    primitive: RandomUnwrap, flow: Any, keys: Sequence[Any]
+) -> list[Any]:
+    return [None if keys[0] is None else np.stack([keys[0], keys[0]], -1)]
 
 
 class RandomClone(Primitive):
     """The same keys, which may be used once more.  Shapes: key[s] -> key[s]."""
 
     name = "random_clone"
-    knows_extended = True
     jvp = jvp_of_constant
     shard = rules.elementwise
 
@@ -174,12 +187,13 @@ class RandomClone(Primitive):
         return self.bind(args[0]), dims[0]
 
 
+extended_dtypes.knows_extended.set(True, RandomClone)
+
+
 class RandomSplit(Primitive):
     """Makes new keys from each key.  Shapes: key[s] -> key[s, *shape]."""
 
     name = "random_split"
-    knows_extended = True
-    consumes_keys = (0,)
     jvp = jvp_of_constant
 
     def abstract_eval(
@@ -200,11 +214,14 @@ class RandomSplit(Primitive):
         return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
 
+extended_dtypes.knows_extended.set(True, RandomSplit)
+key_reuse.consumes_keys.set((0,), RandomSplit)
+
+
 class RandomFoldIn(Primitive):
     """Mixes integers into keys.  Shapes: key[s], u32[s] -> key[s]; scalars are repeated."""
 
     name = "random_fold_in"
-    knows_extended = True
     jvp = jvp_of_constant
 
     def abstract_eval(self, keys: ShapedArray, data: ShapedArray) -> ShapedArray:
@@ -238,12 +255,13 @@ class RandomFoldIn(Primitive):
         return self.bind(keys, data), 0
 
 
+extended_dtypes.knows_extended.set(True, RandomFoldIn)
+
+
 class RandomBits(Primitive):
     """Uniform random bits from each key.  Shapes: key[s] -> uint<bit_width>[s, *shape]."""
 
     name = "random_bits"
-    knows_extended = True
-    consumes_keys = (0,)
     jvp = jvp_of_constant
 
     def abstract_eval(
@@ -264,6 +282,10 @@ class RandomBits(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[Any, int]:
         return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
+
+
+extended_dtypes.knows_extended.set(True, RandomBits)
+key_reuse.consumes_keys.set((0,), RandomBits)
 
 
 random_seed_p = RandomSeed()

@@ -26,7 +26,14 @@ from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import eager, staging
 from minijax.runtime.array import ExtendedArray, Token, array_from_host, to_numpy
-from minijax.testing import blocks, coroutines, exchanges, numpy_collectives, numpy_operations
+from minijax.sharding import rules
+from minijax.testing import (
+    blocks,
+    coroutines,
+    exchanges,
+    numpy_collectives,
+    numpy_operations,
+)
 from minijax.testing.coroutines import Device
 from minijax.testing.exchanges import Coordinates, Request
 
@@ -343,12 +350,13 @@ class DeviceTrace(Trace):
         run = PROGRAMS.get(primitive.name)
         if run is not None:
             return run(self, primitive, args, params)
-        if primitive.discharge is not None and (primitive.makes_references or refs.any_cell(args)):
-            out = primitive.discharge(*args, **params)
+        discharge = refs.discharge.of(primitive)
+        if discharge is not None and (refs.makes_references.of(primitive) or refs.any_cell(args)):
+            out = discharge(*args, **params)
             return out if primitive.multiple_results else (out,)
         read = list(map(self.read, args))
         values, avals = [value for value, _ in read], [aval for _, aval in read]
-        if primitive.axis_params or primitive.name in numpy_collectives.ENDS:
+        if axes.axis_params.of(primitive) or primitive.name in numpy_collectives.ENDS:
             return self._over_axes(primitive, values, avals, params)
         out = primitive.abstract_eval(*avals, **params)
         out_avals = list(out) if primitive.multiple_results else [out]
@@ -417,7 +425,7 @@ class DeviceTrace(Trace):
         params: dict[str, Any],
     ) -> list[Any]:
         """The result of a collective, or of a cast between states over mesh axes."""
-        (key,) = primitive.axis_params
+        (key,) = axes.axis_params.of(primitive)
         named = params[key] if isinstance(params[key], tuple) else (params[key],)
         over = tuple(a for a in named if type(a) is not int)
         if name in numpy_collectives.CASTS:
@@ -496,8 +504,8 @@ def _compiled(
     primitive: Any, values: Sequence[Any], avals: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """The results of the compiled operation, as NumPy arrays."""
-    if primitive.sharding_param:
-        params = {**params, primitive.sharding_param: None}
+    if rules.sharding_param.of(primitive):
+        params = {**params, rules.sharding_param.of(primitive): None}
     with elsewhere():
         args = list(map(array, values, avals))
         outs = eager.EAGER.process(primitive, args, params)

@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import eager, relocation, staging
+from minijax.interpreters import confinement, eager, relocation, staging
 from minijax.interpreters.structural import moveaxis, new_axis
 from minijax.runtime.array import Array, array_from_host
 from minijax.transforms import pmap_program
@@ -77,7 +77,9 @@ class MapTrace(Trace):
         return MapTracer(self, value, dims) if dims else value
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        if primitive.holds_functions and not isinstance(params["call_jaxpr"], ClosedJaxpr):
+        if confinement.stage_functions.of(primitive) is not None and not isinstance(
+            params["call_jaxpr"], ClosedJaxpr
+        ):
             return self._call(primitive, args, params)
         values, dims = zip(*map(self.split, args), strict=True) if args else ((), ())
         wanted = {name for own in dims for name in own} | self._names_in(primitive, params)
@@ -103,10 +105,10 @@ class MapTrace(Trace):
 
     def _names_in(self, primitive: Any, params: Mapping[str, Any]) -> set[Any]:
         """The axes that an operation refers to; a user's rules may refer to any."""
-        if primitive.holds_functions:
+        if confinement.stage_functions.of(primitive) is not None:
             return {axis.name for axis in self.bound}
         found: set[Any] = set()
-        for key in primitive.axis_params:
+        for key in core_axes.axis_params.of(primitive):
             value = params[key]
             found.update(value if isinstance(value, tuple) else (value,))
         for value in params.values():
@@ -137,7 +139,7 @@ def _apply(
         names = [axis.name for axis in used if axis.name in own]
         places = dict(zip(names, schedule([own[name] for name in names]), strict=True))
         along.append(tuple(places.get(axis.name) for axis in used))
-    if primitive.holds_functions:
+    if confinement.stage_functions.of(primitive) is not None:
         # They are new in every call.
         made = _mapped(primitive, params, used, avals, along)
     else:

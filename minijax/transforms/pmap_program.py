@@ -253,7 +253,7 @@ def check_collectives(jaxpr: Jaxpr, name: str, allowed: frozenset[str] = AMONG_P
 def _collectives_in(jaxpr: Jaxpr) -> set[str]:
     found = set()
     for eqn in jaxpr.eqns:
-        if eqn.primitive.communicates and eqn.primitive.axis_params:
+        if axes.communicates.of(eqn.primitive) and axes.axis_params.of(eqn.primitive):
             found.add(eqn.primitive.name)
         for inner in jaxprs_in_params(eqn.params):
             found |= _collectives_in(inner)

@@ -179,7 +179,12 @@ def _refuse(
 
 
 def differ_cond(
-    flow: Flow, given: Sequence[Names], *, branches: tuple[ClosedJaxpr, ...], **_: Any
+    primitive: Any,
+    flow: Flow,
+    given: Sequence[Names],
+    *,
+    branches: tuple[ClosedJaxpr, ...],
+    **_: Any,
 ) -> list[Names]:
     """Along which axes the results of a `cond` differ: those of its index, and of the branches."""
     over, operands = given[0], given[1:]
@@ -189,6 +194,7 @@ def differ_cond(
 
 
 def differ_while(
+    primitive: Any,
     flow: Flow,
     given: Sequence[Names],
     *,
@@ -212,6 +218,7 @@ def differ_while(
 
 
 def differ_scan(
+    primitive: Any,
     flow: Flow,
     given: Sequence[Names],
     *,

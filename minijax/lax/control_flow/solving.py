@@ -15,7 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.interpreters import batching, eager, jvp, lowering, staging, transpose
+from minijax.interpreters import batching, checking, eager, jvp, lowering, staging, transpose
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.binary import sub
@@ -50,10 +50,7 @@ class CustomRoot(Primitive):
     name = "custom_root"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    check_inside = checks.check_solver
-    without = frozenset({"transpose"})
     shard = rules.from_types
-    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: RootParts, **_: Any) -> list[Any]:
         return jaxprs.solve.out_avals
@@ -121,6 +118,10 @@ class CustomRoot(Primitive):
         return outs, [0] * len(outs)
 
 
+checking.check_inside.rule(CustomRoot)(checks.check_solver)
+variance.vary.rule(CustomRoot)(variance.from_types)
+
+
 class SolveParts(NamedTuple):
     """What `custom_linear_solve` holds: jaxprs, or the numbers of constants they take first.
 
@@ -151,9 +152,7 @@ class CustomLinearSolve(Primitive):
     name = "custom_linear_solve"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    check_inside = checks.check_solver
     shard = rules.from_types
-    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: SolveParts, **_: Any) -> list[Any]:
         return jaxprs.solve.out_avals
@@ -268,6 +267,10 @@ class CustomLinearSolve(Primitive):
         ]
         outs = self.bind(*front[:start], *right, const_lengths=const_lengths, jaxprs=wide)
         return outs, [0] * len(outs)
+
+
+checking.check_inside.rule(CustomLinearSolve)(checks.check_solver)
+variance.vary.rule(CustomLinearSolve)(variance.from_types)
 
 
 custom_root_p = CustomRoot()

@@ -18,6 +18,7 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
+from minijax.interpreters import checking
 from minijax.interpreters.structural import add_tangents
 from minijax.interpreters.tangents import Zero
 from minijax.lax import families
@@ -56,7 +57,6 @@ class Elementwise(Primitive):
         accepts: kinds of dtypes it takes.
     """
 
-    fault_flow = "elementwise"
     shard = rules.elementwise
 
     def __init__(
@@ -105,6 +105,9 @@ class Elementwise(Primitive):
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
         aligned, dim = families.align_batched(args, dims)
         return self.bind(*aligned), dim
+
+
+checking.fault_flow.set(checking.ELEMENTWISE, Elementwise)
 
 
 def _widened(x: Array) -> Array:
