@@ -449,7 +449,7 @@ def _discharge_of_dma_start(
     src, dst, sem = places(args, src_index, dst_index, sem_index)
     value = refs.discharge.of(references.get_p)(*src.flat, index=src_index)
     store = references.addupdate_p if add else references.swap_p
-    store.discharge(dst.ref, value, *dst.operands, index=dst_index)
+    refs.discharge.of(store)(dst.ref, value, *dst.operands, index=dst_index)
     size = np.int32(byte_count(dst.ref.aval.dtype, dst_index))
     change_count(sem.ref, sem_index, sem.operands, size)
     return []

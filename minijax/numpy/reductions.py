@@ -19,6 +19,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
 from minijax.lax import arguments, binary, collectives, reduction, unary
+from minijax.lax.collectives import axes, gathers
 from minijax.lax.convert import convert_to_type
 from minijax.lax.shape import reshape
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -72,7 +73,7 @@ class Over(NamedTuple):
         if not self.names:
             return x
         if reduction not in _COLLECTIVES:  # a product
-            return reduction(collectives.all_gather_invariant(x, self.names), (0,))
+            return reduction(gathers.all_gather_invariant(x, self.names), (0,))
         return getattr(collectives, _COLLECTIVES[reduction])(x, self.names)
 
     @property
@@ -83,7 +84,7 @@ class Over(NamedTuple):
     def length(self, shape: Sequence[int]) -> int:
         """How many elements of arrays of this shape become one."""
         count = math.prod(shape[d] for d in self.dims)
-        return count * collectives.axis_size(self.names) if self.names else count
+        return count * axes.axis_size(self.names) if self.names else count
 
 
 _COLLECTIVES = {

@@ -12,7 +12,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.core.aval import AbstractTodo, ShapedArray
-from minijax.lax import collectives
+from minijax.lax.collectives import asynchronous
 from minijax.sharding import PartitionSpec as P
 from tests.lax.collectives import stacked
 from tests.lax.collectives.test_lowering import lowered
@@ -263,7 +263,7 @@ def test_what_starts_has_no_derivative_and_no_batch(
 
 @pytest.mark.feature("AS-07")
 def test_futures_are_todos() -> None:
-    assert collectives.Future is collectives.Todo
+    assert asynchronous.Future is asynchronous.Todo
 
 
 @pytest.mark.feature("AS-02")

@@ -13,6 +13,7 @@ import minijax.numpy as jnp
 from minijax import lax
 from minijax.errors import ShardingTypeError
 from minijax.lax import collectives
+from minijax.lax.collectives import exchanges, gathers, permutations
 from minijax.sharding import PartitionSpec as P
 from tests.lax.collectives import stacked
 
@@ -497,8 +498,8 @@ def test_psum_invariant_refuses_dimensions() -> None:
 
 BOUND = {
     "pbroadcast": lambda v: lax.pbroadcast(v, "x", 0),
-    "ppermute": lambda v: collectives.ppermute_p.bind(v, axis_name=("x",), perm=((0, 1),)),
-    "all_gather": lambda v: collectives.all_gather_p.bind(
+    "ppermute": lambda v: permutations.ppermute_p.bind(v, axis_name=("x",), perm=((0, 1),)),
+    "all_gather": lambda v: gathers.all_gather_p.bind(
         v,
         all_gather_dimension=0,
         axis_index_groups=None,
@@ -506,10 +507,10 @@ BOUND = {
         axis_size=4,
         tiled=False,
     ),
-    "reduce_scatter": lambda v: collectives.reduce_scatter_p.bind(
+    "reduce_scatter": lambda v: gathers.reduce_scatter_p.bind(
         v, scatter_dimension=0, axis_index_groups=None, axis_name=("x",), axis_size=4, tiled=True
     ),
-    "all_to_all": lambda v: collectives.all_to_all_p.bind(
+    "all_to_all": lambda v: exchanges.all_to_all_p.bind(
         v,
         split_axis=0,
         concat_axis=0,
@@ -574,7 +575,7 @@ def test_broadcasts_need_a_source_in_range(source: int) -> None:
     ("primitive", "error", "args", "params"),
     [
         (
-            collectives.all_to_all_p,
+            exchanges.all_to_all_p,
             RuntimeError,
             1,
             {
@@ -587,18 +588,18 @@ def test_broadcasts_need_a_source_in_range(source: int) -> None:
             },
         ),
         (
-            collectives.ragged_all_to_all_p,
+            exchanges.ragged_all_to_all_p,
             RuntimeError,
             6,
             {"axis_name": ("x",), "axis_index_groups": None},
         ),
         (
-            collectives.ppermute_p,
+            permutations.ppermute_p,
             NotImplementedError,
             1,
             {"axis_name": ("x",), "perm": ((0, 1),)},
         ),
-        (collectives.pbroadcast_p, NotImplementedError, 1, {"axis_name": "x", "source": 0}),
+        (permutations.pbroadcast_p, NotImplementedError, 1, {"axis_name": "x", "source": 0}),
     ],
 )
 def test_primitives_have_no_meaning_outside_of_maps(
