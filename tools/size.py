@@ -180,7 +180,7 @@ class Figure(NamedTuple):
     what: str
     goal: float
     limit: float
-    count: Callable[[Package], float | None]
+    measure: Callable[[Package], float | None]
 
 
 FIGURES = (
@@ -215,7 +215,7 @@ def breaches(root: Path) -> Iterator[tuple[Figure, float]]:
     """The figures of a checkout that are above their limits."""
     package = Package(root)
     for figure in FIGURES:
-        value = figure.count(package)
+        value = figure.measure(package)
         if value is not None and value > figure.limit:
             yield figure, value
 
@@ -225,7 +225,7 @@ def report(root: Path) -> str:
     package = Package(root)
     lines = [f"{'':<50}{'now':>8}{'aim':>8}{'limit':>8}"]
     for figure in FIGURES:
-        value = figure.count(package)
+        value = figure.measure(package)
         shown = "none" if value is None else f"{value:,}"
         lines.append(f"{figure.what:<50}{shown:>8}{figure.goal:>8,}{figure.limit:>8,}")
     rooms = package.rooms()

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from minijax import lax
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.interpreters import checking
 from minijax.lax import binary, families, reduction, unary
-from minijax.lax.control_flow import looping
 from minijax.lax.unary import cbrt_p, integer_pow, pow_p, sqrt_p, square_p
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
@@ -682,4 +682,4 @@ def _gcd(x: Array, y: Array) -> Any:
         done = binary.eq(y, 0)
         return pick(done, x, y), pick(done, y, binary.rem(x, pick(done, 1, y)))
 
-    return looping.while_loop(unfinished, step, (x, y))[0]
+    return lax.while_loop(unfinished, step, (x, y))[0]

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from minijax import lax
 from minijax.core import dtypes
 from minijax.core.errors import error
 from minijax.lax import arguments, binary, convert, creation, shape, sorting
-from minijax.lax.control_flow import scanning
 from minijax.numpy import logic, promotion, selection, shaping
 from minijax.numpy.arithmetic import is_kind
 from minijax.numpy.one_program import one_program
@@ -302,7 +302,7 @@ def _halving_search(a: Array, v: Array, side: str) -> Any:
         reached = (wanted <= size) & _comes_before(last, v, side)
         return selection.where(reached, wanted, found), None
 
-    return scanning.scan(step, creation.full(v.aval.shape, 0, dtype), bits)[0]
+    return lax.scan(step, creation.full(v.aval.shape, 0, dtype), bits)[0]
 
 
 def digitize(

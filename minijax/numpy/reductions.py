@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from minijax import lax
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, collectives, reduction, unary
-from minijax.lax.collectives import axes, gathers
+from minijax.lax import arguments, binary, reduction, unary
 from minijax.lax.convert import convert_to_type
 from minijax.lax.shape import reshape
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -73,8 +73,8 @@ class Over(NamedTuple):
         if not self.names:
             return x
         if reduction not in _COLLECTIVES:  # a product
-            return reduction(gathers.all_gather_invariant(x, self.names), (0,))
-        return getattr(collectives, _COLLECTIVES[reduction])(x, self.names)
+            return reduction(lax.all_gather_invariant(x, self.names), (0,))
+        return getattr(lax, _COLLECTIVES[reduction])(x, self.names)
 
     @property
     def axis(self) -> tuple[int | str, ...]:
@@ -84,7 +84,7 @@ class Over(NamedTuple):
     def length(self, shape: Sequence[int]) -> int:
         """How many elements of arrays of this shape become one."""
         count = math.prod(shape[d] for d in self.dims)
-        return count * axes.axis_size(self.names) if self.names else count
+        return count * lax.axis_size(self.names) if self.names else count
 
 
 _COLLECTIVES = {

@@ -12,8 +12,6 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.errors import ShardingTypeError
-from minijax.lax import collectives
-from minijax.lax.collectives import exchanges, gathers, permutations
 from minijax.sharding import PartitionSpec as P
 from tests.lax.collectives import stacked
 
@@ -406,15 +404,15 @@ _V, _I = (lambda v: v), (lambda v: jnp.zeros(v.shape))
 @pytest.mark.parametrize(
     ("primitive", "make", "words"),
     [
-        (collectives.pvary_p, _V, "varying over 'x'"),
-        (collectives.pvary_p, unreduced, "unreduced over 'x'"),
-        (collectives.pvary_p, reduced, "reduced over 'x'"),
-        (collectives.preduced_p, _V, "varying over 'x'"),
-        (collectives.preduced_p, reduced, "reduced already over 'x'"),
-        (collectives.vary_unreduced_cast_p, _I, "not varying over 'x'"),
-        (collectives.vary_unreduced_cast_p, unreduced, "unreduced already over 'x'"),
-        (collectives.reduced_vary_cast_p, _I, "not reduced over 'x'"),
-        (collectives.reduced_vary_cast_p, _V, "varying over 'x'"),
+        (lax.pvary_p, _V, "varying over 'x'"),
+        (lax.pvary_p, unreduced, "unreduced over 'x'"),
+        (lax.pvary_p, reduced, "reduced over 'x'"),
+        (lax.preduced_p, _V, "varying over 'x'"),
+        (lax.preduced_p, reduced, "reduced already over 'x'"),
+        (lax.vary_unreduced_cast_p, _I, "not varying over 'x'"),
+        (lax.vary_unreduced_cast_p, unreduced, "unreduced already over 'x'"),
+        (lax.reduced_vary_cast_p, _I, "not reduced over 'x'"),
+        (lax.reduced_vary_cast_p, _V, "varying over 'x'"),
     ],
 )
 def test_casts_check_what_they_begin_from(primitive: Any, make: Any, words: str) -> None:
@@ -477,7 +475,7 @@ def test_psum_invariant_needs_a_varying_operand(make: Any, axis: str) -> None:
     refused(
         ValueError,
         ["psum_invariant", "the same on all devices", "lax.psum, which casts"],
-        lambda v: collectives.psum_invariant_p.bind(make(v), axes=(axis,)),
+        lambda v: lax.psum_invariant_p.bind(make(v), axes=(axis,)),
     )
 
 
@@ -492,14 +490,14 @@ def test_psum_invariant_refuses_dimensions() -> None:
     refused(
         ValueError,
         ["lax.psum", "dimensions"],
-        lambda v: collectives.psum_invariant_p.bind(v, axes=("x", 0)),
+        lambda v: lax.psum_invariant_p.bind(v, axes=("x", 0)),
     )
 
 
 BOUND = {
     "pbroadcast": lambda v: lax.pbroadcast(v, "x", 0),
-    "ppermute": lambda v: permutations.ppermute_p.bind(v, axis_name=("x",), perm=((0, 1),)),
-    "all_gather": lambda v: gathers.all_gather_p.bind(
+    "ppermute": lambda v: lax.ppermute_p.bind(v, axis_name=("x",), perm=((0, 1),)),
+    "all_gather": lambda v: lax.all_gather_p.bind(
         v,
         all_gather_dimension=0,
         axis_index_groups=None,
@@ -507,10 +505,10 @@ BOUND = {
         axis_size=4,
         tiled=False,
     ),
-    "reduce_scatter": lambda v: gathers.reduce_scatter_p.bind(
+    "reduce_scatter": lambda v: lax.reduce_scatter_p.bind(
         v, scatter_dimension=0, axis_index_groups=None, axis_name=("x",), axis_size=4, tiled=True
     ),
-    "all_to_all": lambda v: exchanges.all_to_all_p.bind(
+    "all_to_all": lambda v: lax.all_to_all_p.bind(
         v,
         split_axis=0,
         concat_axis=0,
@@ -575,7 +573,7 @@ def test_broadcasts_need_a_source_in_range(source: int) -> None:
     ("primitive", "error", "args", "params"),
     [
         (
-            exchanges.all_to_all_p,
+            lax.all_to_all_p,
             RuntimeError,
             1,
             {
@@ -588,18 +586,18 @@ def test_broadcasts_need_a_source_in_range(source: int) -> None:
             },
         ),
         (
-            exchanges.ragged_all_to_all_p,
+            lax.ragged_all_to_all_p,
             RuntimeError,
             6,
             {"axis_name": ("x",), "axis_index_groups": None},
         ),
         (
-            permutations.ppermute_p,
+            lax.ppermute_p,
             NotImplementedError,
             1,
             {"axis_name": ("x",), "perm": ((0, 1),)},
         ),
-        (permutations.pbroadcast_p, NotImplementedError, 1, {"axis_name": "x", "source": 0}),
+        (lax.pbroadcast_p, NotImplementedError, 1, {"axis_name": "x", "source": 0}),
     ],
 )
 def test_primitives_have_no_meaning_outside_of_maps(
@@ -631,10 +629,10 @@ def test_maxima_have_no_derivative(call: Any) -> None:
 @pytest.mark.parametrize(
     "primitive",
     [
-        collectives.pvary_p,
-        collectives.preduced_p,
-        collectives.vary_unreduced_cast_p,
-        collectives.reduced_vary_cast_p,
+        lax.pvary_p,
+        lax.preduced_p,
+        lax.vary_unreduced_cast_p,
+        lax.reduced_vary_cast_p,
     ],
 )
 def test_casts_need_shard_map(primitive: Any) -> None:
