@@ -60,7 +60,7 @@ def _turn(n: int, dtype: np.dtype[Any], sign: int) -> Array:
     return unary.complex(cos(angle), sin(angle) if sign > 0 else -sin(angle))
 
 
-def _orthogonal(n: int, dtype: np.dtype[Any]) -> Array:
+def _orthogonal(n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The factors that make the transform of n values orthogonal."""
     scale = np.full(n, 1 / math.sqrt(2 * n))
     scale[0] = 1 / math.sqrt(4 * n)
@@ -134,19 +134,18 @@ def _many(
     name: str,
     x: ArrayLike,
     kind: int,
-    s: Sequence[int] | None,
-    axes: Sequence[int] | None,
+    s: int | Sequence[int] | None,
+    axes: int | Sequence[int] | None,
     norm: str | None,
     transform: Callable[[Any], Any],
 ) -> Array:
     _check(name, kind, norm)
     x = _operand(name, x)
-    lengths = None if s is None else (s if isinstance(s, (tuple, list)) else (s,))
+    lengths: Sequence[Any] | None = s if s is None or isinstance(s, (tuple, list)) else (s,)
     if axes is None:
-        axes = range(x.ndim) if lengths is None else range(x.ndim - len(lengths), x.ndim)
-    elif not isinstance(axes, (tuple, list)):
-        axes = (axes,)
-    dims = canonicalize_axes(tuple(axes), x.ndim, f"scipy.fft.{name}")
+        axes = range(0 if lengths is None else x.ndim - len(lengths), x.ndim)
+    named = (axes,) if isinstance(axes, int) else tuple(axes)
+    dims = canonicalize_axes(named, x.ndim, f"scipy.fft.{name}")
     if lengths is None:
         lengths = [x.shape[d] for d in dims]
     if len(lengths) != len(dims):

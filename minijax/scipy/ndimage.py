@@ -56,7 +56,7 @@ _MODES: dict[str, Callable[[Any, int], Any] | None] = {
 }
 
 
-def _nodes(places: Array, order: int) -> list[tuple[Array, Array]]:
+def _nodes(places: Array, order: int) -> list[tuple[Array, Array | None]]:
     """The samples around along one axis, each with its weight; None stands for 1."""
     if order == 0:
         return [(lax_round(places).astype("int32"), None)]

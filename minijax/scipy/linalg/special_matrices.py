@@ -57,7 +57,7 @@ def _batches(x: Array, y: Array) -> tuple[Array, Array]:
     return first, second
 
 
-def _placed(values: Array, places: ArrayLike) -> Array:
+def _placed(values: Array, places: Array | np.ndarray[Any, Any]) -> Array:
     """The elements of vectors at the places that a matrix of indices names."""
     if not values.shape[-1]:
         return zeros((*values.shape[:-1], *places.shape), values.dtype)

@@ -137,7 +137,7 @@ def eigh(
 
 
 @one_program(static=("lower", "eigvals_only"))
-def _eigh(a: ArrayLike, lower: bool, eigvals_only: bool) -> Array:
+def _eigh(a: ArrayLike, lower: bool, eigvals_only: bool) -> Any:
     vectors, values = eigh_decomposition(inexact_or_nested("eigh", a), lower=lower)
     return values if eigvals_only else (values, vectors)
 
@@ -654,7 +654,7 @@ def expm_frechet(
 
 
 @one_program(static=("compute_expm",))
-def _expm_frechet(a: ArrayLike, e: ArrayLike, compute_expm: bool) -> Array:
+def _expm_frechet(a: ArrayLike, e: ArrayLike, compute_expm: bool) -> Any:
     a, e = inexact_together("expm_frechet", a, e)
     check_square("expm_frechet", a, "A")
     check_square("expm_frechet", e, "E")

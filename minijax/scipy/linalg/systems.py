@@ -44,7 +44,7 @@ from minijax.runtime.annotations import ArrayLike, ArrayOrLists
 from minijax.runtime.array import Array
 
 
-def inexact(name: str, x: ArrayLike, argument: str = "a") -> Array:
+def inexact(name: str, x: ArrayOrLists, argument: str = "a") -> Array:
     """An argument as an array of floats or complex numbers.
 
     Raises:
@@ -454,7 +454,7 @@ def polar(
             fix="method='svd'",
         )
 
-    def tall(x: Array) -> Array:
+    def tall(x: Array) -> tuple[Array, Array]:
         return qdwh(x, eps=eps, max_iterations=max_iterations)[:2]
 
     decompose = vectorize(tall, signature="(m,n)->(m,n),(n,n)")

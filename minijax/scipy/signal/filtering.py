@@ -108,7 +108,7 @@ def _by_method(
 
 def _in_plane(
     name: str, in1: ArrayLike, in2: ArrayLike, mode: str, boundary: str, fillvalue: float
-) -> Array:
+) -> tuple[Array, Array]:
     x, y = _operands(name, in1, in2, mode)
     if boundary != "fill" or fillvalue != 0:
         error(
@@ -387,8 +387,8 @@ def _without_line(x: Array) -> Array:
     size = x.shape[-1]
     if size < 2:
         return x
-    place = np.arange(size) - (size - 1) / 2
-    place = asarray((place / np.sqrt(np.sum(place**2))).astype(x.dtype))
+    centered = np.arange(size) - (size - 1) / 2
+    place = asarray((centered / np.sqrt(np.sum(centered**2))).astype(x.dtype))
     return x - (x * place).sum(-1, keepdims=True) * place
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -44,7 +44,7 @@ Window: TypeAlias = str | tuple[Any, ...] | ArrayLike
 Lengths: TypeAlias = tuple[int | None, int | None, int | None]
 """What users say of nperseg, noverlap and nfft."""
 
-Detrend: TypeAlias = str | bool | Callable[[Any], Any]
+Detrend: TypeAlias = str | Literal[False] | Callable[[Any], Any]
 """The kind of trend that segments are freed of, or the function that does it."""
 
 _Window = np.ndarray[Any, np.dtype[np.float64]]
@@ -173,7 +173,7 @@ _ALIASES = {
 _NEED_PARAMETERS = ("gaussian", "general_cosine", "general_gaussian", "general_hamming", "kaiser")
 
 
-def periodic_window(function: str, window: Window, size: int) -> _Window:
+def periodic_window(function: str, window: str | tuple[Any, ...], size: int) -> _Window:
     """The window of a name, or of a name with parameters, over one period of `size` places.
 
     Raises:
@@ -205,7 +205,7 @@ def _lengthened(x: Array, size: int) -> Array:
     return lax_pad(x, x.dtype.type(0), edges)
 
 
-def _places(count: int, size: int, step: int) -> Array:
+def _places(count: int, size: int, step: int) -> np.ndarray[Any, Any]:
     return step * np.arange(count)[:, None] + np.arange(size)
 
 
@@ -265,11 +265,10 @@ def _segments(
 ) -> tuple[Segments, Array]:
     """How a series of some length is cut, and the window."""
     nperseg, noverlap, nfft = lengths
-    is_named = isinstance(window, (str, tuple))
     size = None if nperseg is None else int(nperseg)
     if size is not None and size < 1:
         raise _refusal(function, "segments need a positive length.", nperseg=size)
-    if is_named:
+    if isinstance(window, (str, tuple)):
         if size is not None and size > length:
             warnings.warn(
                 f"nperseg={size} is more than the {length} values there are; segments have "
@@ -323,7 +322,7 @@ def _spectra(x: Array, how: Segments, window: Array, detrend: Detrend, one_sided
     return (rfft if one_sided else fft)(cut, how.nfft)
 
 
-def _scale(scaling: str, window: Array, fs: ArrayLike) -> Array:
+def _scale(scaling: str, window: Array, fs: ArrayLike) -> Any:
     if scaling == "density":
         return 1 / (fs * (window * window).sum())
     total = window.sum()
@@ -415,7 +414,7 @@ def _filled(x: Array, length: int) -> Array:
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, length - x.shape[-1])])
 
 
-def _copies(nfft: int, dtype: np.dtype[Any]) -> Array:
+def _copies(nfft: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """How many frequencies of a full spectrum each one of half a spectrum stands for."""
     copies = np.full(nfft // 2 + 1, 2, dtype)
     copies[0] = 1

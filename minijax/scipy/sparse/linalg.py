@@ -140,7 +140,7 @@ def length(x: Tree) -> Any:
     return sqrt(square(x))
 
 
-def plus(x: Tree, factor: Array, y: Tree) -> Any:
+def plus(x: Tree, factor: ArrayLike, y: Tree) -> Any:
     """`x + factor * y`."""
     return tree.map(lambda a, b: (a + factor * b).astype(a.dtype), x, y)
 

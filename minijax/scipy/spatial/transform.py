@@ -183,7 +183,7 @@ def _quat_from_mrp(mrp: Array) -> Array:
 @one_program(static=("axes", "intrinsic"))
 def _quat_from_euler(angles: Array, axes: tuple[int, ...], intrinsic: bool) -> Array:
     """The product of rotations about axes, by angles along the last dimension."""
-    total = None
+    total: Any = None
     for i, axis in enumerate(axes):
         half = angles[..., i] * 0.5
         row: list[Any] = [half * 0.0] * 4
@@ -520,7 +520,7 @@ def _sized(name: str, x: ArrayLike, *sizes: int) -> Array:
     return x
 
 
-def _axes(seq: str, name: str) -> tuple[Array, bool]:
+def _axes(seq: str, name: str) -> tuple[Any, bool]:
     """The axes that a string names, and whether they turn along."""
     if not re.fullmatch(r"[xyz]{1,3}|[XYZ]{1,3}", seq):
         _refuse(

@@ -163,7 +163,7 @@ def plain_operand(name: str, argument: str, x: ArrayLike) -> Array:
     return promotion.strong(x)
 
 
-def number_like(value: complex, like: Array) -> Any:
+def number_like(value: complex, like: ArrayLike) -> Any:
     """A number of the dtype of `like`."""
     return aval_of(like).dtype.type(value)
 
@@ -213,7 +213,7 @@ def converge(
         n, active, _ = carry
         return (n < most_steps) & reduce_or(active, axes)
 
-    def body(carry: tuple[Array, Array, State]) -> Array:
+    def body(carry: tuple[Array, Array, State]) -> tuple[Array, Array, State]:
         n, active, old = carry
         changes, new = step(n, old)
         kept = tuple(select(active, x, before) for x, before in zip(new, old, strict=True))

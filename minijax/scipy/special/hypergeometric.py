@@ -271,7 +271,7 @@ def _normalised_legendre(n: Array, m: Array, theta: Array, n_max: int) -> Array:
     one, zero = full_like(c, 1.0), full_like(c, 0.0)
     first = full_like(c, 0.5 / math.sqrt(math.pi))
 
-    def step(state: State, degree: Array) -> tuple[Array, None]:
+    def step(state: State, degree: Array) -> tuple[State, None]:
         diagonal, here, before = state
         # Up to degree m: the function of equal degree and order.
         twice = degree * 2.0
@@ -520,7 +520,7 @@ def _with_logarithm(g: _Gauss, s: Array, used: Array) -> Array:
     outer = select(turned, exp(-(m * log(w))), one)
     am, bm = a + m, b + m
 
-    def finite_step(n: Array, state: State) -> tuple[Array, Array]:
+    def finite_step(n: Array, state: State) -> tuple[Array, State]:
         term, total = state
         divisor = (1.0 - m + n) * (n + 1.0)
         divisor = select(divisor == 0.0, one, divisor)
@@ -529,7 +529,7 @@ def _with_logarithm(g: _Gauss, s: Array, used: Array) -> Array:
         new = select(goes_on, new, zero)
         return goes_on, (new, total + new)
 
-    def step(n: Array, state: State) -> tuple[Array, Array]:
+    def step(n: Array, state: State) -> tuple[Array, State]:
         term, digammas, total = state
         down, up = n + 1.0, n + 1.0 + m
         new = term * ((am + n) * (bm + n) * w / (down * up))

@@ -117,7 +117,7 @@ def _expn_near(n: Array, x: Array) -> Array:
     """The power series for 0 < x <= 1, with the term that has a logarithm added to it."""
     last = n - 1.0
 
-    def step(m: Array, state: State) -> Array:
+    def step(m: Array, state: State) -> tuple[Array, State]:
         term, total, chosen = state
         distance = m - last
         is_last = distance == 0.0
@@ -137,7 +137,7 @@ def _expn_near(n: Array, x: Array) -> Array:
 def _expn_far(n: Array, x: Array) -> Array:
     """The continued fraction for x >= 1 by Lentz's method (Abramowitz and Stegun, 5.1.22)."""
 
-    def step(i: Array, state: State) -> Array:
+    def step(i: Array, state: State) -> tuple[Array, State]:
         b, c, d, value = state
         i = i + 1.0
         numerator = -i * (n - 1.0 + i)

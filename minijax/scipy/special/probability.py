@@ -49,7 +49,7 @@ from minijax.scipy.special.elementwise import (
 )
 
 
-def _numbers(name: str, *args: Any) -> Array:
+def _numbers(name: str, *args: ArrayLike) -> Any:
     name = f"scipy.special.{name}"
     if len(args) == 1:
         return promotion.inexact(name, args[0])
@@ -252,7 +252,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     return rel_entr_p.bind(p, q) - p + q
 
 
-def _power_transform(logarithm: Array, lmbda: Array) -> Array:
+def _power_transform(logarithm: Array, lmbda: ArrayLike) -> Array:
     """`(exp(λ l) - 1) / λ` for a logarithm l, which is l itself for λ = 0."""
     at_zero = lmbda == number_like(0, lmbda)
     safe = selection.where(at_zero, 1.0, lmbda)

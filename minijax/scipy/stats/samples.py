@@ -301,7 +301,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
         factor = self._bandwidth("scott" if bw_method is None else bw_method)
         self.covariance, self.inv_cov = _covariances(self.dataset, self.weights, factor)
 
-    def _bandwidth(self, method: Bandwidth) -> Array:
+    def _bandwidth(self, method: Bandwidth) -> Any:
         if method == "scott":
             return arithmetic.power(self.neff, -1.0 / (self.d + 4))
         if method == "silverman":

@@ -182,6 +182,7 @@ class Continuous(Distribution):
     Attributes:
         _positive: parameters that are above 0; results are NaN where they are not.
         _is_standardised: whether `loc` and `scale` move and scale the standard distribution.
+        _unit: what `scale` is multiplied by to be that of the standard distribution.
         _probability: what `ppf` and `isf` call their first argument.
     """
 
@@ -196,6 +197,7 @@ class Continuous(Distribution):
 
     _positive: ClassVar[str] = ""
     _is_standardised: ClassVar[bool] = True
+    _unit: ClassVar[float | None] = None
     _probability: ClassVar[str] = "q"
 
     def _parameters(self, function: str) -> list[str]:
@@ -210,6 +212,7 @@ class Continuous(Distribution):
         x, *shapes, loc, scale = arguments.values()
         if self._positive:
             scale = _where_positive([arguments[name] for name in self._positive.split()], scale)
+        scale = scale if self._unit is None else scale * self._unit
         if function in ("ppf", "isf"):
             return loc + scale * formula(x, *shapes)
         z = (x - loc) / scale

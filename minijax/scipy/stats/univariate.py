@@ -135,15 +135,16 @@ class Chi2(Continuous):
     _functions = "cdf logcdf logpdf logsf pdf sf"
     _shapes = "df"
     _positive = "scale df"
+    _unit = 2.0
 
     def _logpdf(self, z: Array, df: Array, scale: Array) -> Array:
-        return _gamma_logpdf(z * 0.5, df * 0.5, scale * 2.0)
+        return _gamma_logpdf(z, df * 0.5, scale)
 
     def _cdf(self, z: Array, df: Array) -> Array:
-        return _gamma_cdf(z * 0.5, df * 0.5)
+        return _gamma_cdf(z, df * 0.5)
 
     def _sf(self, z: Array, df: Array) -> Array:
-        return _gamma_sf(z * 0.5, df * 0.5)
+        return _gamma_sf(z, df * 0.5)
 
 
 class Expon(Continuous):
