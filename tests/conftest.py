@@ -56,10 +56,10 @@ def jax_stays_unimported() -> Iterator[None]:
 
 
 # Tests of what functions compute, over very many small programs.  How well machine code is
-# made is the subject of none of them; tests of transformations and examples compile as users do,
-# but in a sample only the examples.
+# made is the subject of none of them; tests of transformations compile as users do, but not in a
+# sample.  Examples are large programs, and what is recorded to the bit is of optimized ones.
 _MANY_SMALL_PROGRAMS = ("lax", "numpy", "scipy", "testing")
-_LARGE_PROGRAMS = ("examples",)
+_ALWAYS_AS_USERS_DO = ("examples", "nn", "random")
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ def cheap_machine_code(request: pytest.FixtureRequest) -> Iterator[None]:
     folder = request.path.relative_to(Path(__file__).parent).parts[0]
     cheap = folder in _MANY_SMALL_PROGRAMS
     if request.config.getoption("--sample") != "all":
-        cheap = folder not in _LARGE_PROGRAMS
+        cheap = folder not in _ALWAYS_AS_USERS_DO
     with disable_most_optimizations(cheap):
         yield
 

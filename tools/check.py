@@ -23,7 +23,10 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("architecture", ("pytest", "-q", "tests/architecture")),
     (
         "fast tests",
-        ("pytest", "-q", "-n", "auto", "-m", "not slow", "--ignore=tests/architecture"),
+        (
+            *("pytest", "-q", "-n", "auto", "--sample=today"),
+            *("-m", "not slow", "--ignore=tests/architecture"),
+        ),
     ),
 )
 
