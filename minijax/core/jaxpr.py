@@ -3,6 +3,8 @@
 A jaxpr is a list of equations `outvars = primitive[params] invars` in order of evaluation.
 Jaxprs are immutable: passes build new ones.  Names are given to variables only when printed
 (`core/printing.py`), types are checked by `core/check.py`.
+
+`docs/reading.md`: read after `core/aval.py`; `core/trace.py` is next.
 """
 
 from __future__ import annotations

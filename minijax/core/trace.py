@@ -7,6 +7,8 @@ before a trace hands work to another one, it makes that one current.
 What is orthogonal to traces hangs on two hooks, and no trace names what hangs there: a `Typing`
 says what an equation's operands and results are where values are placed on devices, and `Detours`
 are the operations that do not go the usual way, such as those on references.
+
+`docs/reading.md`: read after `core/jaxpr.py`; `core/primitive.py` is next.
 """
 
 from __future__ import annotations

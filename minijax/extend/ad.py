@@ -8,8 +8,8 @@ from typing import Any
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import PRIMITIVES, Primitive
+from minijax.interpreters.jvp import LinearInput, Zero, is_linear
 from minijax.interpreters.structural import add_tangents, instantiate
-from minijax.interpreters.tangents import LinearInput, Zero, is_linear
 
 UndefinedPrimal = LinearInput
 is_undefined_primal = is_linear

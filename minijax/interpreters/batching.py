@@ -1,6 +1,8 @@
 """Batching: a value becomes a whole batch of values along one dimension.
 
 Input: a function, or a jaxpr, for one example.  Output: the same for a batch.
+
+`docs/reading.md`: read after `interpreters/transpose.py`; `interpreters/lowering.py` is next.
 """
 
 from __future__ import annotations

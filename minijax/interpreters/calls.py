@@ -29,8 +29,8 @@ from minijax.interpreters import (
 )
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import moveaxis, to_batch_dim
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.sharding import rules
 
 Call = ClosedJaxpr | Callable[..., Sequence[Any]]

@@ -24,7 +24,7 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.trace import current
 from minijax.interpreters import hlo_build
-from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
 
 _SCALARS = (int, float, bool, complex, np.generic)

@@ -2,6 +2,8 @@
 
 Input: a closed jaxpr and what is known about its arguments.  Output: an MLIR module.  Each
 equation asks its primitive for the operations it stands for.
+
+`docs/reading.md`: read after `interpreters/batching.py`; `interpreters/program.py` is next.
 """
 
 from __future__ import annotations

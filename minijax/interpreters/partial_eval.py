@@ -3,6 +3,8 @@
 Input: a function of known and unknown values.  Output: known results, and a jaxpr of the
 unknown ones whose constants are the residuals.  Linearization is forward mode over this trace:
 primal operations run in the enclosing trace, and only the tangent program is staged, in one pass.
+
+`docs/reading.md`: read after `interpreters/jvp.py`; `interpreters/transpose.py` is next.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from minijax.core.trace import Detours, NestedTrace, Trace, current
 from minijax.interpreters import jvp, passes, staging
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.staging import StagingTrace, StagingTracer
-from minijax.interpreters.tangents import Zero
 
 if TYPE_CHECKING:
     from minijax.interpreters import discharge

@@ -3,6 +3,8 @@
 Input: a closed jaxpr and where it shall run.  Output: an executable, compiled once for each
 device and kept with the jaxpr.  The file is read downward, as a call goes: is there an executable,
 or one of an equal program; else the jaxpr is cleaned, lowered and compiled.
+
+`docs/reading.md`: read after `interpreters/lowering.py`; `transforms/jit.py` is next.
 """
 
 from __future__ import annotations

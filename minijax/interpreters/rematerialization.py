@@ -18,7 +18,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
 from minijax.interpreters import passes
-from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
 
 division = Rules("division")

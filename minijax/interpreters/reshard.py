@@ -13,7 +13,7 @@ from minijax.core import extended_dtypes, printing
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 

@@ -6,6 +6,8 @@ constants.  Each operation becomes one equation; nothing is computed.
 `eval_jaxpr` goes the other way: it runs a jaxpr equation by equation in the current trace.  That is
 the whole of what turns a transformation of functions into one of jaxprs: stage the evaluation of
 the jaxpr under the transformation's trace.
+
+`docs/reading.md`: read after `core/primitive.py`; `interpreters/jvp.py` is next.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts
-from minijax.interpreters.tangents import Zero, jvp_of_unary_linear
+from minijax.interpreters.jvp import Zero, jvp_of_unary_linear
 from minijax.sharding import rules
 
 

@@ -19,8 +19,8 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, passes, staging
 from minijax.interpreters.confinement import confine
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate
-from minijax.interpreters.tangents import Zero
 
 Series = Sequence[Any]
 """The derivatives of a value, from the first on; each may be `Zero`."""

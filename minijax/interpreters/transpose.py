@@ -1,6 +1,8 @@
 """Transposition: runs a linear jaxpr backwards, from cotangents of results to those of arguments.
 
 Input: a jaxpr linear in its parameters, its residuals, cotangents.  Output: cotangents.
+
+`docs/reading.md`: read after `interpreters/partial_eval.py`; `interpreters/batching.py` is next.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from minijax.core import trace as core_trace
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.interpreters import staging
+from minijax.interpreters.jvp import LinearInput, Zero, with_zeros
 from minijax.interpreters.structural import add_tangents, instantiate
-from minijax.interpreters.tangents import LinearInput, Zero, with_zeros
 
 if TYPE_CHECKING:
     from minijax.interpreters import reshard

@@ -9,6 +9,7 @@ from minijax.core import dtypes, variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import (
     add_tangents,
@@ -17,7 +18,6 @@ from minijax.interpreters.structural import (
     to_batch_dim,
     zeros,
 )
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.binary import bitwise_and, gt, lt, max, min
 from minijax.lax.families import (
     ANY,

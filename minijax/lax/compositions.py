@@ -26,8 +26,8 @@ from minijax.interpreters import (
     staging,
     transpose,
 )
+from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import moveaxis
-from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.sharding import rules
 
 

@@ -13,8 +13,8 @@ from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error, message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
+from minijax.interpreters.jvp import Zero, jvp_of_constant, jvp_of_unary_linear
 from minijax.interpreters.structural import moveaxis
-from minijax.interpreters.tangents import Zero, jvp_of_constant, jvp_of_unary_linear
 from minijax.lax import families
 from minijax.lax.arguments import is_array
 from minijax.lax.families import FLOAT, check_dtype

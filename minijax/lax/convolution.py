@@ -17,9 +17,9 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.reshard import reshard_to
 from minijax.interpreters.structural import add_tangents, moveaxis, transpose, zeros
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import arguments, shape
 from minijax.lax.convert import convert_element_type
 from minijax.lax.convolution_numbers import (

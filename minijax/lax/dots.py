@@ -14,8 +14,8 @@ from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, transpose
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import shardings
 from minijax.lax.convert import convert_element_type
 from minijax.lax.families import operands

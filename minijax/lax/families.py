@@ -21,13 +21,13 @@ from minijax.core import dtypes, variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     broadcast_in_dim,
     moveaxis,
     reduce_sum,
 )
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 

@@ -21,8 +21,8 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import hlo_build
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import full, moveaxis
-from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.arguments import int_tuple
 from minijax.lax.binary import bitwise_or, eq, mul
 from minijax.lax.choice import select

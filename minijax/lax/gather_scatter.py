@@ -20,6 +20,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import checking, staging
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     full,
@@ -28,7 +29,6 @@ from minijax.interpreters.structural import (
     to_batch_dim,
     zeros,
 )
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import (
     arguments,
     binary,

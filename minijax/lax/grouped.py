@@ -24,8 +24,8 @@ from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import staging
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents, moveaxis
-from minijax.interpreters.tangents import Zero
 from minijax.lax.binary import bitwise_and, le, lt, mul, sub
 from minijax.lax.choice import select
 from minijax.lax.compositions import Composed

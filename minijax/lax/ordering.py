@@ -17,8 +17,8 @@ from minijax.core.aval import AbstractToken, ShapedArray, abstract_token
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking, hlo_build, manual_regions
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, moveaxis
-from minijax.interpreters.tangents import Zero
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
 

@@ -21,8 +21,8 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import checking, structural
+from minijax.interpreters.jvp import is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
-from minijax.interpreters.tangents import is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import int_tuple
 from minijax.lax.choice import select_n
 from minijax.lax.families import check_same_dtype, operands

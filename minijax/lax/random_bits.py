@@ -18,8 +18,8 @@ from minijax.core.aval import Shape, ShapedArray, canonicalize_shape, shaped_arr
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
+from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import moveaxis
-from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax import slicing
 from minijax.lax.families import (
     align_batched,

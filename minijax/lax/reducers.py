@@ -16,10 +16,9 @@ from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
-from minijax.interpreters.jvp import jvp_flat
+from minijax.interpreters.jvp import Zero, jvp_flat
 from minijax.interpreters.lowering import lower_jaxpr
 from minijax.interpreters.structural import check_axes
-from minijax.interpreters.tangents import Zero
 from minijax.lax.arguments import int_tuple, is_array
 from minijax.lax.families import BITS, check_same_dtype, operand
 from minijax.lax.reduction import (

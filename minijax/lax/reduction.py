@@ -27,10 +27,9 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
-from minijax.interpreters.jvp import jvp_flat
+from minijax.interpreters.jvp import Zero, jvp_flat, jvp_of_constant
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import check_axes, instantiate
-from minijax.interpreters.tangents import Zero, jvp_of_constant
 from minijax.lax.arguments import int_tuple, is_array
 from minijax.lax.binary import bitwise_or, div, eq, max, min, mul, ne
 from minijax.lax.choice import select

@@ -25,8 +25,8 @@ from minijax.core.refs import AbstractRef, Cell
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import batching, casts
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
-from minijax.interpreters.tangents import Zero
 from minijax.lax import convert, reference_indexing
 from minijax.lax.reference_indexing import Index, Span, place_text
 from minijax.runtime.array import Array

@@ -23,8 +23,8 @@ from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
+from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
-from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
 from minijax.lax.families import check_same_dtype, operand
 from minijax.runtime.annotations import ArrayLike, ShardingLike

@@ -24,7 +24,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import Tracer
 from minijax.interpreters import assignment, named_batching, relocation
-from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.runtime.array import Array, array_from_host, physical_aval
 from minijax.sharding import contexts, hlo, rules

@@ -18,6 +18,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import checking
 from minijax.interpreters.checking import Fault
+from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import (
     broadcast_in_dim,
     instantiate,
@@ -25,7 +26,6 @@ from minijax.interpreters.structural import (
     to_batch_dim,
     zeros,
 )
-from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax import arguments, binary, choice, convert, gather_numbers, gather_scatter, shape
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lax.padding import pad

@@ -17,8 +17,8 @@ from minijax.core import dtypes, extended_dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import moveaxis, to_batch_dim
-from minijax.interpreters.tangents import Zero
 from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import ANY, FLOAT, ORDERED, check_dtype

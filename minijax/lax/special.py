@@ -22,8 +22,8 @@ from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import lowering
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import full
-from minijax.interpreters.tangents import Zero
 from minijax.lax.binary import (
     add,
     bitwise_and,

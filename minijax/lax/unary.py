@@ -25,8 +25,8 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
+from minijax.interpreters.jvp import Zero, jvp_of_constant
 from minijax.interpreters.structural import add_tangents, full
-from minijax.interpreters.tangents import Zero, jvp_of_constant
 from minijax.lax.binary import add, div, eq, ge, mul, sub
 from minijax.lax.choice import select
 from minijax.lax.convert import convert_element_type

@@ -13,8 +13,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.batching import batch_flat
-from minijax.interpreters.jvp import jvp_flat
-from minijax.interpreters.tangents import Zero
+from minijax.interpreters.jvp import Zero, jvp_flat
 from minijax.lax.binary import add, ge_p, le_p, max, min
 from minijax.lax.families import ANY, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand

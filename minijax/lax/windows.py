@@ -24,7 +24,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.hlo_build import i64_matrix
-from minijax.interpreters.tangents import Zero
+from minijax.interpreters.jvp import Zero
 from minijax.lax.arguments import int_tuple, padtype_to_pads
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad, unpad

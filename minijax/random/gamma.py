@@ -21,8 +21,8 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import key_reuse, lowering, staging
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
-from minijax.interpreters.tangents import Zero
 from minijax.lax import binary, creation, incomplete_gamma, reduction, slicing
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select

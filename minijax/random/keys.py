@@ -22,8 +22,8 @@ from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import key_reuse, lowering
+from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
-from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax import convert
 from minijax.lax import shape as lax_shape
 from minijax.numpy.one_program import one_program

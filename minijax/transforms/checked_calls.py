@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax.core.aval import aval_of
 from minijax.interpreters import calls, staging
-from minijax.interpreters.tangents import Zero
+from minijax.interpreters.jvp import Zero
 from minijax.lax.functionalization import STATE_SIZE, Checked, Checker
 
 

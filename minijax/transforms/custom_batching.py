@@ -18,8 +18,8 @@ from minijax.interpreters import calls, checking, flattening, jvp, structure
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
 from minijax.interpreters.confinement import Confined, closed_over, confine
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim
-from minijax.interpreters.tangents import Zero
 from minijax.lax.control_flow.mapping import map as map_slices
 from minijax.transforms import checked_calls, custom_rules
 from minijax.transforms.custom_rules import FlatPrimal, Rule

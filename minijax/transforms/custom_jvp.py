@@ -16,8 +16,8 @@ from minijax.core.errors import error
 from minijax.interpreters import calls, checking, flattening, structure
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents, instantiate
-from minijax.interpreters.tangents import Zero
 from minijax.transforms import checked_calls, custom_rules
 from minijax.transforms.custom_rules import FlatPrimal, Rule, SymbolicZero
 

@@ -20,8 +20,8 @@ from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, eager, flattening, staging
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, zeros
-from minijax.interpreters.tangents import Zero
 from minijax.lax import convert, unary
 from minijax.runtime.array import array_from_host
 

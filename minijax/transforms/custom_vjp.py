@@ -21,8 +21,8 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import calls, checking, eager, flattening, staging, structure
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
-from minijax.interpreters.tangents import Zero
 from minijax.lax import convert
 from minijax.sharding import rules
 from minijax.transforms import checked_calls, custom_rules

@@ -15,7 +15,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import assignment, eager, relocation
-from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.lax import shardings
 from minijax.runtime import agreement, client, transfer
 from minijax.runtime.array import (

@@ -17,8 +17,8 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import assignment, hlo_build, manual_regions
 from minijax.interpreters.device_axes import PartitionAxes
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.manual_regions import Border
-from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.sharding import hlo as sharding_hlo
 from minijax.sharding import rules
 from minijax.sharding.named import named

@@ -27,9 +27,8 @@ from minijax.interpreters import (
     staging,
     transpose,
 )
-from minijax.interpreters.jvp import jvp_flat
+from minijax.interpreters.jvp import Zero, jvp_flat
 from minijax.interpreters.structural import instantiate, zeros
-from minijax.interpreters.tangents import Zero
 from minijax.lax import convert
 from minijax.runtime.array import array_from_host
 from minijax.transforms.jit import jit

@@ -17,8 +17,8 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
 from minijax.interpreters import batching, jvp, partial_eval, passes, transpose
+from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import moveaxis
-from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.sharding import rules
 
 Places = Sequence[int | None]

@@ -14,8 +14,8 @@ from typing import Any
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import staging, taylor
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents
-from minijax.interpreters.tangents import Zero
 from minijax.interpreters.taylor import Rule, Series, TaylorTrace
 from minijax.lax import binary, convolution, dots, families, unary
 from minijax.lax.control_flow import branching, looping, scanning

@@ -3,6 +3,8 @@
 Input: a Python function.  Output: a callable that answers known signatures in C++, and stages,
 lowers and compiles for others.  `jit` is also a primitive that holds a closed jaxpr: inside
 another traced function a call of a jitted function is one equation.
+
+`docs/reading.md`: the last of twelve files, after `interpreters/program.py`.
 """
 
 from __future__ import annotations

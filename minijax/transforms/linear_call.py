@@ -16,8 +16,8 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.interpreters import batching, diagnosis, eager, lowering, staging
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import instantiate, to_batch_dim
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.control_flow import bodies
 from minijax.sharding import rules
 

@@ -26,8 +26,8 @@ from minijax.interpreters import (
     replicas,
     transpose,
 )
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import binary, functionalization
 from minijax.sharding import rules
 from minijax.transforms import pmap_lowering, pmap_program

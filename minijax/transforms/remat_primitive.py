@@ -26,7 +26,7 @@ from minijax.interpreters import (
     structure,
     transpose,
 )
-from minijax.interpreters.tangents import Zero, is_linear
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.lax import references
 from minijax.transforms import checked_calls
 from minijax.transforms.jaxpr_call import JaxprCall, walk_call

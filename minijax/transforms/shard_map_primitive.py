@@ -38,9 +38,9 @@ from minijax.interpreters import (
     staging,
     transpose,
 )
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.manual_regions import Border
 from minijax.interpreters.structural import new_axis
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import functionalization, references
 from minijax.lax.collectives.reductions import psum_p
 from minijax.runtime.array import physical_aval

@@ -25,8 +25,8 @@ from minijax.interpreters import (
     staging,
     transpose,
 )
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import functionalization, slicing
 from minijax.sharding import rules
 from minijax.transforms.jaxpr_call import JaxprCall

@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.core.rules import TABLES, Rules
-from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_unary_linear
 
 REQUIRED_RULES = ("abstract_eval", "lower", "jvp", "batch", "shard")
 

@@ -27,7 +27,7 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts, lowering
-from minijax.interpreters.tangents import jvp_of_constant
+from minijax.interpreters.jvp import jvp_of_constant
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Tree
 from minijax.lax.creation import iota

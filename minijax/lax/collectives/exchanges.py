@@ -20,8 +20,8 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import current
 from minijax.interpreters import casts, hlo_build, lowering
+from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
-from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax.binary import add, bitwise_and, eq, ge, lt, mul, sub
 from minijax.lax.choice import clamp, select
 from minijax.lax.collectives import arguments

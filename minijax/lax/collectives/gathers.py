@@ -18,8 +18,8 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts, hlo_build
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
-from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.binary import mul
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree

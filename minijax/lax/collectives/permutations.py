@@ -28,8 +28,8 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts, hlo_build, lowering
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
-from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax import unary
 from minijax.lax.binary import ge
 from minijax.lax.binary import max as maximum

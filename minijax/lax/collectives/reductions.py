@@ -15,8 +15,8 @@ from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import casts, hlo_build, lowering
+from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
-from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.binary import eq
 from minijax.lax.choice import select
 from minijax.lax.collectives import arguments

@@ -34,8 +34,8 @@ from minijax.interpreters import (
     transpose,
     uniformity,
 )
+from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim, zeros
-from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import choice, convert, references, unary
 from minijax.lax.binary import eq, ne
 from minijax.lax.control_flow import bodies, checks

@@ -28,13 +28,13 @@ from minijax.interpreters import (
     passes,
     uniformity,
 )
+from minijax.interpreters.jvp import Zero, with_zeros
 from minijax.interpreters.structural import (
     broadcast_in_dim,
     instantiate,
     moveaxis,
     to_batch_dim,
 )
-from minijax.interpreters.tangents import Zero, with_zeros
 from minijax.lax import choice, convert, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checks, lowering, scanning

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 from minijax.core.sequences import merge_lists, partition_list
 from minijax.interpreters import partial_eval, passes, rematerialization, staging, transpose
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
-from minijax.interpreters.tangents import Zero, is_linear
 
 
 class SplitScan(NamedTuple):

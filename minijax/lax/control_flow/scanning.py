@@ -31,8 +31,8 @@ from minijax.interpreters import (
     rematerialization,
     uniformity,
 )
+from minijax.interpreters.jvp import Zero, with_zeros
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
-from minijax.interpreters.tangents import Zero, with_zeros
 from minijax.lax import convert, references, shape, slicing
 from minijax.lax.control_flow import bodies, checks, lowering, scan_derivatives
 from minijax.sharding import rules

@@ -12,9 +12,9 @@ from typing import Any
 
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
-from minijax.interpreters.tangents import Zero
 from minijax.lax import binary, unary
 from minijax.lax.choice import select
 from minijax.lax.control_flow.looping import fori_loop

@@ -17,9 +17,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, shaped_array
 from minijax.core.errors import MissingRule, error, message
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
-from minijax.interpreters.tangents import Zero
 from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.choice import select
 from minijax.lax.families import INEXACT, check_dtype

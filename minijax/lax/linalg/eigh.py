@@ -16,9 +16,9 @@ import numpy as np
 from minijax.core import dtypes, variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, error
+from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import add_tangents, full, moveaxis
-from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import binary, unary
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand

@@ -27,8 +27,8 @@ from minijax.core.errors import IncompatibleShapesError, error, message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import custom_calls
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dim
-from minijax.interpreters.tangents import Zero
 from minijax.lax import binary, creation, dots, foreign, slicing, unary
 from minijax.lax.choice import select
 from minijax.lax.convert import convert_element_type

@@ -17,9 +17,9 @@ import numpy as np
 from minijax.core import variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
+from minijax.interpreters.jvp import Zero, is_linear, jvp_of_constant
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import add_tangents, full, moveaxis, to_batch_dim, zeros
-from minijax.interpreters.tangents import Zero, is_linear, jvp_of_constant
 from minijax.lax import binary, creation, shape, sorting, unary
 from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.creation import broadcasted_iota

@@ -17,9 +17,9 @@ import numpy as np
 
 from minijax.core.aval import ShapedArray, shaped_array
 from minijax.core.errors import error
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
-from minijax.interpreters.tangents import Zero
 from minijax.lax import binary, shape, unary
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand

@@ -22,9 +22,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, error
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full
-from minijax.interpreters.tangents import Zero
 from minijax.lax import binary, reduction, unary
 from minijax.lax.choice import select
 from minijax.lax.control_flow.looping import while_loop

@@ -19,8 +19,8 @@ from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents
-from minijax.interpreters.tangents import Zero
 from minijax.lax import families
 from minijax.lax.binary import mul
 from minijax.lax.choice import select
