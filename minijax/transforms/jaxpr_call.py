@@ -53,6 +53,10 @@ class JaxprCall(Primitive):
         """Those of the jaxpr's effects that the operation has; all by default."""
         return found
 
+    def summed(self, cts: list[Any], params: Mapping[str, Any]) -> list[Any]:
+        """The cotangents of the operands, from those of the jaxpr's; the same by default."""
+        return cts
+
     def arranged(
         self, params: Mapping[str, Any], jaxpr: ClosedJaxpr, operands: Places, results: Places
     ) -> dict[str, Any]:
@@ -125,9 +129,9 @@ class JaxprCall(Primitive):
                 params["jaxpr"], linear, [type(ct) is not Zero for ct in cts]
             )
         known = _places(linear, False)
-        params = self.arranged(params, backward, [*known, *(None for _ in given)], ())
-        outs = self.bind(*(args[i] for i in known), *given, **params)
-        return transpose.of_arguments(linear, nonzero, outs)
+        changed = self.arranged(params, backward, [*known, *(None for _ in given)], ())
+        outs = self.bind(*(args[i] for i in known), *given, **changed)
+        return self.summed(transpose.of_arguments(linear, nonzero, outs), params)
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any

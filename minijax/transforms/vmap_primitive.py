@@ -23,9 +23,7 @@ from minijax.interpreters import (
     passes,
     retyping,
     staging,
-    transpose,
 )
-from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax import functionalization, slicing
 from minijax.sharding import rules
@@ -62,32 +60,11 @@ class Vmap(JaxprCall):
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_function(ctx, lambda *xs: _batched(xs, **params), *values)
 
-    def transpose(
-        self,
-        cts: Sequence[Any],
-        *args: Any,
-        jaxpr: ClosedJaxpr,
-        mapped: tuple[bool, ...],
-        **params: Any,
-    ) -> list[Any]:
-        linear = [is_linear(x) for x in args]
-        ct_nonzero = [type(ct) is not Zero for ct in cts]
-        with _axis(params):
-            backward, nonzero = transpose.transpose_jaxpr(jaxpr, linear, ct_nonzero)
-        known, known_mapped = _chosen(args, mapped, linear, False)
-        given_cts = [ct for ct in cts if type(ct) is not Zero]
-        outs = self.bind(
-            *known,
-            *given_cts,
-            jaxpr=backward,
-            mapped=(*known_mapped, *(True for _ in given_cts)),
-            **params,
-        )
-        results = transpose.of_arguments(linear, nonzero, outs)
+    def summed(self, cts: list[Any], params: Mapping[str, Any]) -> list[Any]:
         # What all examples share gets the cotangents of all.
         return [
             ct if m or ct is None else reduce_sum(ct, (0,))
-            for ct, m in zip(results, mapped, strict=True)
+            for ct, m in zip(cts, params["mapped"], strict=True)
         ]
 
     def batch(
@@ -164,14 +141,6 @@ vmap_p = Vmap()
 
 def _axis(params: Mapping[str, Any]) -> axes.extend_all:
     return axes.extend(params["axis_name"], params["size"])
-
-
-def _chosen(
-    args: Sequence[Any], mapped: Sequence[bool], flags: Sequence[bool], wanted: bool
-) -> tuple[list[Any], list[bool]]:
-    """The arguments whose flag is the wanted one, and which of them are mapped."""
-    chosen = [(x, m) for x, m, flag in zip(args, mapped, flags, strict=True) if flag is wanted]
-    return [x for x, _ in chosen], [m for _, m in chosen]
 
 
 def _batched(
