@@ -17,11 +17,7 @@ from minijax.lax import arguments, binary, cumulative
 from minijax.lax.convert import convert_to_type
 from minijax.lax.shape import concatenate, reshape
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import (
-    broadcast_to,
-    check_array,
-    check_out,
-)
+from minijax.numpy.promotion import broadcast_to, check_array, check_out
 from minijax.numpy.reductions import widened_integer
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array

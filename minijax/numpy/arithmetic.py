@@ -22,6 +22,7 @@ from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_array,
+    check_that,
     inexact,
     numeric,
     pick,
@@ -658,14 +659,8 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     x, y = map(strong_array, promote_dtypes(name, x1, x2))
-    if not is_kind(x, np.integer):
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "operands must be integers.",
-            got={"x1": aval_of(x1), "x2": aval_of(x2)},
-            fix="x.astype(int)",
-        )
+    is_whole = is_kind(x, np.integer)
+    check_that(is_whole, name, "operands must be integers.", x1=x1, x2=x2, fix="x.astype(int)")
     shape = broadcast_shapes("gcd", aval_of(x).shape, aval_of(y).shape)
     return absolute(broadcast_to(x, shape)), absolute(broadcast_to(y, shape))
 

@@ -286,19 +286,12 @@ def interp(
         >>> jnp.interp(jnp.array([0.5, 1.5, 9.0]), jnp.array([0, 1, 2]), jnp.array([0, 10, 30]))
         Array([ 5., 20., 30.], dtype=float32)
     """
-    if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
-        error(
-            ValueError,
-            "numpy.interp",
-            "xp and fp must have one dimension, of one size.",
-            got={"xp": np.shape(xp), "fp": np.shape(fp)},
-        )
+    fits = np.ndim(xp) == 1 and np.shape(xp) == np.shape(fp)
+    check_that(fits, "interp", "xp and fp must have one dimension, of one size.", xp=xp, fp=fp)
     ends = {"left": left, "right": right}
     for key, end in ends.items():
-        if isinstance(end, str) and end != _EXTRAPOLATE:
-            error(
-                ValueError, "numpy.interp", f"`{key}` is a number or 'extrapolate'.", got=repr(end)
-            )
+        is_known = not isinstance(end, str) or end == _EXTRAPOLATE
+        check_that(is_known, "interp", f"`{key}` is a number or 'extrapolate'.", given=end)
     beyond = tuple(key for key, end in ends.items() if end == _EXTRAPOLATE and isinstance(end, str))
     left, right = (None if key in beyond else end for key, end in ends.items())
     return _interp(x, xp, fp, left, right, period, beyond)
@@ -356,13 +349,8 @@ def _convolved(
 
 def _vectors(name: str, a: Any, v: Any) -> tuple[Array, Array]:
     a, v = (_array(name, x) for x in promote_dtypes(name, a, v))
-    if a.ndim != 1 or v.ndim != 1 or a.size == 0 or v.size == 0:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "two vectors are needed, neither of them empty.",
-            got={"a": a.aval, "v": v.aval},
-        )
+    fits = a.ndim == v.ndim == 1 and min(a.size, v.size) > 0
+    check_that(fits, name, "two vectors are needed, neither of them empty.", a=a, v=v)
     dtype = dtypes.to_inexact_dtype(a.dtype)
     weak = a.weak_type and v.weak_type
     return convert_to_type(a, dtype, weak), convert_to_type(v, dtype, weak)
@@ -464,13 +452,8 @@ def cross(
         axisa = axisb = axisc = operator.index(axis)
     a, b = (_array("cross", x) for x in promote_dtypes("cross", a, b))
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
-    if a.shape[-1] not in {2, 3} or b.shape[-1] not in {2, 3}:
-        error(
-            ValueError,
-            "numpy.cross",
-            "vectors must have 2 or 3 components.",
-            got={"a": a.aval, "b": b.aval},
-        )
+    sizes = {a.shape[-1], b.shape[-1]}
+    check_that(sizes <= {2, 3}, "cross", "vectors must have 2 or 3 components.", a=a, b=b)
     third = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
     if a.shape[-1] == b.shape[-1] == 2:
         return third

@@ -19,7 +19,7 @@ from minijax.lax import arguments, binary, convert, dots, reduction, shape, slic
 from minijax.lax.precision import PrecisionLike
 from minijax.numpy import arithmetic, promotion, shaping
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_out
+from minijax.numpy.promotion import check_array, check_out, check_that
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -332,10 +332,8 @@ def tensordot(
 
 def _summed_axes(axes: Any, a: Any, b: Any) -> tuple[Sequence[int], Sequence[int]]:
     if isinstance(axes, (int, np.integer)):
-        if not 0 <= axes <= min(a.ndim, b.ndim):
-            error(
-                TypeError, "numpy.tensordot", f"axes={axes} exceeds a rank.", got={"a": a, "b": b}
-            )
+        fits = 0 <= axes <= min(a.ndim, b.ndim)
+        check_that(fits, "tensordot", f"axes={axes} exceeds a rank.", error=TypeError, a=a, b=b)
         return range(a.ndim - axes, a.ndim), range(axes)
     if not isinstance(axes, (tuple, list)) or len(axes) != 2:
         error(

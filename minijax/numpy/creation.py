@@ -24,11 +24,7 @@ from minijax.lax import shape
 from minijax.lax.convert import convert_to_type
 from minijax.lax.creation import as_element
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import (
-    broadcast_to,
-    check_array,
-    check_that,
-)
+from minijax.numpy.promotion import broadcast_to, check_array, check_that
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host
@@ -65,11 +61,19 @@ def on_device(x: Any, device: Any, sharding: Any = None, *, name: str = "array")
     return explicit.placed(x, sharding if device is None else device, f"numpy.{name}")
 
 
-def _constant(name: str, dims: Any, value: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
+def _constant(
+    name: str,
+    dims: ShapeLike,
+    value: int,
+    dtype: Any,
+    device: Placement,
+    sharding: ShardingLike,
+) -> Array:
+    dtype = dtype_argument(name, dtype, dtypes.default_float_dtype())
     dims = canonicalize_shape(dims, f"numpy.{name}")
     if made_on_host(math.prod(dims), dtype):
-        return on_device(array_from_host(np.full(dims, value, dtype)), device, out_sharding)
-    return _repeated(name, _element(value, dtype), dims, device, out_sharding)
+        return on_device(array_from_host(np.full(dims, value, dtype)), device, sharding)
+    return _repeated(name, _element(value, dtype), dims, device, sharding)
 
 
 def _element(value: ArrayLike, dtype: np.dtype[Any]) -> Any:
@@ -99,7 +103,6 @@ def zeros(
         Array([[0., 0., 0.],
                [0., 0., 0.]], dtype=float32)
     """
-    dtype = dtype_argument("zeros", dtype, dtypes.default_float_dtype())
     return _constant("zeros", shape, 0, dtype, device, out_sharding)
 
 
@@ -123,7 +126,6 @@ def ones(
         >>> jnp.ones(3, dtype=jnp.int8)
         Array([1, 1, 1], dtype=int8)
     """
-    dtype = dtype_argument("ones", dtype, dtypes.default_float_dtype())
     return _constant("ones", shape, 1, dtype, device, out_sharding)
 
 
@@ -211,13 +213,15 @@ def _repeated(
 _broadcast_program = one_program(static=("shape",))(broadcast_to)
 
 
-def _like(name: str, x: Any, value: Any, dtype: Any, dims: Any, device: Any, sharding: Any) -> Any:
-    return casts.varying_as(_made_like(name, x, value, dtype, dims, device, sharding), x)
-
-
-def _made_like(
-    name: str, x: Any, value: Any, dtype: Any, dims: Any, device: Any, sharding: Any
-) -> Any:
+def _like(
+    name: str,
+    x: Any,
+    value: Any,
+    dtype: DTypeLike | None,
+    dims: ShapeLike | None,
+    device: Placement,
+    sharding: ShardingLike,
+) -> Array:
     described = x if hasattr(x, "shape") and hasattr(x, "dtype") else aval_of(check_array(name, x))
     if device is None and sharding is None and dims is None and not hasattr(value, "aval"):
         device = committed_placement(x)
@@ -227,13 +231,13 @@ def _made_like(
     if device is None and sharding is None and dims == described.shape:
         sharding = _sharding_in_type(described)
     value = as_element(value, dtype)
-    if hasattr(value, "aval"):
-        return _repeated(name, convert_to_type(value, dtype, weak), dims, device, sharding)
-    value = np.asarray(value).astype(dtype)
-    if value.ndim == 0 and made_on_host(math.prod(dims), dtype):
+    if not hasattr(value, "aval"):
+        value = np.asarray(value).astype(dtype)[()]
+    if isinstance(value, np.generic) and made_on_host(math.prod(dims), dtype):
         found = array_from_host(np.full(dims, value), shaped_array(dims, dtype, weak))
-        return on_device(found, device, sharding)
-    return _repeated(name, convert_to_type(value[()], dtype, weak), dims, device, sharding)
+        return casts.varying_as(on_device(found, device, sharding), x)
+    found = _repeated(name, convert_to_type(value, dtype, weak), dims, device, sharding)
+    return casts.varying_as(found, x)
 
 
 def _sharding_in_type(x: Any) -> Any:

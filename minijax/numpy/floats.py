@@ -28,6 +28,7 @@ from minijax.numpy.promotion import (
     check_array,
     check_choice,
     check_out,
+    check_that,
     inexact,
     pick,
     promote_inexact,
@@ -238,14 +239,9 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([8.  , 0.75], dtype=float32)
     """
     x, y = check_array("ldexp", x1, "x1"), check_array("ldexp", x2, "x2")
-    if is_kind(y, np.inexact) or is_kind(x, np.complexfloating):
-        error(
-            ValueError,
-            "numpy.ldexp",
-            "dtypes do not fit.",
-            got={"x1": aval_of(x), "x2": aval_of(y)},
-            expected="a real array, and exponents that are integers",
-        )
+    fits = not is_kind(y, np.inexact) and not is_kind(x, np.complexfloating)
+    expected = "a real array, and exponents that are integers"
+    check_that(fits, "ldexp", "dtypes do not fit.", x1=x, x2=y, expected=expected)
     x = inexact("ldexp", x)
     signed = _SIGNED[dtypes.bit_width(aval_of(x).dtype)]
     bound = 3 * _bias(x)
@@ -321,8 +317,8 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     """
     places = _places("packbits", bitorder)
     a = asarray(check_array("packbits", a))
-    if not dtypes.issubdtype(a.dtype, np.integer) and a.dtype != dtypes.bool_:
-        error(TypeError, "numpy.packbits", "integers or booleans are packed.", got={"a": a.aval})
+    is_whole = dtypes.issubdtype(a.dtype, np.integer) or a.dtype == dtypes.bool_
+    check_that(is_whole, "packbits", "integers or booleans are packed.", error=TypeError, a=a)
     a = (ravel(a) if axis is None else moveaxis(a, axis, -1)) != 0
     *lead, size = a.shape
     filling = np.zeros((*lead, -size % 8), np.bool_)

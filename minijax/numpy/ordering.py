@@ -278,9 +278,7 @@ def _count_before(a: Array, v: Array, side: str) -> Any:
     dims = (*v.aval.shape, a.aval.size)
     rank = len(dims) - 1
     before = _comes_before(
-        shape.broadcast_in_dim(a, dims, (rank,)),
-        shape.broadcast_in_dim(v, dims, range(rank)),
-        side,
+        shape.broadcast_in_dim(a, dims, (rank,)), shape.broadcast_in_dim(v, dims, range(rank)), side
     )
     return before.sum(-1, dtype=_dtype_of_places(a))
 

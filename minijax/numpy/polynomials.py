@@ -208,13 +208,8 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     constants = atleast_1d(asarray(check_array("polyint", 0 if k is None else k, "k")))
     if constants.shape == (1,):
         constants = broadcast_to(constants, (order,))
-    if constants.shape != (order,):
-        error(
-            ValueError,
-            "numpy.polyint",
-            "there must be one constant for each order.",
-            got={"m": m, "k": aval_of(constants)},
-        )
+    problem = "there must be one constant for each order."
+    check_that(constants.shape == (order,), "polyint", problem, m=m, k=constants)
     for i in range(order):
         p = concatenate([p / arange(p.size, 0, -1, dtype=p.dtype), constants[i : i + 1]])
     return p
@@ -239,13 +234,8 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     roots = atleast_1d(operands.inexact("poly", seq_of_zeros))
     if roots.ndim == 2 and roots.shape[0] == roots.shape[1] > 0:
         roots = linalg.eigvals(roots)
-    if roots.ndim != 1:
-        error(
-            ValueError,
-            "numpy.poly",
-            "zeros are a vector, or the eigenvalues of a square matrix.",
-            got={"seq_of_zeros": aval_of(roots)},
-        )
+    problem = "zeros are a vector, or the eigenvalues of a square matrix."
+    check_that(roots.ndim == 1, "poly", problem, seq_of_zeros=roots)
     p = asarray(np.ones(1, roots.dtype))
     nothing = zeros(1, roots.dtype)
     for i in range(roots.size):

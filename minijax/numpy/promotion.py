@@ -208,7 +208,7 @@ def check_that(
         given: the arguments to show, by name; of arrays, the types.
     """
     if not holds:
-        got = {key: getattr(x, "aval", x) for key, x in given.items()}
+        got = {k: aval_of(x) if hasattr(x, "__array__") else x for k, x in given.items()}
         raise error(message(title(name), problem, got=got, expected=expected, fix=fix))
 
 

@@ -8,7 +8,6 @@ are computed in float32.  Results are never weakly typed.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
@@ -597,10 +596,10 @@ def var(
         total = _summed("var", x, axes, True, where)
         mean = _divided(total, _count("var", x, axes, where, True))
     distance = binary.sub_p.bind(*promote("var", x, mean))
-    parts = [distance]
     if is_kind(distance, np.complexfloating):
-        parts = [unary.real(distance), unary.imag(distance)]
-    squares = functools.reduce(binary.add, map(unary.square, parts))
+        squares = binary.add(*(unary.square(part(distance)) for part in (unary.real, unary.imag)))
+    else:
+        squares = unary.square(distance)
     total = _summed("var", squares, axes, keepdims, where)
     count = _count("var", x, axes, where, keepdims)
     known = np.asarray(count, aval_of(total).dtype)[()] if isinstance(count, int) else count

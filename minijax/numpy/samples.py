@@ -109,13 +109,8 @@ def cov(
 def _variables(m: ArrayLike, y: ArrayLike | None, rowvar: bool) -> Array:
     """A matrix with a variable in each row."""
     arrays = [inexact("cov", x) for x in (m, y) if x is not None]
-    if any(aval_of(x).ndim > 2 for x in arrays):
-        error(
-            ValueError,
-            "numpy.cov",
-            "variables are given as a vector or a matrix.",
-            got=" ".join(str(aval_of(x)) for x in arrays),
-        )
+    is_table = all(aval_of(x).ndim <= 2 for x in arrays)
+    check_that(is_table, "cov", "variables are given as a vector or a matrix.", m=m, y=y)
     rows = [shaping.atleast_2d(x) for x in arrays]
     if not rowvar:
         rows = [x if x.shape[0] == 1 else shape.transpose(x, (1, 0)) for x in rows]
@@ -135,14 +130,11 @@ def _observation_weights(
             got={"fweights": aval_of(given[0])},
             fix="aweights, for what they are worth",
         )
+    count = aval_of(rows).shape[1]
     for x in given:
-        if aval_of(x).shape != (aval_of(rows).shape[1],):
-            error(
-                ValueError,
-                "numpy.cov",
-                "there must be one weight for each observation.",
-                got={"weights": aval_of(x), "observations": aval_of(rows).shape[1]},
-            )
+        fits = aval_of(x).shape == (count,)
+        problem = "there must be one weight for each observation."
+        check_that(fits, "cov", problem, weights=x, observations=count)
     if not given:
         return None
     real_dtype = dtypes.real_dtype_of(aval_of(rows).dtype)
@@ -274,13 +266,9 @@ def histogram(
         (Array([1., 2.], dtype=float32), Array([0., 2., 4.], dtype=float32))
     """
     check_array("histogram", a, "a")
-    if weights is not None and np.shape(weights) != np.shape(a):
-        error(
-            ValueError,
-            "numpy.histogram",
-            "there must be one weight for each element.",
-            got={"a": np.shape(a), "weights": np.shape(weights)},
-        )
+    fits = weights is None or np.shape(weights) == np.shape(a)
+    problem = "there must be one weight for each element."
+    check_that(fits, "histogram", problem, a=a, weights=weights)
     if weights is not None:
         a, weights = promote_inexact("histogram", asarray(a), asarray(weights))
     edges = histogram_bin_edges(a, bins, range, weights)
@@ -440,17 +428,11 @@ def bincount(
         Array([1, 1, 0], dtype=int32)
     """
     x = asarray(check_array("bincount", x))
-    if not dtypes.issubdtype(x.dtype, np.integer) and x.dtype != dtypes.bool_:
-        error(
-            TypeError, "numpy.bincount", "integers are counted.", got={"x": x.aval}, fix="x.astype"
-        )
-    if x.ndim != 1 or (weights is not None and np.shape(weights) != x.shape):
-        error(
-            ValueError,
-            "numpy.bincount",
-            "a vector is needed, and one weight for each element.",
-            got={"x": x.aval, "weights": None if weights is None else np.shape(weights)},
-        )
+    is_whole = dtypes.issubdtype(x.dtype, np.integer) or x.dtype == dtypes.bool_
+    check_that(is_whole, "bincount", "integers are counted.", error=TypeError, x=x, fix="x.astype")
+    fits = x.ndim == 1 and (weights is None or np.shape(weights) == x.shape)
+    problem = "a vector is needed, and one weight for each element."
+    check_that(fits, "bincount", problem, x=x, weights=weights)
     if length is None:
         problem = "the numbers decide on the size of the result, so they must be known."
         host = known("bincount", x, "length=...", problem)

@@ -240,8 +240,8 @@ def select(
             "needs as many choices as conditions, one at least.",
             got=f"{len(condlist)} conditions, {len(choicelist)} choices",
         )
-    *choices, out = promotion.promote_dtypes("select", *choicelist, default)
-    for condition, values in zip(list(condlist)[::-1], choices[::-1], strict=True):
+    *cases, out = promotion.promote_dtypes("select", *choicelist, default)
+    for condition, values in zip(list(condlist)[::-1], cases[::-1], strict=True):
         out = where(condition, values, out)
     return out
 
@@ -468,13 +468,8 @@ def _check_along_axis(arr: Array, indices: Array, axis: int) -> None:
         d == axis or n == m or 1 in (n, m)
         for d, (n, m) in enumerate(zip(arr.shape, indices.shape, strict=True))
     )
-    if not fits:
-        error(
-            ValueError,
-            "numpy.take_along_axis",
-            f"the shapes must agree, or be 1, but along axis {axis}.",
-            got={"arr": arr, "indices": indices},
-        )
+    problem = f"the shapes must agree, or be 1, but along axis {axis}."
+    check_that(fits, "take_along_axis", problem, arr=arr, indices=indices)
 
 
 def _gathered_along(
@@ -634,13 +629,9 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """
     _refuse_inplace("place", inplace)
     arr, mask, vals = (array_argument("place", x) for x in (arr, mask, vals))
-    if arr.aval.size != mask.aval.size or not vals.aval.size:
-        error(
-            ValueError,
-            "numpy.place",
-            "needs a mask of the array's size, and values.",
-            got={"arr": arr.aval, "mask": mask.aval, "vals": vals.aval},
-        )
+    fits = arr.aval.size == mask.aval.size and vals.aval.size > 0
+    problem = "needs a mask of the array's size, and values."
+    check_that(fits, "place", problem, arr=arr, mask=mask, vals=vals)
     updates.check_lossless(arr, vals, "numpy.place")
     return _placed(arr, mask, vals)
 
@@ -682,13 +673,9 @@ def fill_diagonal(
         error(NotImplementedError, "numpy.fill_diagonal", "wrap is not understood.")
     a = array_argument("fill_diagonal", a)
     dims = a.aval.shape
-    if len(dims) < 2 or (len(dims) > 2 and len(set(dims)) > 1):
-        error(
-            ValueError,
-            "numpy.fill_diagonal",
-            "needs two dimensions, or more that are equal.",
-            got=str(a.aval),
-        )
+    is_square = len(dims) == 2 or (len(dims) > 2 and len(set(dims)) == 1)
+    problem = "needs two dimensions, or more that are equal."
+    check_that(is_square, "fill_diagonal", problem, a=a)
     updates.check_lossless(a, val, "numpy.fill_diagonal")
     return _with_diagonal(a, array_argument("fill_diagonal", val))
 
@@ -736,13 +723,9 @@ def compress(
         a, axis = shaping.ravel(a), 0
     axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.compress")
     length = a.aval.shape[axis]
-    if condition.aval.ndim != 1 or condition.aval.size > length:
-        error(
-            ValueError,
-            "numpy.compress",
-            "the condition must be a vector, at most as long as the dimension.",
-            got={"condition": condition.aval, "a": a.aval},
-        )
+    fits = condition.aval.ndim == 1 and condition.aval.size <= length
+    problem = "the condition must be a vector, at most as long as the dimension."
+    check_that(fits, "compress", problem, condition=condition, a=a)
     (places,) = nonzero(condition, size=size, fill_value=length)
     if not length:
         dims = (*a.aval.shape[:axis], places.aval.size, *a.aval.shape[axis + 1 :])

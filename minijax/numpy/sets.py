@@ -15,15 +15,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, creation, shape, sorting
-from minijax.numpy import (
-    accumulations,
-    logic,
-    ordering,
-    promotion,
-    reductions,
-    selection,
-    shaping,
-)
+from minijax.numpy import accumulations, logic, ordering, promotion, reductions, selection, shaping
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange

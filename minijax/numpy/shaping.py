@@ -236,13 +236,9 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     rank = a.aval.ndim
     sources = canonical_axes("numpy.moveaxis", source, rank)
     targets = canonical_axes("numpy.moveaxis", destination, rank)
-    if len(sources) != len(targets):
-        error(
-            ValueError,
-            "numpy.moveaxis",
-            "source and destination must be equally many.",
-            got={"source": source, "destination": destination},
-        )
+    problem = "source and destination must be equally many."
+    fit = len(sources) == len(targets)
+    check_that(fit, "moveaxis", problem, source=source, destination=destination)
     order = [d for d in range(rank) if d not in sources]
     for target, d in sorted(zip(targets, sources, strict=True)):
         order.insert(target, d)
@@ -334,13 +330,8 @@ def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Array:
     if own == dims and out_sharding is None:
         return array
     lead = len(dims) - len(own)
-    if lead < 0 or any(a not in (1, b) for a, b in zip(own, dims[lead:], strict=True)):
-        error(
-            ValueError,
-            "numpy.broadcast_to",
-            "the array does not fit the shape.",
-            got={"array": aval_of(array), "shape": dims},
-        )
+    fits = lead >= 0 and all(a in (1, b) for a, b in zip(own, dims[lead:], strict=True))
+    check_that(fits, "broadcast_to", "the array does not fit the shape.", array=array, shape=dims)
     kept = range(lead, len(dims))
     return shape.broadcast_in_dim(array, dims, kept, out_sharding=out_sharding)
 

@@ -141,12 +141,7 @@ class ufunc:  # noqa: N801  NumPy's name
             )
         mask = None if where is None else _rows(broadcast_to(where, a.shape), axes)
         return functional.folded(
-            self._function,
-            rows,
-            start,
-            mask,
-            identity=self.identity,
-            associative=self._associative,
+            self._function, rows, start, mask, identity=self.identity, associative=self._associative
         )
 
     def accumulate(
@@ -366,11 +361,7 @@ if TYPE_CHECKING:
 
 
 add: _Binary = _associative(
-    arithmetic.add,
-    0,
-    reduce=reductions.sum,
-    accumulate=accumulations.cumsum,
-    update="add",
+    arithmetic.add, 0, reduce=reductions.sum, accumulate=accumulations.cumsum, update="add"
 )
 multiply: _Binary = _associative(
     arithmetic.multiply,

@@ -442,23 +442,13 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _check_least_squares(a: Array, b: Array) -> None:
-    got = {"a": aval_of(a), "b": aval_of(b)}
-    if b.ndim == 0 or a.shape[:1] != b.shape[:1]:
-        error(
-            ValueError,
-            "numpy.linalg.lstsq",
-            "b does not have as many rows as a.",
-            got=got,
-            expected="a: T[m, n], and b: T[m] or T[m, k]",
-        )
-    if a.ndim != 2 or b.ndim > 2:
-        error(
-            TypeError,
-            "numpy.linalg.lstsq",
-            "a and b are no matrices.",
-            got=got,
-            fix="minijax.vmap, for batches",
-        )
+    name = "numpy.linalg.lstsq"
+    expected = "a: T[m, n], and b: T[m] or T[m, k]"
+    fit = b.ndim > 0 and a.shape[:1] == b.shape[:1]
+    check_that(fit, name, "b does not have as many rows as a.", a=a, b=b, expected=expected)
+    are_matrices = a.ndim == 2 and b.ndim <= 2
+    fix = "minijax.vmap, for batches"
+    check_that(are_matrices, name, "a and b are no matrices.", error=TypeError, a=a, b=b, fix=fix)
 
 
 def pinv(

@@ -16,6 +16,7 @@ from minijax.numpy.linalg import operands
 from minijax.numpy.linalg.equations import inv
 from minijax.numpy.matrices import eye
 from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_that
 from minijax.numpy.shaping import array_argument, broadcast_to
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
@@ -36,14 +37,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         Array([0, 0, 1], dtype=int32)
     """
     x1, x2 = array_argument("linalg.cross", x1), array_argument("linalg.cross", x2)
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        error(
-            ValueError,
-            "numpy.linalg.cross",
-            "vectors must have three components.",
-            got={"x1": x1.aval, "x2": x2.aval, "axis": axis},
-            fix="numpy.cross takes two as well",
-        )
+    fit = x1.shape[axis] == x2.shape[axis] == 3
+    fix = "numpy.cross takes two as well"
+    problem = "vectors must have three components."
+    check_that(fit, "numpy.linalg.cross", problem, x1=x1, x2=x2, axis=axis, fix=fix)
     return promotion.strong(calculus.cross(x1, x2, axis=axis))
 
 
@@ -141,14 +138,9 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
                [6, 8]], dtype=int32)
     """
     x1, x2 = array_argument("linalg.outer", x1), array_argument("linalg.outer", x2)
-    if x1.ndim != 1 or x2.ndim != 1:
-        error(
-            ValueError,
-            "numpy.linalg.outer",
-            "both arguments must be vectors.",
-            got={"x1": x1.aval, "x2": x2.aval},
-            fix="numpy.outer flattens what it gets",
-        )
+    fit = x1.ndim == x2.ndim == 1
+    fix = "numpy.outer flattens what it gets"
+    check_that(fit, "numpy.linalg.outer", "both arguments must be vectors.", x1=x1, x2=x2, fix=fix)
     return contraction.outer(x1, x2)
 
 
