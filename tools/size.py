@@ -187,7 +187,7 @@ FIGURES = (
     Figure(
         "lines of code, without testing/",
         60_000,
-        70_275,
+        67_875,
         lambda package: sum(n for room, n in package.rooms().items() if room != "testing"),
     ),
     Figure("files", 300, 530, lambda package: len(package.modules)),
@@ -201,7 +201,7 @@ FIGURES = (
     Figure(
         "files that importing interpreters/jvp.py reaches",
         20,
-        56,
+        57,
         lambda package: len(package.reached_from("minijax.interpreters.jvp")),
     ),
     Figure(
