@@ -1,5 +1,5 @@
 """Taylor mode.  Mirrors jax.experimental.jet."""
 
-from minijax.transforms.jet import jet
+from minijax.core import deferral
 
-__all__ = ["jet"]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

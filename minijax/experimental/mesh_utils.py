@@ -1,5 +1,5 @@
 """Layouts of devices in meshes."""
 
-from minijax.runtime.mesh_layout import create_device_mesh, create_hybrid_device_mesh
+from minijax.core import deferral
 
-__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

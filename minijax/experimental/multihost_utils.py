@@ -1,19 +1,5 @@
 """Values that processes share.  Mirrors jax.experimental.multihost_utils."""
 
-from minijax.transforms.across_processes import (
-    assert_equal,
-    broadcast_one_to_all,
-    global_array_to_host_local_array,
-    host_local_array_to_global_array,
-    process_allgather,
-    sync_global_devices,
-)
+from minijax.core import deferral
 
-__all__ = [
-    "assert_equal",
-    "broadcast_one_to_all",
-    "global_array_to_host_local_array",
-    "host_local_array_to_global_array",
-    "process_allgather",
-    "sync_global_devices",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

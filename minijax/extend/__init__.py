@@ -1,10 +1,5 @@
 """Primitives of users' own: `minijax.extend.core.Primitive` and JAX's registration functions."""
 
-from minijax.extend import ad, backend, batching, core, hooks, mlir
+from minijax.core import deferral
 
-__all__ = ["ad", "backend", "batching", "core", "hooks", "mlir"]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,10 +1,5 @@
 """Resampling of images, and of arrays of any rank.  Mirrors jax.image."""
 
-from minijax.image.resampling import ResizeMethod, resize, scale_and_translate
+from minijax.core import deferral
 
-__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 
-from minijax import lax
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
 from minijax.lax import arguments, convert, creation, slicing, special, unary
+from minijax.lax.collectives.axes import axis_index, axis_size
 from minijax.lax.unary import logistic, stop_gradient
 from minijax.numpy import arithmetic, elementary, reductions, shaping
 from minijax.numpy import creation as numpy_creation
@@ -429,14 +429,14 @@ def one_hot(
     x = numpy_creation.asarray(x)
     (size,) = canonicalize_shape(num_classes, "nn.one_hot num_classes")
     if isinstance(axis, str):
-        if lax.axis_size(axis) != size:
+        if axis_size(axis) != size:
             error(
                 ValueError,
                 "nn.one_hot",
                 "there must be as many classes as the mapped axis is long.",
-                got={"num_classes": size, f"axis {axis!r}": lax.axis_size(axis)},
+                got={"num_classes": size, f"axis {axis!r}": axis_size(axis)},
             )
-        return convert.convert_element_type(x == lax.axis_index(axis), wanted)
+        return convert.convert_element_type(x == axis_index(axis), wanted)
     rank = aval_of(x).ndim + 1
     axis = arguments.canonicalize_axis(axis, rank, "nn.one_hot")
     dims = tuple(size if i == axis else 1 for i in range(rank))

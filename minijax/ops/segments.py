@@ -110,22 +110,13 @@ _DOCUMENTATION = """The {results} of the rows of each segment.
     """
 
 
-def _reduction(
+def _combining(
     name: str,
     update: str,
     identity: Callable[[np.dtype[Any]], ArrayLike],
     reduce: Callable[..., Array],
-    **documentation: str,
-) -> SegmentReduction:
-    """A reduction over segments.
-
-    Args:
-        name: the public name.
-        update: the method of `x.at` that combines rows.
-        identity: gives for a dtype what leaves others unchanged.
-        reduce: combines the results of buckets.
-        **documentation: what fills the text.
-    """
+) -> Callable[..., Array]:
+    """The program of a reduction, for checked arguments."""
 
     def scattered(
         data: Array,
@@ -151,7 +142,26 @@ def _reduction(
 
     # Errors inside are those of the public function.
     scattered.__name__ = name
-    program = one_program(("count", "buckets", "bucket_size", "out_sharding", "options"))(scattered)
+    return one_program(("count", "buckets", "bucket_size", "out_sharding", "options"))(scattered)
+
+
+def _reduction(
+    name: str,
+    update: str,
+    identity: Callable[[np.dtype[Any]], ArrayLike],
+    reduce: Callable[..., Array],
+    **documentation: str,
+) -> SegmentReduction:
+    """A reduction over segments.
+
+    Args:
+        name: the public name.
+        update: the method of `x.at` that combines rows.
+        identity: gives for a dtype what leaves others unchanged.
+        reduce: combines the results of buckets.
+        **documentation: what fills the text.
+    """
+    program = _combining(name, update, identity, reduce)
 
     def reduced(
         data: ArrayLike,

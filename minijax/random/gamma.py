@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import lax
 from minijax.core import dtypes, extended_dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import error
@@ -26,6 +25,8 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import binary, creation, incomplete_gamma, reduction, slicing
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
+from minijax.lax.control_flow import mapping
+from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.creation import full_like
 from minijax.lax.unary import exp, log, sqrt, stop_gradient
 from minijax.numpy import arithmetic
@@ -154,7 +155,7 @@ def _samples(keys: Array, a: Array, log_space: bool) -> Array:
         out = _samples_of_keys(keys, a, log_space)
     else:
         # Keys that are used together would share one stream.
-        out = lax.map(lambda x: _samples_of_keys(x[0], x[1], log_space), (keys, a))
+        out = mapping.map(lambda x: _samples_of_keys(x[0], x[1], log_space), (keys, a))
     return lax_shape.reshape(out, aval.shape)
 
 
@@ -211,7 +212,7 @@ def _accepted_cubes(keys: Array, d: Array) -> Array:
 
     none = creation.full(d.shape, False, np.dtype(bool))
     start = _Trial(keys, keys, none, ~none, full_like(d, 1))
-    return lax.while_loop(unfinished, step, start).cube
+    return while_loop(unfinished, step, start).cube
 
 
 def _is_refused(square: Array, cube: Array, u: Array, d: Array) -> Array:

@@ -52,24 +52,25 @@ def philox(key: Words, counter: Words) -> list[Array]:
         high, low = high[1:] + high[:1], low[1:] + low[:1]
         mixed = [h ^ x ^ k for h, x, k in zip(high, words[1::2], key, strict=True)]
         words = [word for pair in zip(mixed, low, strict=True) for word in pair]
-        key = [k + np.uint32(w) for k, w in zip(key, _INCREMENTS, strict=False)]
+        key = [binary.add(k, np.uint32(w)) for k, w in zip(key, _INCREMENTS, strict=False)]
     return words
 
 
 def threefry4x32(key: Words, counter: Words) -> list[Array]:
     """Threefry4x32-20: hashes four words under a key of four."""
     schedule = [*key, functools.reduce(binary.bitwise_xor, key, np.uint32(_PARITY))]
-    words = [x + k for x, k in zip(counter, key, strict=True)]
+    # Not operators, which would add on the host, and warn, where words are known.
+    words = [binary.add(x, k) for x, k in zip(counter, key, strict=True)]
     for number in range(_THREEFRY_ROUNDS):
         # Words 0 and 2 take turns in which of the words 1 and 3 each of them is mixed with.
         partners = (1, 3) if number % 2 == 0 else (3, 1)
         for i, j, distance in zip((0, 2), partners, _ROTATIONS[number % 8], strict=True):
-            words[i] = words[i] + words[j]
+            words[i] = binary.add(words[i], words[j])
             words[j] = _rotated(words[j], distance) ^ words[i]
         if number % 4 == 3:
             turn = number // 4 + 1
-            words = [x + schedule[(turn + i) % 5] for i, x in enumerate(words)]
-            words[3] = words[3] + np.uint32(turn)
+            words = [binary.add(x, schedule[(turn + i) % 5]) for i, x in enumerate(words)]
+            words[3] = binary.add(words[3], np.uint32(turn))
     return words
 
 

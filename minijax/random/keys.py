@@ -27,6 +27,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import convert
 from minijax.lax import shape as lax_shape
 from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_array
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike
@@ -639,7 +640,8 @@ def distribution(
                 return formula(key, *args, **kwargs)  # Python says which argument is wrong.
             if kind is not None:
                 given["dtype"] = check_dtype(name, given["dtype"], kind)
-            values = [given[param] for param in checked_params]
+            values = [check_array(name, given[param]) for param in checked_params]
+            given.update(zip(checked_params, values, strict=True))
             if same_dtype:
                 check_params(name, given["dtype"], *values)
             given["shape"] = check_shape(name, given["shape"], *values)

@@ -44,7 +44,7 @@ import numpy as np
 import minijax as jax
 from minijax import lax
 from minijax.sharding import PartitionSpec as P
-from minijax.testing import simulate
+from minijax.testing.oracle import simulate
 """
 # What follows a program: the same on simulated devices and on real ones.
 _FOOTER = """\

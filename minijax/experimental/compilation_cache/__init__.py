@@ -1,5 +1,5 @@
 """Compiled programs on disk, under the names of jax.experimental.compilation_cache."""
 
-from minijax.experimental.compilation_cache import compilation_cache
+from minijax.core import deferral
 
-__all__ = ["compilation_cache"]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

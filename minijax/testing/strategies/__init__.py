@@ -4,45 +4,6 @@
 shardings need: meshes, partition specs, types, trees, blocks, groups, permutations.
 """
 
-from minijax.testing.strategies.arguments import (
-    SHAPES_OF_MESHES,
-    RaggedSizes,
-    array,
-    avals,
-    axis_index_groups,
-    axis_subsets,
-    meshes,
-    partition_specs,
-    pattern,
-    per_device_inputs,
-    permutations,
-    ragged_sizes,
-    shapes,
-    specs,
-    trees,
-)
-from minijax.testing.strategies.device_programs import device_programs
+from minijax.core import deferral
 
-__all__ = [
-    "SHAPES_OF_MESHES",
-    "RaggedSizes",
-    "array",
-    "avals",
-    "axis_index_groups",
-    "axis_subsets",
-    "device_programs",
-    "meshes",
-    "partition_specs",
-    "pattern",
-    "per_device_inputs",
-    "permutations",
-    "ragged_sizes",
-    "shapes",
-    "specs",
-    "trees",
-]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

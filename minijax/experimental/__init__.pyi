@@ -1,0 +1,13 @@
+from minijax.experimental import (
+    checkify as checkify,
+    compilation_cache as compilation_cache,
+    jet as jet,
+    maps as maps,
+    mesh_utils as mesh_utils,
+    multihost_utils as multihost_utils,
+    pallas as pallas,
+    pjit as pjit,
+    pxla as pxla,
+    shard_map as shard_map,
+)
+from minijax.lax.callbacks import io_callback as io_callback

@@ -1,0 +1,1 @@
+from minijax.experimental.compilation_cache import compilation_cache as compilation_cache

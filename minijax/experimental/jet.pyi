@@ -1,0 +1,1 @@
+from minijax.transforms.jet import jet as jet

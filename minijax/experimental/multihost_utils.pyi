@@ -1,0 +1,8 @@
+from minijax.transforms.across_processes import (
+    assert_equal as assert_equal,
+    broadcast_one_to_all as broadcast_one_to_all,
+    global_array_to_host_local_array as global_array_to_host_local_array,
+    host_local_array_to_global_array as host_local_array_to_global_array,
+    process_allgather as process_allgather,
+    sync_global_devices as sync_global_devices,
+)

@@ -1,0 +1,9 @@
+import minijax.transforms.jit
+from minijax.lax.shardings import with_sharding_constraint as with_sharding_constraint
+from minijax.transforms.explicit import (
+    auto_axes as auto_axes,
+    explicit_axes as explicit_axes,
+    reshard as reshard,
+)
+
+pjit = minijax.transforms.jit.jit

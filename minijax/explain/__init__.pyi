@@ -1,0 +1,19 @@
+from minijax.explain.communication import (
+    Collective as Collective,
+    Collectives as Collectives,
+    collectives as collectives,
+)
+from minijax.explain.differences import Cause as Cause, Change as Change
+from minijax.explain.pipeline import Stages as Stages, stages as stages
+from minijax.explain.plans import (
+    Plan as Plan,
+    PlannedCollective as PlannedCollective,
+    PlannedValue as PlannedValue,
+    plan as plan,
+)
+from minijax.explain.report import (
+    Report as Report,
+    Retrace as Retrace,
+    no_retrace as no_retrace,
+    retraces as retraces,
+)

@@ -1,0 +1,7 @@
+import minijax.runtime.client
+from minijax.runtime.client import (
+    get_backend as get_backend,
+    register_backend_factory as register_backend_factory,
+)
+
+get_default_device = minijax.runtime.client.default_device
