@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         testing,
         typing,
     )
+    from minijax.core.cache import cache_stats
     from minijax.core.guards import (
         array_garbage_collection_guard,
         transfer_guard,
@@ -103,7 +104,6 @@ if TYPE_CHECKING:
         transfer_guard_device_to_host,
         transfer_guard_host_to_device,
     )
-    from minijax.core.statistics import cache_stats
     from minijax.explain import no_retrace
     from minijax.interpreters.evaluation import eval_jaxpr
     from minijax.lax.host_callbacks import pure_callback
@@ -284,7 +284,7 @@ _ROOMS = (
 _LATER = {
     "core.guards": "array_garbage_collection_guard transfer_guard transfer_guard_device_to_device "
     "transfer_guard_device_to_host transfer_guard_host_to_device",
-    "core.statistics": "cache_stats",
+    "core.cache": "cache_stats",
     "explain": "no_retrace",
     "interpreters.evaluation": "eval_jaxpr",
     "lax.host_callbacks": "pure_callback",

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import meshes
 from minijax.core.aval import ShapedArray
+from minijax.core.cache import Cache
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.interpreters import assignment
@@ -18,6 +19,14 @@ from minijax.interpreters.assignment import Assignment
 from minijax.interpreters.device_axes import ReplicaAxes
 from minijax.runtime import client
 from minijax.sharding.gspmd import GSPMDSharding
+
+_counts = Cache(
+    "replicas",
+    "how many replicas programs need",
+    key="none",
+    owner="jaxpr",
+    counted=False,
+)
 
 
 class Replicas(NamedTuple):
@@ -44,10 +53,8 @@ class Replicas(NamedTuple):
 
 def count(closed: ClosedJaxpr) -> int:
     """How many replicas a program needs: 1 if it maps over no devices."""
-    found = closed.cache.get("replicas")
-    if found is None:
-        found = closed.cache["replicas"] = count_in(closed.jaxpr)
-    return int(found)
+    found = _counts.find(closed)
+    return int(_counts.keep(closed, None, count_in(closed.jaxpr)) if found is None else found)
 
 
 def count_in(jaxpr: Jaxpr) -> int:

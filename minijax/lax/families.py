@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
+from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, message
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import (
@@ -115,7 +116,7 @@ class Unary(Primitive):
             self.fault_flow = "inspects"
         elif total:
             self.fault_flow = "preserves"
-        self._results: dict[ShapedArray, ShapedArray] = {}
+        self._results: dict[ShapedArray, ShapedArray] = result_types.table()
 
     def abstract_eval(self, x: ShapedArray, *, accuracy: Accuracy = None) -> ShapedArray:
         found = self._results.get(x)
@@ -214,7 +215,7 @@ class Binary(Primitive):
         self.faults = faults
         if total:
             self.fault_flow = "preserves"
-        self._results: dict[tuple[ShapedArray, ShapedArray], ShapedArray] = {}
+        self._results: dict[tuple[ShapedArray, ShapedArray], ShapedArray] = result_types.table()
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         found = self._results.get((x, y))
@@ -405,7 +406,12 @@ def scalar_like(value: Any, like: Any) -> Any:
     return value if scalar_type is None else scalar_type(value)
 
 
-_scalar_types: dict[tuple[type, Any], Callable[[Any], Any] | None] = {}
+_scalar_types: dict[tuple[type, Any], Callable[[Any], Any] | None] = Cache(
+    "scalar types",
+    "NumPy's type for a Python scalar that becomes an operand",
+    key="Python's type, dtype",
+    counted=False,
+).table()
 
 
 def _scalar_type(kind: type, dtype: Any) -> Callable[[Any], Any] | None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax.core import deferral, dtypes
 from minijax.core.aval import Shape, aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import message
 from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
 from minijax.lax.precision import PrecisionLike
@@ -550,7 +551,15 @@ class _Plan(NamedTuple):
     steps: tuple[tuple[int, ...], ...]
 
 
-@functools.lru_cache(maxsize=1024)
+_plans = Cache(
+    "contraction paths",
+    "in which order `einsum` contracts",
+    key="subscripts, shapes, optimize",
+    most=1024,
+)
+
+
+@_plans.function
 def _plan(spec: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
     try:
         parser = opt_einsum.parser

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from minijax.core import caches
+from minijax.core.cache import Cache
 from minijax.core.errors import message
 
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
@@ -97,7 +97,16 @@ class DeviceList:
         return kind
 
 
-@caches.remembered(2048, "device lists")
+_lists = Cache(
+    "device lists",
+    "lists of devices, each one object",
+    key="devices",
+    most=2048,
+    emptied=True,
+)
+
+
+@_lists.function
 def device_list(devices: tuple[Any, ...]) -> DeviceList:
     """The list of these devices; the same object while it is remembered."""
     return DeviceList(devices)

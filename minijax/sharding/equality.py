@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from minijax.core import caches
+from minijax.core.cache import Cache
 from minijax.sharding import hlo
 from minijax.sharding.gspmd import GSPMDSharding
 
+_keys = Cache(
+    "equal tilings",
+    "what is equal for tilings that mean the same",
+    key="XLA's tiling, rank",
+    most=4096,
+    emptied=True,
+)
 
-@caches.remembered(4096)
+
+@_keys.function
 def semantic_key(hlo_sharding: Any, ndim: int) -> Any:
     """A value that is equal for tilings that give every device the same tile at this rank.
 

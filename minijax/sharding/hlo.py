@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxlib import xla_client
 
-from minijax.core import caches
+from minijax.core.cache import Cache
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
 from minijax.sharding.tiling import Tiling
@@ -22,7 +22,16 @@ _Kind = xla_client.OpSharding.Type
 REPLICATED = HloSharding.replicate()
 
 
-@caches.remembered(4096)
+_translations = Cache(
+    "XLA tilings",
+    "specs as XLA's tilings, and XLA's tilings as specs",
+    key="mesh and spec; tiling, mesh and rank",
+    most=4096,
+    emptied=True,
+)
+
+
+@_translations.function
 def of_spec(
     mesh: MeshAxes, dims: tuple[tuple[Any, ...], ...], unreduced: frozenset[Any] = frozenset()
 ) -> Any:
@@ -110,7 +119,7 @@ def tiling_of(hlo: Any, ndim: int, count: int) -> Tiling:
     return Tiling(shape[:ndim], coordinates)
 
 
-@caches.remembered(4096)
+@_translations.function
 def spec_of(hlo: Any, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
     """The spec on `mesh` that gives this tiling, or None where no spec does."""
     if hlo.is_replicated():

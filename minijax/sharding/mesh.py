@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import threading
 import warnings
-import weakref
 from typing import Any
 
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import meshes, statistics
+from minijax.core import meshes
+from minijax.core.cache import Cache
 from minijax.core.errors import message
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 from minijax.sharding.devices import DeviceList, device_list
 
-_interned: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+_meshes = Cache(
+    "meshes",
+    "meshes, each one object",
+    key="devices, sizes, names, types of axes",
+    owner="mesh",
+)
+_interned = _meshes.interned()
 # Threads that make one mesh at a time must get one object, as meshes are compared by identity.
 _lock = threading.Lock()
 
@@ -72,9 +78,9 @@ class Mesh(MeshAxes):
         key = flat, box.shape, names, types
         found = _interned.get(key)
         if found is not None:
-            statistics.meshes.hits += 1
+            _meshes.hits += 1
         else:
-            statistics.meshes.misses += 1
+            _meshes.misses += 1
             made = super().__new__(cls)
             box.flags.writeable = False
             made.devices, made.flat_devices = box, flat

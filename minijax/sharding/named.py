@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import caches
+from minijax.core.cache import Cache
 from minijax.core.errors import DuplicateSpecError, message
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes, names_text
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
@@ -181,13 +181,22 @@ def _unpickle(mesh: Any, spec: Any, memory_kind: Any) -> NamedSharding:
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
-@caches.remembered(4096, "named shardings")
+_named = Cache(
+    "named shardings",
+    "named shardings, and that they were found sound",
+    key="mesh, spec, memory kind",
+    most=4096,
+    emptied=True,
+)
+
+
+@_named.function
 def named(mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> NamedSharding:
     """The placement of a mesh and a spec; the same object each time."""
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
-@caches.remembered(4096)
+@_named.function
 def _check(mesh: Any, spec: Any) -> None:
     if not isinstance(mesh, MeshAxes):
         raise TypeError(
@@ -241,7 +250,16 @@ def _check(mesh: Any, spec: Any) -> None:
             )
 
 
-@caches.remembered(1024, "tilings")
+_tilings = Cache(
+    "tilings",
+    "which part of an array each device holds",
+    key="mesh, and the axes that split each dimension",
+    most=1024,
+    emptied=True,
+)
+
+
+@_tilings.function
 def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
     places = dict(
         zip(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import string
 from collections.abc import Collection
 from typing import Any
 from urllib import parse
 
+from minijax.core.cache import Cache
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.sharding.tiling import Tiling
@@ -80,7 +80,15 @@ def of_tiling(tiling: Tiling) -> tuple[str, PartitionSpec]:
     return f"#sdy.mesh<[{text}]{listed}>", spec
 
 
-@functools.lru_cache(maxsize=1024)
+_texts = Cache(
+    "Shardy texts",
+    "specs as Shardy writes them",
+    key="spec, rank, whether they are open",
+    most=1024,
+)
+
+
+@_texts.function
 def _dims_text(spec: PartitionSpec, ndim: int, is_open: bool) -> str:
     return ", ".join(_dim_text(entry, is_open) for entry in spec.padded(ndim))
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minijax.core import axes as core_axes
-from minijax.core import caches, config
+from minijax.core import config
 from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
@@ -120,7 +121,13 @@ def schedule(dims: Sequence[int]) -> list[int]:
     return [d - sum(other < d for other in dims[:i]) for i, d in enumerate(dims)]
 
 
-_programs: dict[Any, dict[str, Any]] = {}
+_programs: dict[Any, dict[str, Any]] = Cache(
+    "mapped operations",
+    "maps over devices of single operations of an eager `pmap`",
+    key="primitive, parameters, types, mapped dimensions, axes",
+    emptied=True,
+    counted=False,
+).table()
 
 
 def _apply(
@@ -293,9 +300,3 @@ def placed(
         (sharding,) = pmap_program.shardings([aval], [axis], len(devices), devices)
         found.append(relocation.placed(value, sharding))
     return found
-
-
-@caches.forgets
-def clear_programs() -> None:
-    """Forgets the maps of single operations."""
-    _programs.clear()

@@ -70,7 +70,7 @@ class Staged(NamedTuple):
 # What arguments are in most calls: no tracers, references or descriptions, which need a look.
 _PLAIN = frozenset({Array, ExtendedArray, np.ndarray, bool, int, float})
 _no_statics: tuple[Any, ...] = ()
-_staged_by_function: weakref.WeakKeyDictionary[Any, dict[Any, Staged]] = weakref.WeakKeyDictionary()
+_staged_by_function = statistics.tracing.by_owner()
 
 
 def _staged_programs(function: Any) -> dict[Any, Staged]:
@@ -708,12 +708,6 @@ def _native(half: JitFunction) -> Any:
 def _clear(half: JitFunction, native: Any) -> None:
     half.staged.clear()
     native._clear_cache()
-
-
-def clear_staged() -> None:
-    """Forgets the staged programs of all functions."""
-    for programs in list(_staged_by_function.values()):
-        programs.clear()
 
 
 def jitted(name: str, function: Any) -> Any:

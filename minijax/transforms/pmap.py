@@ -7,13 +7,13 @@ works on; collectives inside speak to the others.
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from minijax.core import axes, caches, config, refs, statistics, tree
+from minijax.core import axes, config, refs, statistics, tree
+from minijax.core.cache import Cache
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.trace import Tracer, current
@@ -56,20 +56,24 @@ class Staged(NamedTuple):
 
 
 _PLAIN = frozenset({Array, ExtendedArray, np.ndarray, bool, int, float})
-_Programs = dict[Any, Staged]
-_states: weakref.WeakKeyDictionary[Any, tuple[axes.AxisOf, dict[Settings, _Programs]]] = (
-    weakref.WeakKeyDictionary()
-)
+_staged_by_function = statistics.tracing.by_owner()
+_axes_by_function = Cache(
+    "axes without names",
+    "the axis that a `pmap` of a function binds if it has no name",
+    key="none",
+    owner="function",
+    counted=False,
+).by_owner()
 
 
-def _state_of(function: Any) -> tuple[axes.AxisOf, dict[Settings, _Programs]]:
+def _state_of(function: Any) -> tuple[axes.AxisOf, dict[Any, Staged]]:
     """The axis that maps of a function bind if it has no name, and its staged programs."""
-    made: tuple[axes.AxisOf, dict[Settings, _Programs]]
-    made = axes.AxisOf(flattening.function_name(function)), {}
+    axis = axes.AxisOf(flattening.function_name(function))
     try:
-        return _states.setdefault(function, made)
+        found = _axes_by_function.setdefault(function, {"axis": axis})["axis"]
+        return found, _staged_by_function.setdefault(function, {})
     except TypeError:
-        return made
+        return axis, {}
 
 
 class Call(NamedTuple):
@@ -97,8 +101,7 @@ class PmapFunction:
         self.function = function
         self.settings = settings
         self.name = flattening.function_name(function)
-        own_axis, programs = _state_of(function)
-        self.staged = programs.setdefault(settings, {})
+        own_axis, self.staged = _state_of(function)
         self.axis_name = own_axis if settings.axis_name is None else settings.axis_name
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -135,7 +138,7 @@ class PmapFunction:
     def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Staged]:
         """The flat arguments of a call, and the staged program for their types."""
         call = self._flat(args, kwargs)
-        key = (call.in_tree, call.avals, call.statics, config.trace_context())
+        key = (self.settings, call.in_tree, call.avals, call.statics, config.trace_context())
         staged = self.staged.get(key)
         if staged is not None and not any(
             isinstance(x, Tracer) and x.traced_by.finished for x in staged.outer
@@ -397,11 +400,3 @@ def pmap(
     mapped.clear_cache = half.staged.clear
     mapped.pmap_function = half
     return mapped
-
-
-@caches.forgets
-def clear_staged() -> None:
-    """Forgets the staged programs of all mapped functions."""
-    for _, by_settings in list(_states.values()):
-        for programs in by_settings.values():
-            programs.clear()

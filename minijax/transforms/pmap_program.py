@@ -70,8 +70,8 @@ def inside(params: Mapping[str, Any]) -> Iterator[None]:
 def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
     """The executable of a map; compiled on the first call, for the devices there are."""
     platform = client.get_backend(info.backend) if info.devices is None else None
-    key = ("pmap", info, platform, config.use_shardy_partitioner.value)
-    found = jaxpr.cache.get(key)
+    key = "pmap", info, platform, config.use_shardy_partitioner.value
+    found: Executable | None = statistics.compilation.find(jaxpr, key)
     if found is None:
         lowering = prepared(jaxpr, info)
         logger.debug(
@@ -86,7 +86,7 @@ def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
         # Lowering rules may be composed of other operations, which refer to the axis.
         with inside(info._asdict()):
             found = program.executable_at(lowering.closed, lowering.options, lowering.where)
-        jaxpr.cache[key] = found
+        statistics.compilation.keep(jaxpr, key, found)
     else:
         statistics.compilation.hits += 1
     if config.distributed_debug.value:

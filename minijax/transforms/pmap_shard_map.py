@@ -31,13 +31,14 @@ _NAMELESS = "_pmap_axis"
 
 def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
     """The executable of a map; compiled on the first call, for the devices there are."""
-    key = ("pmap by shard_map", info, _platform(info), config.use_shardy_partitioner.value)
-    found = jaxpr.cache.get(key)
+    key = "pmap by shard_map", info, _platform(info), config.use_shardy_partitioner.value
+    found: Executable | None = statistics.compilation.find(jaxpr, key)
     if found is None:
         closed, options = program_for(jaxpr, info)
         args = list(map(Placeholder, options.in_shardings))
         where = program.place(closed, args, options)
-        found = jaxpr.cache[key] = program.executable_at(closed, options, where, args)
+        found = program.executable_at(closed, options, where, args)
+        statistics.compilation.keep(jaxpr, key, found)
     else:
         statistics.compilation.hits += 1
     return found
@@ -59,10 +60,9 @@ def bind(jaxpr: ClosedJaxpr, info: MapInfo, values: Sequence[Any]) -> Sequence[A
 
 def program_for(jaxpr: ClosedJaxpr, info: MapInfo) -> tuple[ClosedJaxpr, program.Options]:
     """A map as a function of whole arrays, and how it is compiled."""
-    key = ("as shard_map", info, _platform(info), config.trace_context())
-    found = jaxpr.cache.get(key)
-    if found is None:
-        found = jaxpr.cache[key] = _make(jaxpr, info)
+    found: tuple[ClosedJaxpr, program.Options] = jaxpr.remember(
+        ("as shard_map", info, _platform(info)), lambda: _make(jaxpr, info)
+    )
     return found
 
 

@@ -6,7 +6,6 @@ Bernoulli's numbers are what all of them are made of, and are computed exactly.
 from __future__ import annotations
 
 import fractions
-import functools
 import math
 import operator
 from typing import Any, SupportsIndex
@@ -15,6 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import ConcretizationTypeError, message
 from minijax.core.trace import Tracer
 from minijax.lax import special
@@ -34,8 +34,10 @@ from minijax.scipy.special.elementwise import (
     real_operands,
 )
 
+_known = Cache("Bernoulli numbers", "Bernoulli's numbers", key="their number")
 
-@functools.cache
+
+@_known.function
 def _bernoulli_numbers(n: int) -> tuple[fractions.Fraction, ...]:
     """B₀ to Bₙ, where B₁ = -1/2: all but the first sum to 0 with Pascal's triangle."""
     zero = fractions.Fraction(0)
