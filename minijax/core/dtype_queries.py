@@ -70,8 +70,8 @@ def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
     try:
         return bool(dtype == np.dtype(kind))
     except TypeError:
-        error = ValueError if isinstance(kind, str) else TypeError
-        raise error(
+        exception = ValueError if isinstance(kind, str) else TypeError
+        raise exception(
             message(
                 "numpy.isdtype",
                 "`kind` names no kind of dtype.",

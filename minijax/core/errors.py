@@ -6,7 +6,9 @@ what was given, what was expected, how to mend it, and the line of the user's co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import EllipsisType
+from typing import NoReturn
 
 from minijax.core import source
 
@@ -57,6 +59,35 @@ def _as_called(name: str) -> str:
     if called is None or (first and not called.startswith(_ROOMS_OF_FUNCTIONS)):
         return name
     return called + space + argument
+
+
+def error(
+    exception: Callable[[str], BaseException],
+    name: str,
+    problem: str,
+    *,
+    got: _Facts = None,
+    expected: str | None = None,
+    fix: str | None = None,
+    at: str | None = None,
+    cause: BaseException | EllipsisType | None = ...,
+) -> NoReturn:
+    """Raises `exception` with the text that `message` formats.
+
+    Args:
+        exception: the class of the error.
+        name: as all that follow, an argument of `message`.
+        problem: what is wrong, one sentence.
+        got: what was given.
+        expected: what would have been right.
+        fix: what the user can do.
+        at: the place in the user's code.
+        cause: the error that this one comes `from`; `None` hides the one being handled.
+    """
+    raised = exception(message(name, problem, got=got, expected=expected, fix=fix, at=at))
+    if cause is ...:
+        raise raised
+    raise raised from cause
 
 
 class InternalError(AssertionError):

@@ -231,9 +231,9 @@ _OF_BUFFERS = frozenset(
 """What arrays tell of their memory."""
 
 
-def _refuse(tracer: Tracer, error: type[Exception], problem: str, fix: str) -> NoReturn:
+def _refuse(tracer: Tracer, exception: type[Exception], problem: str, fix: str) -> NoReturn:
     name = tracer.traced_by.function_name or "a transformed function"
-    raise error(message(name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix))
+    raise exception(message(name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix))
 
 
 aval_handlers[Tracer] = operator.attrgetter("aval")

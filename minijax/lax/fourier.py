@@ -177,10 +177,10 @@ def _kind(given: FftType | str) -> FftType:
         try:
             return FftType[given.upper()]
         except KeyError:
-            error: type[Exception] = ValueError
+            exception: type[Exception] = ValueError
     else:
-        error = TypeError
-    raise error(
+        exception = TypeError
+    raise exception(
         message(
             "lax.fft",
             "unknown kind of transform.",

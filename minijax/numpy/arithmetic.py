@@ -37,14 +37,14 @@ def is_kind(x: Any, kind: Any) -> bool:
     return dtypes.issubdtype(aval_of(x).dtype, kind)
 
 
-def check_not_complex(name: str, x: Any, error: type[Exception] = TypeError) -> None:
+def check_not_complex(name: str, x: Any, exception: type[Exception] = TypeError) -> None:
     """Refuses complex numbers.
 
     Raises:
-        TypeError: `x` is complex; or `error` in its place.
+        TypeError: `x` is complex; or `exception` in its place.
     """
     if is_kind(x, np.complexfloating):
-        raise error(
+        raise exception(
             message(
                 f"numpy.{name}",
                 "complex numbers are not accepted.",

@@ -255,10 +255,10 @@ def _parse_slice(item: slice, size: int, dynamic: bool, operands: list[Any]) -> 
     return Range(start, length, step) if length else Range(0, 0, 1)
 
 
-def _refuse_slice(item: slice, error: Exception) -> NoReturn:
-    if type(error) is ValueError:
+def _refuse_slice(item: slice, caught: Exception) -> NoReturn:
+    if type(caught) is ValueError:
         raise ValueError(message("indexing", "a slice has step 0.", got=str(item))) from None
-    if type(error) is TypeError:
+    if type(caught) is TypeError:
         raise TypeError(
             message("indexing", "the bounds of a slice must be integers.", got=str(item))
         ) from None

@@ -529,9 +529,9 @@ def _gathered_along(arr: Any, indices: Any, axis: int, mode: Any, fill_value: An
     )
 
 
-def _refuse_inplace(name: str, inplace: bool, error: type[Exception] = ValueError) -> None:
+def _refuse_inplace(name: str, inplace: bool, exception: type[Exception] = ValueError) -> None:
     if inplace:
-        raise error(
+        raise exception(
             message(
                 f"numpy.{name}",
                 "arrays cannot be written in place.",

@@ -102,13 +102,13 @@ def _widened(x: Any) -> Any:
 
 
 def real_operands(
-    name: str, error: type[Exception] = TypeError, /, **arguments: Any
+    name: str, exception: type[Exception] = TypeError, /, **arguments: Any
 ) -> Sequence[Any]:
     """Arguments of a public function as real floats of one dtype and of one rank.
 
     Args:
         name: the function, of `scipy.special` unless it says where it lives.
-        error: what JAX raises for complex numbers.
+        exception: what JAX raises for complex numbers.
         arguments: by their names.
     """
     name = name if "." in name else f"scipy.special.{name}"
@@ -118,7 +118,7 @@ def real_operands(
     else:
         arrays = promotion.promote_all_inexact(name, *arrays)
     if dtypes.issubdtype(aval_of(arrays[0]).dtype, np.complexfloating):
-        raise error(
+        raise exception(
             message(
                 name,
                 "complex numbers are not accepted.",
