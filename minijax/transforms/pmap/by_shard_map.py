@@ -21,9 +21,9 @@ from minijax.runtime import client
 from minijax.runtime.execute import Executable
 from minijax.sharding.mesh import Mesh
 from minijax.sharding.named import NamedSharding
-from minijax.transforms import pmap_program
 from minijax.transforms.jit_primitive import jit_p
-from minijax.transforms.pmap_program import MapInfo
+from minijax.transforms.pmap import programs
+from minijax.transforms.pmap.programs import MapInfo
 from minijax.transforms.shard_map import shard_map
 
 _NAMELESS = "_pmap_axis"
@@ -92,7 +92,7 @@ def _make(jaxpr: ClosedJaxpr, info: MapInfo) -> tuple[ClosedJaxpr, program.Optio
     mapped = shard_map(
         of_blocks, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
     )
-    wholes = pmap_program.whole_avals(jaxpr.in_avals, info.in_axes, info.global_axis_size)
+    wholes = programs.whole_avals(jaxpr.in_avals, info.in_axes, info.global_axis_size)
     closed = ClosedJaxpr(*staging.stage(mapped, wholes, jaxpr.jaxpr.debug_info))
     options = program.Options(
         info.name,

@@ -17,7 +17,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import lowering
 from minijax.interpreters.device_axes import NoDeviceAxes, ReplicaAxes
 from minijax.runtime.array import physical_aval
-from minijax.transforms import pmap_arguments, pmap_program
+from minijax.transforms.pmap import arguments, programs
 
 
 def lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
@@ -29,8 +29,8 @@ def lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[An
     """
     name, axis_name = params["name"], params["axis_name"]
     outer = _axes_around(ctx, name)
-    pmap_arguments.check_names_no_devices(name, params["devices"])
-    pmap_arguments.check_platform(name, params["backend"], ctx.platform)
+    arguments.check_names_no_devices(name, params["devices"])
+    arguments.check_platform(name, params["backend"], ctx.platform)
     inner = outer.extended(axis_name, params["axis_size"])
     in_axes, out_axes = params["in_axes"], params["out_axes"]
     avals_in, avals_out, location = ctx.avals_in, ctx.avals_out, ctx.location
@@ -42,7 +42,7 @@ def lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[An
         for x, axis, aval in zip(values, in_axes, avals_in, strict=True)
     ]
     jaxpr: ClosedJaxpr = params["jaxpr"]
-    with ctx.module.inside(inner), pmap_program.inside(params):
+    with ctx.module.inside(inner), programs.inside(params):
         outs = lowering.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, slices, (f"pmap({name})",))
     ctx.location = location
     return [

@@ -9,8 +9,9 @@ from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.trace import Tracer
 from minijax.interpreters import program
-from minijax.transforms import pmap_program, stages
-from minijax.transforms.pmap_primitive import pmap_p
+from minijax.transforms import stages
+from minijax.transforms.pmap import programs
+from minijax.transforms.pmap.primitive import pmap_p
 
 
 class Traced(stages.Traced):
@@ -56,9 +57,9 @@ class Traced(stages.Traced):
                 )
             )
         params = dict(self._closed.jaxpr.eqns[0].params)
-        made = pmap_program.prepared(params.pop("jaxpr"), pmap_program.MapInfo(**params))
+        made = programs.prepared(params.pop("jaxpr"), programs.MapInfo(**params))
         platform = lowering_platforms[0] if lowering_platforms else made.where.devices[0].platform
-        with pmap_program.inside(params):
+        with programs.inside(params):
             lowered = program.lower(made.closed, made.options, platform)
         return stages.Lowered(self, lowered, made.where, ())
 
@@ -67,7 +68,7 @@ def applied(params: Mapping[str, Any]) -> ClosedJaxpr:
     """A jaxpr of one equation: the map, of whole arrays."""
     inner: ClosedJaxpr = params["jaxpr"]
     size = params["axis_size"]
-    invars = list(map(Var, pmap_program.whole_avals(inner.in_avals, params["in_axes"], size)))
+    invars = list(map(Var, programs.whole_avals(inner.in_avals, params["in_axes"], size)))
     outvars = list(map(Var, pmap_p.abstract_eval(**params)))
     eqn = Eqn(invars, outvars, pmap_p, dict(params), pmap_p.effects(**params))
     return ClosedJaxpr(

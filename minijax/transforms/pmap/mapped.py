@@ -21,17 +21,10 @@ from minijax.interpreters import eager, flattening, key_reuse, replicas, staging
 from minijax.lax.control_flow import divergence
 from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray
-from minijax.transforms import (
-    eager_pmap,
-    jit,
-    pmap_arguments,
-    pmap_program,
-    pmap_shard_map,
-    pmap_stages,
-    stages,
-)
-from minijax.transforms.pmap_arguments import Settings
-from minijax.transforms.pmap_primitive import pmap_p
+from minijax.transforms import jit, stages
+from minijax.transforms.pmap import ahead_of_time, arguments, by_shard_map, programs, stepwise
+from minijax.transforms.pmap.arguments import Settings
+from minijax.transforms.pmap.primitive import pmap_p
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,7 +42,7 @@ class Staged(NamedTuple):
     """
 
     params: dict[str, Any]
-    info: pmap_program.MapInfo
+    info: programs.MapInfo
     outer: list[Any]
     out_tree: Any
     by_shard_map: bool
@@ -107,7 +100,7 @@ class PmapFunction:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function on all slices."""
         if config.disable_jit.value and config.eager_pmap.value and self.may_run_eagerly:
-            if not eager_pmap.is_bound(self.axis_name):
+            if not stepwise.is_bound(self.axis_name):
                 return self.call_eagerly(*args, **kwargs)
             # Values know their axes by name, and could not tell this one from that around it.
             with config.disable_jit(False):
@@ -121,16 +114,12 @@ class PmapFunction:
             if not is_plain:
                 eager.check_no_tracers(leaves)
             if config.debug_key_reuse.value:
-                key_reuse.use_arguments(pmap_stages.applied(staged.params), leaves)
-            find = (
-                pmap_shard_map.executable_for
-                if staged.by_shard_map
-                else pmap_program.executable_for
-            )
+                key_reuse.use_arguments(ahead_of_time.applied(staged.params), leaves)
+            find = by_shard_map.executable_for if staged.by_shard_map else programs.executable_for
             outs = find(staged.params["jaxpr"], staged.info)(leaves)
         elif staged.by_shard_map:
             jaxpr = staged.params["jaxpr"]
-            outs = pmap_shard_map.bind(jaxpr, staged.info, [*staged.outer, *leaves])
+            outs = by_shard_map.bind(jaxpr, staged.info, [*staged.outer, *leaves])
         else:
             outs = pmap_p.bind_all(*staged.outer, *leaves, **staged.params)
         return tree.unflatten(staged.out_tree, outs)
@@ -152,7 +141,7 @@ class PmapFunction:
         return call.leaves, staged
 
     def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        statics, positions, dynamic = pmap_arguments.split_static(self.name, self.settings, args)
+        statics, positions, dynamic = arguments.split_static(self.name, self.settings, args)
         leaves, in_tree = tree.flatten((dynamic, kwargs))
 
         def names() -> Sequence[str]:
@@ -170,9 +159,9 @@ class PmapFunction:
             function = jit.with_statics(function, call.statics, call.positions or ())
         return flattening.FlatFunction(function, call.in_tree, self.name)
 
-    def _mapping(self, call: Call) -> pmap_arguments.MappedArguments:
+    def _mapping(self, call: Call) -> arguments.MappedArguments:
         info = self._debug_info(call.in_tree, call.positions)
-        return pmap_arguments.in_axes_of(
+        return arguments.in_axes_of(
             self.settings, call.in_tree, call.positions, call.avals, lambda: info.arg_names or ()
         )
 
@@ -189,16 +178,16 @@ class PmapFunction:
             "global_axis_size": along.global_size,
         }
         is_inside = any(axis.kind == "pmap" for axis in axes.in_scope())
-        with statistics.timed("trace", "tracing", self.name), pmap_program.inside(sizes):
+        with statistics.timed("trace", "tracing", self.name), programs.inside(sizes):
             jaxpr, consts = staging.stage(flat, slices, info)
             _check_no_references(self.name, [*consts, *(v.aval for v in jaxpr.invars)])
             closed, outer = _lifted(jaxpr, consts)
             in_axes = (None,) * len(outer) + along.axes
             _check_uniform(closed, in_axes, self.axis_name)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
-        out_axes = pmap_arguments.out_axes_of(self.settings, flat.out_tree, closed.out_avals)
-        donated = pmap_arguments.donations(self.settings, call.in_tree, call.positions)
-        map_info = pmap_program.MapInfo(
+        out_axes = arguments.out_axes_of(self.settings, flat.out_tree, closed.out_avals)
+        donated = arguments.donations(self.settings, call.in_tree, call.positions)
+        map_info = programs.MapInfo(
             name=self.name,
             backend=self.settings.backend,
             axis_size=along.size,
@@ -245,34 +234,36 @@ class PmapFunction:
         call = self._flat(args, kwargs)
         along = self._mapping(call)
         flat = self._function_of(call)
-        out_axes: pmap_arguments.Axes = ()
+        out_axes: arguments.Axes = ()
 
-        def place(avals: Sequence[Any]) -> pmap_arguments.Axes:
+        def place(avals: Sequence[Any]) -> arguments.Axes:
             nonlocal out_axes
-            out_axes = pmap_arguments.out_axes_of(settings, flat.out_tree, avals)
+            out_axes = arguments.out_axes_of(settings, flat.out_tree, avals)
             return out_axes
 
         devices = None
-        if type(current.value) is eager_pmap.MapTrace:
-            pmap_arguments.check_names_no_devices(self.name, settings.devices)
+        if type(current.value) is stepwise.MapTrace:
+            arguments.check_names_no_devices(self.name, settings.devices)
         else:
-            devices = pmap_program.devices_for_slices(self.name, settings, along)
+            devices = programs.devices_for_slices(self.name, settings, along)
         axis = axes.Axis(self.axis_name, along.global_size, "pmap")
-        outs = eager_pmap.run(flat, call.leaves, along.axes, axis, place)
+        outs = stepwise.run(flat, call.leaves, along.axes, axis, place)
         if devices is not None and current.value is eager.EAGER:
-            outs = eager_pmap.placed(outs, out_axes, devices)
+            outs = stepwise.placed(outs, out_axes, devices)
         return tree.unflatten(flat.out_tree, outs)
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
         leaves, staged = self.infer(args, kwargs)
-        _, _, dynamic = pmap_arguments.split_static(self.name, self.settings, args)
+        _, _, dynamic = arguments.split_static(self.name, self.settings, args)
         in_tree = tree.structure((dynamic, kwargs))
         if staged.by_shard_map:
-            closed, options = pmap_shard_map.program_for(staged.params["jaxpr"], staged.info)
+            closed, options = by_shard_map.program_for(staged.params["jaxpr"], staged.info)
             trees = in_tree, staged.out_tree
             return stages.Traced(closed, staged.outer, *trees, options, leaves, None)
-        return pmap_stages.Traced.of(staged.params, staged.outer, in_tree, staged.out_tree, leaves)
+        return ahead_of_time.Traced.of(
+            staged.params, staged.outer, in_tree, staged.out_tree, leaves
+        )
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Stages and lowers the function for some arguments."""
@@ -376,7 +367,7 @@ def pmap(
         Array([0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125], dtype=float32)
     """
     eager.check_callable("pmap", fun)
-    settings = pmap_arguments.settings_of(
+    settings = arguments.settings_of(
         fun,
         axis_name=axis_name,
         in_axes=in_axes,

@@ -20,8 +20,8 @@ from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import eager, evaluation, relocation, staging
 from minijax.interpreters.structural import moveaxis, new_axis
 from minijax.runtime.array import Array, array_from_host
-from minijax.transforms import pmap_program
-from minijax.transforms.pmap_primitive import pmap_p
+from minijax.transforms.pmap import programs
+from minijax.transforms.pmap.primitive import pmap_p
 
 Dims = dict[Any, int]
 """Along which dimension of a value each axis runs, by name."""
@@ -170,7 +170,7 @@ def _mapped(
         for aval, dim in zip(avals, in_axes, strict=True)
     ]
     sizes = {"axis_name": axis.name, "global_axis_size": axis.size}
-    with pmap_program.inside(sizes):
+    with programs.inside(sizes):
         if inner_axes:
             inner = _mapped(primitive, params, inner_axes, slices, [places[1:] for places in along])
             function = functools.partial(pmap_p.bind_all, **inner)
@@ -269,7 +269,7 @@ def run(
     ]
     sizes = {"axis_name": axis.name, "global_axis_size": axis.size}
     try:
-        with pmap_program.inside(sizes):
+        with programs.inside(sizes):
             current.set_local(trace)
             outs = function(*inner)
             current.set_local(trace.parent)
@@ -297,6 +297,6 @@ def placed(
     for x, axis in zip(outs, out_axes, strict=True):
         value = x if type.__instancecheck__(Array, x) else array_from_host(x)
         aval = value.aval if axis is None else value.aval.without_dim(axis)
-        (sharding,) = pmap_program.shardings([aval], [axis], len(devices), devices)
+        (sharding,) = programs.shardings([aval], [axis], len(devices), devices)
         found.append(relocation.placed(value, sharding))
     return found

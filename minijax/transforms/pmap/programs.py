@@ -25,7 +25,7 @@ from minijax.runtime.execute import Executable
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding.devices import device_list
 from minijax.sharding.sharding_spec import pmap_sharding_spec
-from minijax.transforms.pmap_arguments import MappedArguments, Settings
+from minijax.transforms.pmap.arguments import MappedArguments, Settings
 
 logger = logging.getLogger("minijax")
 

@@ -1,7 +1,7 @@
 """The primitive `pmap`: a function of one slice, applied to each by a device of its own.
 
 Transforming the map transforms the jaxpr that it holds.  Applied where nothing is traced it is a
-program of its own (`transforms/pmap_program.py`); inside other programs it is lowered in place: a
+program of its own (`programs.py`); inside other programs it is lowered in place: a
 device takes its slice of each operand, and gathers the others' results.
 """
 
@@ -31,7 +31,7 @@ from minijax.interpreters.structural import moveaxis, reduce_sum
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import binary, functionalization
 from minijax.sharding import rules
-from minijax.transforms import pmap_lowering, pmap_program
+from minijax.transforms.pmap import lowering, programs
 
 Axes = tuple[int | None, ...]
 
@@ -54,12 +54,12 @@ class Pmap(Primitive):
     communicates: ClassVar[bool] = True
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
-        return pmap_program.executable_for(jaxpr, pmap_program.MapInfo(**params))(args)
+        return programs.executable_for(jaxpr, programs.MapInfo(**params))(args)
 
     def abstract_eval(
         self, *avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Axes, **params: Any
     ) -> list[Any]:
-        return pmap_program.whole_avals(jaxpr.out_avals, out_axes, axis_size)
+        return programs.whole_avals(jaxpr.out_avals, out_axes, axis_size)
 
     def shard(
         self,
@@ -82,7 +82,7 @@ class Pmap(Primitive):
         return effects.without_axis(jaxpr.effects, axis_name)
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return pmap_lowering.lower(ctx, values, params)
+        return lowering.lower(ctx, values, params)
 
     def jvp(
         self,
@@ -95,7 +95,7 @@ class Pmap(Primitive):
         **params: Any,
     ) -> tuple[list[Any], list[Any]]:
         nonzero = [type(t) is not Zero for t in tangents]
-        with pmap_program.inside(params):
+        with programs.inside(params):
             derivative, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
         outs = self.bind(
             *primals,
@@ -123,7 +123,7 @@ class Pmap(Primitive):
     ) -> list[Any]:
         linear = [is_linear(x) for x in args]
         ct_nonzero = [type(ct) is not Zero for ct in cts]
-        with pmap_program.inside(params):
+        with programs.inside(params):
             backward, nonzero = transpose.transpose_jaxpr(jaxpr, linear, ct_nonzero)
         size = params["global_axis_size"]
         # A result that devices share counts once, and each device has a part in it.
@@ -165,7 +165,7 @@ class Pmap(Primitive):
     ) -> tuple[list[Any], list[int | None]]:
         batched = [d is not None for d in dims]
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-        with pmap_program.inside(params):
+        with programs.inside(params):
             whole, out_batched = batching.batch_jaxpr(jaxpr, size, batched)
         outs = self.bind(
             *moved,
@@ -201,7 +201,7 @@ class Pmap(Primitive):
         return _divide(eqn, wanted, policy)
 
     def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        with pmap_program.inside(params):
+        with programs.inside(params):
             inner = checker.inner(params["jaxpr"])
         more = len(inner.closed.out_avals) - len(params["out_axes"])
         changed = {"jaxpr": inner.closed, "out_axes": (0,) * more + params["out_axes"]}
@@ -226,7 +226,7 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> li
     in_axes, out_axes = params["in_axes"], params["out_axes"]
     unknown = [trace.is_unknown(x) for x in args]
     known = [not u for u in unknown]
-    with pmap_program.inside(params):
+    with programs.inside(params):
         split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
     params = _keeping_memory(params)
     known_args = [x for x, k in zip(args, known, strict=True) if k]
