@@ -18,7 +18,7 @@ import numpy as np
 
 from minijax.core import config, history, refs, source, statistics, tree
 from minijax.core.errors import message
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.native import Device
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, evaluation, flattening, program, staging, trivial
@@ -47,6 +47,8 @@ class Settings(NamedTuple):
     compiler_options: tuple[tuple[str, Any], ...]
     in_shardings: PlacementTree = jit_shardings.NOTHING
     out_shardings: PlacementTree = jit_shardings.NOTHING
+    # What the user asked of another transformation that is called and staged as `jit` is.
+    more: Any = None
 
 
 class Staged(NamedTuple):
@@ -60,6 +62,8 @@ class Staged(NamedTuple):
     device: Any
     # Whether arguments are references, which have rules of their own.
     takes_references: bool
+    # What another transformation knows of the program.
+    more: Any = None
 
     @property
     def resolved_options(self) -> program.Options:
@@ -85,7 +89,10 @@ class JitFunction:
     """The Python half of a jitted function.
 
     A transparent one leaves no trace of itself: where something is being traced, it is its body.
+    Transformations that run programs of their own override `_stage`, `bind`, `run` and `traced`.
     """
+
+    traced_for = "jit"
 
     def __init__(
         self,
@@ -100,35 +107,53 @@ class JitFunction:
         self.transparent = transparent
         self.settings = settings
         self.name = flattening.function_name(function)
+        # Whom messages about arguments name.
+        self.caller = "" if transparent else self.name
         self.staged = _staged_programs(function)
 
     def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         """Answers a call that C++ cannot: result, data for C++, and whether to forget the call."""
-        trace = current.value
-        if config.disable_jit.value or (self.transparent and trace is not eager.EAGER):
+        if config.disable_jit.value or (self.transparent and current.value is not eager.EAGER):
             return self.function(*args, **kwargs), None, True
+        return self.answer(args, kwargs)
+
+    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+        """Runs the staged program, or makes it part of what is being traced; as `call` returns."""
         leaves, staged = self.infer(args, kwargs)
         is_plain = _PLAIN.issuperset(map(type, leaves))
         if not is_plain:
             stages.check_no_structs(self.name, leaves, staged.closed.jaxpr.debug_info)
-        if trace is eager.EAGER and not staged.outer and (is_plain or not refs.any_cell(leaves)):
+        is_eager = current.value is eager.EAGER and not staged.outer
+        if is_eager and (is_plain or not refs.any_cell(leaves)):
             if not is_plain:
                 eager.check_no_tracers(leaves)
-            return _run(staged, leaves)
-        values = staged.outer + leaves
+            return self.run(staged, leaves)
+        outs = self.bind(staged, staged.outer + leaves)
+        return tree.unflatten(staged.out_tree, outs), None, True
+
+    def bind(self, staged: Staged, values: Sequence[Any]) -> Sequence[Any]:
+        """Applies a staged program in the current trace."""
         closed = jit_shardings.constrained(staged.closed, staged.options)
         if staged.inline:
-            outs: Sequence[Any] = evaluation.eval_closed_jaxpr(closed, *values)
-        else:
-            outs = jit_p.bind_all(
-                *values,
-                jaxpr=closed,
-                name=self.name,
-                donated_invars=staged.options.donated,
-                keep_unused=staged.options.keep_unused,
-                device=staged.device,
-            )
-        return tree.unflatten(staged.out_tree, outs), None, True
+            return evaluation.eval_closed_jaxpr(closed, *values)
+        return jit_p.bind_all(
+            *values,
+            jaxpr=closed,
+            name=self.name,
+            donated_invars=staged.options.donated,
+            keep_unused=staged.options.keep_unused,
+            device=staged.device,
+        )
+
+    def run(self, staged: Staged, values: Sequence[Any]) -> tuple[Any, Any, bool]:
+        """Runs a staged program where nothing is traced; as `call` returns."""
+        options = staged.resolved_options
+        answer = trivial.results(staged.closed, values, options, staged.device)
+        if answer is not None:
+            return tree.unflatten(staged.out_tree, answer), None, True
+        executable = program.executable_for(staged.closed, values, options, staged.device)
+        result = tree.unflatten(staged.out_tree, executable(values))
+        return result, eager.fast_path(executable, len(values), result, values), False
 
     def python(self, *args: Any, **kwargs: Any) -> Any:
         """A call without C++."""
@@ -136,6 +161,24 @@ class JitFunction:
 
     def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Staged]:
         """The flat arguments of a call, and the staged program for their types."""
+        leaves, positions, num_args, key = self.signature(args, kwargs)
+        staged = self.staged.get(key)
+        if staged is not None and not (staged.outer and _any_finished(staged.outer)):
+            statistics.tracing.hits += 1
+        else:
+            staged = self._stage_new(key, leaves, positions, num_args)
+        if staged.takes_references:
+            info = self.debug_info(key[0], positions)
+            refs.check_distinct(self.name, leaves, lambda: info.arg_names or (), staged.outer)
+        return leaves, staged
+
+    def signature(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], Sequence[int] | None, int, tuple[Any, ...]]:
+        """The flat arguments of a call, positions of the dynamic ones, how many there are, the key.
+
+        The key begins with the tree of the dynamic arguments, their types, and static values.
+        """
         statics: Any = _no_statics
         positions: Sequence[int] | None = None
         dyn_args, dyn_kwargs = args, kwargs
@@ -149,16 +192,9 @@ class JitFunction:
         def names() -> Sequence[str]:
             return self.debug_info(in_tree, positions).arg_names or ()
 
-        avals = flattening.avals_of(leaves, names, "" if self.transparent else self.name)
+        avals = flattening.avals_of(leaves, names, self.caller)
         key = (in_tree, avals, statics, settings, config.trace_context())
-        staged = self.staged.get(key)
-        if staged is not None and not (staged.outer and _any_finished(staged.outer)):
-            statistics.tracing.hits += 1
-        else:
-            staged = self._stage_new(key, leaves, positions, len(dyn_args))
-        if staged.takes_references:
-            refs.check_distinct(self.name, leaves, names, staged.outer)
-        return leaves, staged
+        return leaves, positions, len(dyn_args), key
 
     def _stage_new(
         self, key: Any, leaves: Sequence[Any], positions: Sequence[int] | None, num_args: int
@@ -185,7 +221,7 @@ class JitFunction:
 
     def debug_info(self, in_tree: Any, positions: Sequence[int] | None) -> Any:
         """Names of the arguments and of the function, for messages."""
-        traced_for = "eager" if self.transparent else "jit"
+        traced_for = "eager" if self.transparent else self.traced_for
         return flattening.debug_info(traced_for, self.function, in_tree, positions)
 
     @property
@@ -219,31 +255,24 @@ class JitFunction:
         with statistics.timed("trace", "tracing", self.name):
             jaxpr, consts = staging.stage(flat, avals, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
-        traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
-        outer = [c for c, t in zip(consts, traced, strict=True) if t]
-        if outer:
-            lifted = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
-            jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
-            consts = [c for c, t in zip(consts, traced, strict=True) if not t]
-            jaxpr.invars = lifted + jaxpr.invars
-            jaxpr.debug_info = info.without_arg_names()
+        closed, outer = lifted(jaxpr, consts)
         in_shardings, out_shardings = self._placements(
             in_tree, flat.out_tree, avals, [v.aval for v in jaxpr.outvars], info
         )
         if in_shardings:
             in_shardings = (None,) * len(outer) + in_shardings
-        donated = _donated(self.settings, in_tree, positions, num_args)
+        given = donated(self.settings, in_tree, positions, num_args)
         options = program.Options(
             self.name,
             keep_unused=self.settings.keep_unused,
-            donated=(False,) * len(outer) + donated if any(donated) else (),
+            donated=(False,) * len(outer) + given if any(given) else (),
             compiler_options=self.settings.compiler_options,
             in_shardings=in_shardings,
             out_shardings=out_shardings,
         )
-        _warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)
+        _warn_of_useless_donation(self.name, avals, given, jaxpr.outvars)
         return Staged(
-            ClosedJaxpr(jaxpr, consts),
+            closed,
             outer,
             flat.out_tree,
             options,
@@ -275,15 +304,13 @@ class JitFunction:
         if self.settings.static_argnums or self.settings.static_argnames:
             _, _, dyn_args, dyn_kwargs = _split_static(self.name, self.settings, args, kwargs)
             in_tree = tree.structure((dyn_args, dyn_kwargs))
-        return stages.Traced(
-            staged.closed,
-            staged.outer,
-            in_tree,
-            staged.out_tree,
-            staged.resolved_options,
-            leaves,
-            staged.device,
-        )
+        return self.traced(staged, in_tree, leaves)
+
+    def traced(self, staged: Staged, in_tree: Any, leaves: Sequence[Any]) -> stages.Traced:
+        """The stage of a staged program."""
+        trees = in_tree, staged.out_tree
+        options, device = staged.resolved_options, staged.device
+        return stages.Traced(staged.closed, staged.outer, *trees, options, leaves, device)
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Stages and lowers the function for some arguments."""
@@ -298,15 +325,17 @@ class JitFunction:
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
 
 
-def _run(staged: Staged, values: Sequence[Any]) -> tuple[Any, Any, bool]:
-    """Answers a call where nothing is traced; as `JitFunction.call` returns it."""
-    options = staged.resolved_options
-    answer = trivial.results(staged.closed, values, options, staged.device)
-    if answer is not None:
-        return tree.unflatten(staged.out_tree, answer), None, True
-    executable = program.executable_for(staged.closed, values, options, staged.device)
-    result = tree.unflatten(staged.out_tree, executable(values))
-    return result, eager.fast_path(executable, len(values), result, values), False
+def lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """A jaxpr whose traced constants are its first operands, and these constants."""
+    traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
+    outer = [c for c, t in zip(consts, traced, strict=True) if t]
+    if outer:
+        first = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
+        jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
+        consts = [c for c, t in zip(consts, traced, strict=True) if not t]
+        jaxpr.invars = first + jaxpr.invars
+        jaxpr.debug_info = jaxpr.debug_info.without_arg_names()
+    return ClosedJaxpr(jaxpr, consts), outer
 
 
 def _split_static(
@@ -325,15 +354,16 @@ def _split_static(
     return statics, positions, tuple(args[i] for i in positions), dyn_kwargs
 
 
-def _donated(
+def donated(
     settings: Settings, in_tree: Any, positions: Sequence[int] | None, num_args: int
 ) -> tuple[bool, ...]:
+    """Which flat arguments give their memory away; () if nobody has named any."""
     if not (settings.donate_argnums or settings.donate_argnames):
         return ()
     args_tree, kwargs_tree = in_tree.children()
     places = range(num_args) if positions is None else positions
     total = max([*places, *settings.static_argnums, -1]) + 1
-    wanted = {i % total if total else i for i in settings.donate_argnums}
+    wanted = {i + total if i < 0 else i for i in settings.donate_argnums}
     flags: list[bool] = []
     for place, subtree in zip(places, args_tree.children(), strict=True):
         flags += [place in wanted] * subtree.num_leaves

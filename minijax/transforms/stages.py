@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import dtypes, tree
 from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
-from minijax.core.errors import NoMeshError, message
+from minijax.core.errors import NoMeshError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
@@ -330,20 +330,27 @@ class Traced(_Stage):
         """The closed jaxpr."""
         return self._closed
 
+    def check_closes_over_no_tracers(self) -> None:
+        """Refuses to lower what needs values that are being traced.
+
+        Raises:
+            ValueError: the function closes over one.
+        """
+        if any(isinstance(x, Tracer) for x in self._outer):
+            error(
+                ValueError,
+                self.fun_name,
+                "cannot be lowered: it closes over traced values.",
+                fix="pass them as arguments",
+            )
+
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Lowers to StableHLO, for the platform of the arguments or for the ones named.
 
         Raises:
             ValueError: the function closes over values that are being traced.
         """
-        if any(isinstance(x, Tracer) for x in self._outer):
-            raise ValueError(
-                message(
-                    self.fun_name,
-                    "cannot be lowered: it closes over traced values.",
-                    fix="pass them as arguments",
-                )
-            )
+        self.check_closes_over_no_tracers()
         pure, written = discharge.discharge_jaxpr(self._closed)
         where = None
         kept = program.kept_arguments(pure, self._options)

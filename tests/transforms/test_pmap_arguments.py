@@ -15,7 +15,8 @@ from minijax.interpreters import eager, replicas
 from minijax.interpreters.device_axes import ReplicaAxes
 from minijax.runtime.array import Array
 from minijax.sharding import PmapSharding
-from minijax.transforms.pmap import arguments, programs
+from minijax.transforms.pmap import programs
+from minijax.transforms.pmap.mapped import in_axes_of
 from minijax.transforms.pmap.programs import MapInfo
 from tests.sharding.mock_devices import Device, Process
 
@@ -197,7 +198,7 @@ def test_the_first_devices_are_the_default(devices: list[Any], pipeline: str) ->
 @pytest.mark.feature("PM-18")
 def test_inner_platforms_must_match() -> None:
     with pytest.raises(ValueError, match="for another platform than the program"):
-        arguments.check_platform("f", SimpleNamespace(platform="gpu"), "cpu")
+        programs.check_platform("f", SimpleNamespace(platform="gpu"), "cpu")
     f = minijax.pmap(minijax.pmap(lambda x: x + 1, backend="cpu"), backend="cpu")
     assert f(ROWS[:2]).tolist() == (ROWS[:2] + 1).tolist()
     with pytest.raises(RuntimeError, match="unknown platform 'nope'"):
@@ -302,23 +303,13 @@ def test_devices_include_one_of_this_process() -> None:
 
 @pytest.mark.feature("PM-05", "PM-09")
 def test_sizes_of_processes_add_up() -> None:
-    settings = arguments.settings_of(
-        identity,
-        axis_name=None,
-        in_axes=0,
-        out_axes=0,
-        static_argnums=(),
-        devices=None,
-        backend=Processes(),
-        axis_size=None,
-        donate_argnums=(),
-    )
+    mapping = minijax.pmap(identity, backend=Processes()).pmap_function.mapping
     in_tree = minijax.tree.structure(((0,), {}))
     avals = [ShapedArray((4,), np.float32)]
-    found = arguments.in_axes_of(settings, in_tree, None, avals, lambda: ["x"])
+    found = in_axes_of(mapping, in_tree, None, avals, lambda: ["x"])
     assert (found.size, found.global_size) == (4, 8)
-    settings = settings._replace(axis_size=6)
-    found = arguments.in_axes_of(settings, in_tree, None, avals, lambda: ["x"])
+    mapping = mapping._replace(axis_size=6)
+    found = in_axes_of(mapping, in_tree, None, avals, lambda: ["x"])
     assert (found.size, found.global_size) == (4, 6)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from minijax.core import effects
 from minijax.core.aval import aval_of
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.errors import error
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
 from minijax.core.specs import PartitionSpec
@@ -22,18 +23,20 @@ from minijax.interpreters import (
     batching,
     jvp,
     key_reuse,
+    lowering,
     partial_eval,
     passes,
     rematerialization,
     transpose,
 )
+from minijax.interpreters.device_axes import NoDeviceAxes, ReplicaAxes
 from minijax.interpreters.structural import moveaxis, reduce_sum
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import binary, functionalization
+from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
-from minijax.transforms.pmap import lowering, programs
-
-Axes = tuple[int | None, ...]
+from minijax.transforms.pmap import programs
+from minijax.transforms.pmap.programs import Axes
 
 
 class Pmap(Primitive):
@@ -82,7 +85,7 @@ class Pmap(Primitive):
         return effects.without_axis(jaxpr.effects, axis_name)
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return lowering.lower(ctx, values, params)
+        return _lower(ctx, values, params)
 
     def jvp(
         self,
@@ -219,6 +222,93 @@ class Pmap(Primitive):
 
 
 pmap_p = Pmap()
+
+
+def applied(params: Mapping[str, Any]) -> ClosedJaxpr:
+    """A jaxpr of one equation: the map, of whole arrays."""
+    inner: ClosedJaxpr = params["jaxpr"]
+    avals = programs.whole_avals(inner.in_avals, params["in_axes"], params["axis_size"])
+    invars = list(map(Var, avals))
+    outvars = list(map(Var, pmap_p.abstract_eval(**params)))
+    eqn = Eqn(invars, outvars, pmap_p, dict(params), pmap_p.effects(**params))
+    info = inner.jaxpr.debug_info
+    return ClosedJaxpr(Jaxpr([], list(invars), list(outvars), [eqn], debug_info=info), [])
+
+
+def _lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    """The rule `lower`: a device takes its slice of each value, and gathers the others' results.
+
+    Gathering keeps every bit of every dtype, which adding up zeros and one result would not.
+
+    Raises:
+        NotImplementedError: the program is cut over a mesh.
+        ValueError: the map says itself where it runs.
+    """
+    name, axis_name = params["name"], params["axis_name"]
+    outer = _axes_around(ctx, name)
+    programs.check_names_no_devices(name, params["devices"])
+    programs.check_platform(name, params["backend"], ctx.platform)
+    inner = outer.extended(axis_name, params["axis_size"])
+    in_axes, out_axes = params["in_axes"], params["out_axes"]
+    avals_in, avals_out, location = ctx.avals_in, ctx.avals_out, ctx.location
+    index = None
+    if any(axis is not None for axis in in_axes):
+        index = inner.index(ctx, axis_name)
+    slices = [
+        x if axis is None else _slice(ctx, x, index, axis, aval)
+        for x, axis, aval in zip(values, in_axes, avals_in, strict=True)
+    ]
+    jaxpr: ClosedJaxpr = params["jaxpr"]
+    with ctx.module.inside(inner), programs.inside(params):
+        outs = lowering.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, slices, (f"pmap({name})",))
+    ctx.location = location
+    return [
+        x if axis is None else _gather(ctx, x, inner, axis_name, axis, aval)
+        for x, axis, aval in zip(outs, out_axes, avals_out, strict=True)
+    ]
+
+
+def _axes_around(ctx: Any, name: str) -> ReplicaAxes:
+    """The axes of the maps around."""
+    found = ctx.module.device_axes
+    if isinstance(found, NoDeviceAxes):
+        return ReplicaAxes()
+    if isinstance(found, ReplicaAxes):
+        return found
+    error(
+        NotImplementedError,
+        name,
+        "pmap cannot be inside shard_map.",
+        fix="use shard_map over another axis of the mesh, or vmap",
+    )
+
+
+def _slice(ctx: Any, x: Any, index: Any, axis: int, aval: Any) -> Any:
+    """The slice of a value that belongs to a device."""
+    whole = physical_aval(aval)
+    shape = whole.shape
+    zero = ctx.constant(np.int32(0))
+    sizes = (*shape[:axis], 1, *shape[axis + 1 :])
+    part = ctx.op(
+        "stablehlo.dynamic_slice",
+        [x, *(index if d == axis else zero for d in range(len(shape)))],
+        {"slice_sizes": ctx.i64_array(sizes)},
+        ctx.tensor_type(sizes, whole.dtype),
+    )
+    return ctx.reshape(part, shape[:axis] + shape[axis + 1 :], whole.dtype)
+
+
+def _gather(ctx: Any, x: Any, devices: ReplicaAxes, name: Any, axis: int, aval: Any) -> Any:
+    """The results of all devices along the innermost axis, stacked."""
+    whole = physical_aval(aval)
+    shape = whole.shape
+    unit = ctx.reshape(x, (*shape[:axis], 1, *shape[axis + 1 :]), whole.dtype)
+    return ctx.op(
+        "stablehlo.all_gather",
+        [unit],
+        {"all_gather_dim": ctx.integer(axis, 64), **devices.replica_groups([name])},
+        ctx.tensor_type(shape, whole.dtype),
+    )
 
 
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from minijax.core import axes as core_axes
 from minijax.core import config
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import eager, evaluation, relocation, staging
@@ -165,10 +165,7 @@ def _mapped(
     """The parameters of the outermost of the nested maps over `used` that apply an operation."""
     axis, *inner_axes = used
     in_axes = tuple(places[0] for places in along)
-    slices = [
-        aval if dim is None else aval.without_dim(dim)
-        for aval, dim in zip(avals, in_axes, strict=True)
-    ]
+    slices = programs.sliced_avals(avals, in_axes)
     sizes = {"axis_name": axis.name, "global_axis_size": axis.size}
     with programs.inside(sizes):
         if inner_axes:
@@ -207,13 +204,12 @@ def matched(parts: tuple[Any, Dims], axis: core_axes.Axis, wanted: int | None) -
     if wanted is None:
         if source is None:
             return value, rest
-        raise NotImplementedError(
-            message(
-                "pmap",
-                "out_axes is None for a result that differs between devices, run eagerly.",
-                got=f"mapped over {dims}",
-                fix="give the result an axis, or run it compiled: without disable_jit",
-            )
+        error(
+            NotImplementedError,
+            "pmap",
+            "out_axes is None for a result that differs between devices, run eagerly.",
+            got=f"mapped over {dims}",
+            fix="give the result an axis, or run it compiled: without disable_jit",
         )
     if source is None:
         ndim = aval_of(value).ndim + 1
