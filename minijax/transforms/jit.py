@@ -256,8 +256,9 @@ class JitFunction:
             jaxpr, consts = staging.stage(flat, avals, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         closed, outer = lifted(jaxpr, consts)
-        in_shardings, out_shardings = self._placements(
-            in_tree, flat.out_tree, avals, [v.aval for v in jaxpr.outvars], info
+        trees = in_tree, flat.out_tree
+        in_shardings, out_shardings = _placements(
+            self.name, self.settings, *trees, avals, closed.out_avals, info
         )
         if in_shardings:
             in_shardings = (None,) * len(outer) + in_shardings
@@ -271,31 +272,9 @@ class JitFunction:
             out_shardings=out_shardings,
         )
         _warn_of_useless_donation(self.name, avals, given, jaxpr.outvars)
-        return Staged(
-            closed,
-            outer,
-            flat.out_tree,
-            options,
-            self.settings.inline,
-            self.settings.device,
-            any(type(aval) is refs.AbstractRef for aval in avals),
-        )
-
-    def _placements(
-        self,
-        in_tree: Any,
-        out_tree: Any,
-        in_avals: Sequence[Any],
-        out_avals: Sequence[Any],
-        info: Any,
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The placements that the user gives, for each flat argument and result."""
-        given = self.settings
-        ins = given.in_shardings.for_arguments(self.name, in_tree)
-        jit_shardings.check(self.name, "in_shardings", ins, in_avals, info.arg_names)
-        outs = given.out_shardings.for_results(self.name, out_tree)
-        jit_shardings.check(self.name, "out_shardings", outs, out_avals, info.result_paths)
-        return ins, outs
+        takes_references = any(type(aval) is refs.AbstractRef for aval in avals)
+        how = self.settings.inline, self.settings.device
+        return Staged(closed, outer, flat.out_tree, options, *how, takes_references)
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
@@ -323,6 +302,23 @@ class JitFunction:
         avals, places = staged.closed.out_avals, staged.resolved_options.out_shardings
         known = map(stages.known_placement, places or (None,) * len(avals))
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
+
+
+def _placements(
+    name: str,
+    given: Settings,
+    in_tree: Any,
+    out_tree: Any,
+    in_avals: Sequence[Any],
+    out_avals: Sequence[Any],
+    info: Any,
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The placements that the user gives, for each flat argument and result."""
+    ins = given.in_shardings.for_arguments(name, in_tree)
+    jit_shardings.check(name, "in_shardings", ins, in_avals, info.arg_names)
+    outs = given.out_shardings.for_results(name, out_tree)
+    jit_shardings.check(name, "out_shardings", outs, out_avals, info.result_paths)
+    return ins, outs
 
 
 def lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:

@@ -20,7 +20,6 @@ from minijax.interpreters import eager, flattening, key_reuse, program, staging
 from minijax.lax.control_flow import divergence
 from minijax.runtime import client
 from minijax.transforms import jit, stages
-from minijax.transforms.jit_primitive import jit_p
 from minijax.transforms.pmap import programs, stepwise
 from minijax.transforms.pmap.primitive import applied, pmap_p
 from minijax.transforms.pmap.programs import Axes, MapInfo, refuse
@@ -92,13 +91,13 @@ _axes_by_function = Cache(
 ).by_owner()
 
 
-def _own_axis(function: Any) -> axes.AxisOf:
+def _own_axis(function: Any, name: str) -> axes.AxisOf:
     """The axis that maps of a function bind if it has no name."""
-    made = axes.AxisOf(flattening.function_name(function))
     try:
-        return _axes_by_function.setdefault(function, made)
+        found = _axes_by_function.get(function)
+        return _axes_by_function.setdefault(function, axes.AxisOf(name)) if found is None else found
     except TypeError:
-        return made
+        return axes.AxisOf(name)
 
 
 class PmapFunction(jit.JitFunction):
@@ -119,7 +118,7 @@ class PmapFunction(jit.JitFunction):
         self.caller = "pmap"
         self.mapping = mapping
         name = mapping.axis_name
-        self.axis_name = _own_axis(function) if name is None else name
+        self.axis_name = _own_axis(function, self.name) if name is None else name
 
     def python(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function on all slices."""
@@ -163,6 +162,10 @@ class PmapFunction(jit.JitFunction):
             function = jit.with_statics(function, statics, positions)
         return flattening.FlatFunction(function, in_tree, self.name)
 
+    def _info(self, along: MappedArguments, *more: Any) -> MapInfo:
+        given, sizes = self.mapping, (along.size, along.global_size)
+        return MapInfo(self.name, given.backend, self.axis_name, *sizes, given.devices, *more)
+
     def _stage(
         self,
         in_tree: Any,
@@ -186,17 +189,8 @@ class PmapFunction(jit.JitFunction):
         static = tuple(where for where, _, _ in statics)
         settings = self.settings._replace(static_argnums=static)
         donated = jit.donated(settings, in_tree, positions, num_args) or (False,) * len(avals)
-        mapped = MapInfo(
-            self.name,
-            self.mapping.backend,
-            self.axis_name,
-            along.size,
-            along.global_size,
-            self.mapping.devices,
-            in_axes,
-            out_axes_of(self.mapping.out_axes, flat.out_tree, closed.out_avals),
-            (False,) * len(outer) + donated,
-        )
+        out_axes = out_axes_of(self.mapping.out_axes, flat.out_tree, closed.out_avals)
+        mapped = self._info(along, in_axes, out_axes, (False,) * len(outer) + donated)
         whole = applied({**mapped._asdict(), "jaxpr": closed})
         options = program.Options(self.name, donated=mapped.donated_invars)
         return jit.Staged(
@@ -216,14 +210,9 @@ class PmapFunction(jit.JitFunction):
         if not programs.is_shard_map(jaxpr, info):
             return pmap_p.bind_all(*values, jaxpr=jaxpr, **info._asdict())
         closed, options = programs.as_shard_map(jaxpr, info)
-        return jit_p.bind_all(
-            *values,
-            jaxpr=closed,
-            name=options.name,
-            donated_invars=options.donated,
-            keep_unused=options.keep_unused,
-            device=None,
-        )
+        # The mesh is named inside.
+        options = options._replace(in_shardings=(), out_shardings=())
+        return super().bind(staged._replace(closed=closed, options=options, inline=False), values)
 
     def run(self, staged: jit.Staged, values: Sequence[Any]) -> tuple[Any, Any, bool]:
         """Runs a staged map where nothing is traced."""
@@ -277,15 +266,7 @@ class PmapFunction(jit.JitFunction):
         if type(current.value) is stepwise.MapTrace:
             programs.check_names_no_devices(self.name, mapping.devices)
         else:
-            info = MapInfo(
-                self.name,
-                mapping.backend,
-                self.axis_name,
-                along.size,
-                along.global_size,
-                mapping.devices,
-            )
-            devices = programs.devices_for(info)
+            devices = programs.devices_for(self._info(along))
         axis = axes.Axis(self.axis_name, along.global_size, "pmap")
         outs = stepwise.run(flat, leaves, along.axes, axis, place)
         if devices is not None and current.value is eager.EAGER:
