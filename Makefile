@@ -19,9 +19,9 @@ INSTALLED_JAX := $(JAX_VENV)/.installed
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal
 FEATURES := .features.json
-SOURCES := $(shell find minijax tests examples -name '*.py' 2>/dev/null) docs/features.md
+SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) docs/features.md
 
-.PHONY: help demo test bench check features parity mutants clean
+.PHONY: help demo test bench check features size parity mutants clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -33,10 +33,13 @@ test: $(INSTALLED) ## run the whole suite
 	$(PYTEST) --features-report=$(FEATURES)
 
 check: $(INSTALLED_DEV) ## format, lint, types, architecture and fast tests
-	$(BIN)/python -m minijax.testing.check
+	$(BIN)/python -m tools.check
 
 features: $(FEATURES) ## print which rows of docs/features.md no passing test shows
-	@$(BIN)/python -m minijax.testing.features $(FEATURES)
+	@$(BIN)/python -m tools.features $(FEATURES)
+
+size: $(INSTALLED) ## count what a reader faces, beside the limits
+	@$(BIN)/python -m tools.size
 
 bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX
 	$(BIN)/python benchmarks/run.py --jax-python $(JAX_VENV)/bin/python

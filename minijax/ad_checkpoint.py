@@ -1,18 +1,5 @@
 """Names and residuals of functions under `checkpoint`.  Mirrors jax.ad_checkpoint."""
 
-from minijax import checkpoint_policies
-from minijax.interpreters.rematerialization import Offloadable, Recompute, Saveable
-from minijax.transforms.checkpoint import checkpoint, checkpoint_name, remat
-from minijax.transforms.residuals import print_saved_residuals, saved_residuals
+from minijax.core import deferral
 
-__all__ = [
-    "Offloadable",
-    "Recompute",
-    "Saveable",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "print_saved_residuals",
-    "remat",
-    "saved_residuals",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

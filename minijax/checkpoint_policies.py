@@ -1,31 +1,5 @@
 """What `checkpoint` can save for the backward pass.  Mirrors jax.checkpoint_policies."""
 
-from minijax.transforms.policies import (
-    checkpoint_dots,
-    checkpoint_dots_with_no_batch_dims,
-    dots_saveable,
-    dots_with_no_batch_dims_saveable,
-    everything_saveable,
-    nothing_saveable,
-    offload_dot_with_no_batch_dims,
-    save_and_offload_only_these_names,
-    save_any_names_but_these,
-    save_anything_except_these_names,
-    save_from_both_policies,
-    save_only_these_names,
-)
+from minijax.core import deferral
 
-__all__ = [
-    "checkpoint_dots",
-    "checkpoint_dots_with_no_batch_dims",
-    "dots_saveable",
-    "dots_with_no_batch_dims_saveable",
-    "everything_saveable",
-    "nothing_saveable",
-    "offload_dot_with_no_batch_dims",
-    "save_and_offload_only_these_names",
-    "save_any_names_but_these",
-    "save_anything_except_these_names",
-    "save_from_both_policies",
-    "save_only_these_names",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

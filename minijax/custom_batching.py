@@ -1,5 +1,5 @@
 """Functions that `vmap` maps by rules of their own.  Mirrors jax.custom_batching (0.10)."""
 
-from minijax.transforms.custom_batching import custom_vmap, sequential_vmap
+from minijax.core import deferral
 
-__all__ = ["custom_vmap", "sequential_vmap"]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

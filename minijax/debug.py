@@ -1,30 +1,5 @@
 """Looking at values while programs run, under the names of jax.debug."""
 
-from minijax.explain.drawing import visualize_array_sharding, visualize_sharding
-from minijax.lax.breakpoints import debug_breakpoint as breakpoint
-from minijax.lax.debugging import (
-    DebugEffect,
-    OrderedDebugEffect,
-)
-from minijax.lax.debugging import (
-    debug_callback as callback,
-)
-from minijax.lax.debugging import (
-    debug_log as log,
-)
-from minijax.lax.debugging import (
-    debug_print as print,
-)
-from minijax.lax.inspection import inspect_array_sharding
+from minijax.core import deferral
 
-__all__ = [
-    "DebugEffect",
-    "OrderedDebugEffect",
-    "breakpoint",
-    "callback",
-    "inspect_array_sharding",
-    "log",
-    "print",
-    "visualize_array_sharding",
-    "visualize_sharding",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,5 +1,5 @@
 """Programs of several processes, under the names of jax.distributed."""
 
-from minijax.runtime.distributed import initialize, is_initialized, shutdown
+from minijax.core import deferral
 
-__all__ = ["initialize", "is_initialized", "shutdown"]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

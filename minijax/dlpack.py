@@ -1,5 +1,5 @@
 """Arrays of other libraries, without copies.  Mirrors jax.dlpack."""
 
-from minijax.runtime.dlpack import from_dlpack, is_supported_dtype
+from minijax.core import deferral
 
-__all__ = ["from_dlpack", "is_supported_dtype"]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

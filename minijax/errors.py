@@ -1,53 +1,5 @@
 """The error classes.  Mirrors jax.errors."""
 
-from minijax.core.errors import (
-    CheckedKeyReuseError,
-    CheckError,
-    ConcretizationTypeError,
-    DivisionByZeroError,
-    FailedCheckError,
-    IncompatibleShapesError,
-    InternalError,
-    JAXIndexError,
-    JaxprTypeError,
-    JAXTypeError,
-    KeyReuseError,
-    MissingRule,
-    NonConcreteBooleanIndexError,
-    NonFiniteError,
-    OutOfBoundsError,
-    ResourceTypingError,
-    RetraceError,
-    ShardingTypeError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-    UnexpectedTracerError,
-)
-from minijax.core.native import JaxRuntimeError
+from minijax.core import deferral
 
-__all__ = [
-    "CheckError",
-    "CheckedKeyReuseError",
-    "ConcretizationTypeError",
-    "DivisionByZeroError",
-    "FailedCheckError",
-    "IncompatibleShapesError",
-    "InternalError",
-    "JAXIndexError",
-    "JAXTypeError",
-    "JaxRuntimeError",
-    "JaxprTypeError",
-    "KeyReuseError",
-    "MissingRule",
-    "NonConcreteBooleanIndexError",
-    "NonFiniteError",
-    "OutOfBoundsError",
-    "ResourceTypingError",
-    "RetraceError",
-    "ShardingTypeError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
-    "UnexpectedTracerError",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,10 +1,5 @@
 """Trees of arrays as vectors.  Mirrors jax.flatten_util."""
 
-from minijax.numpy.raveling import ravel_pytree
+from minijax.core import deferral
 
-__all__ = ["ravel_pytree"]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

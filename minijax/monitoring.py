@@ -1,33 +1,5 @@
 """Events and who hears of them, under the names of jax.monitoring."""
 
-from minijax.core.monitoring import (
-    clear_event_listeners,
-    record_event,
-    record_event_duration_secs,
-    record_event_time_span,
-    record_scalar,
-    register_event_duration_secs_listener,
-    register_event_listener,
-    register_event_time_span_listener,
-    register_scalar_listener,
-    unregister_event_duration_listener,
-    unregister_event_listener,
-    unregister_event_time_span_listener,
-    unregister_scalar_listener,
-)
+from minijax.core import deferral
 
-__all__ = [
-    "clear_event_listeners",
-    "record_event",
-    "record_event_duration_secs",
-    "record_event_time_span",
-    "record_scalar",
-    "register_event_duration_secs_listener",
-    "register_event_listener",
-    "register_event_time_span_listener",
-    "register_scalar_listener",
-    "unregister_event_duration_listener",
-    "unregister_event_listener",
-    "unregister_event_time_span_listener",
-    "unregister_scalar_listener",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

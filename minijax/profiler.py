@@ -1,35 +1,5 @@
 """Taking profiles, under the names of jax.profiler."""
 
-from minijax.runtime.profiling import (
-    ProfileData,
-    ProfileEvent,
-    ProfileOptions,
-    ProfilePlane,
-    StepTraceAnnotation,
-    TraceAnnotation,
-    annotate_function,
-    device_memory_profile,
-    save_device_memory_profile,
-    start_server,
-    start_trace,
-    stop_server,
-    stop_trace,
-    trace,
-)
+from minijax.core import deferral
 
-__all__ = [
-    "ProfileData",
-    "ProfileEvent",
-    "ProfileOptions",
-    "ProfilePlane",
-    "StepTraceAnnotation",
-    "TraceAnnotation",
-    "annotate_function",
-    "device_memory_profile",
-    "save_device_memory_profile",
-    "start_server",
-    "start_trace",
-    "stop_server",
-    "stop_trace",
-    "trace",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,31 +1,5 @@
 """Mutable references to arrays.  Mirrors jax.ref."""
 
-from minijax.core.refs import AbstractRef
-from minijax.lax.reference_indexing import ds
-from minijax.lax.references import (
-    Ref,
-    addupdate,
-    empty_ref,
-    free_ref,
-    freeze,
-    get,
-    new_ref,
-    set,
-    swap,
-)
-from minijax.transforms.run_state import run_state
+from minijax.core import deferral
 
-__all__ = [
-    "AbstractRef",
-    "Ref",
-    "addupdate",
-    "ds",
-    "empty_ref",
-    "free_ref",
-    "freeze",
-    "get",
-    "new_ref",
-    "run_state",
-    "set",
-    "swap",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,5 +1,5 @@
 """Ahead-of-time stages.  Mirrors jax.stages."""
 
-from minijax.transforms.stages import ArgInfo, Compiled, CompilerOptions, Lowered, Traced, Wrapped
+from minijax.core import deferral
 
-__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,37 +1,5 @@
 """Operations on trees of values, under the names of jax.tree."""
 
-from minijax.core.tree import (
-    all_true as all,
-)
-from minijax.core.tree import (
-    broadcast,
-    flatten,
-    flatten_with_path,
-    leaves,
-    leaves_with_path,
-    map,
-    map_with_path,
-    reduce,
-    reduce_associative,
-    static,
-    structure,
-    transpose,
-    unflatten,
-)
+from minijax.core import deferral
 
-__all__ = [
-    "all",
-    "broadcast",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "static",
-    "structure",
-    "transpose",
-    "unflatten",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,5 +1,5 @@
 """Types for annotations.  Mirrors jax.typing."""
 
-from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.core import deferral
 
-__all__ = ["ArrayLike", "DTypeLike"]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from minijax.core.config import config, disable_most_optimizations
 
-pytest_plugins = ["minijax.testing.features", "minijax.testing.fixtures", "pytester"]
+pytest_plugins = ["tools.features", "minijax.testing.fixtures", "pytester"]
 
 # `--hypothesis-profile=deep` chooses the other one.
 settings.register_profile("fast", max_examples=25, derandomize=True, deadline=None)

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, specs
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.specs import names_of
 
 Shape = tuple[int, ...]
@@ -58,13 +58,12 @@ def manual_type(
         return known
     twice = (v & u) | (v & r) | (u & r)
     if twice:
-        raise ValueError(
-            message(
-                "ManualAxisType",
-                "an axis must be varying, unreduced, reduced, or none of these.",
-                got=f"varying {sorted(v, key=str)}, unreduced {sorted(u, key=str)}, "
-                f"reduced {sorted(r, key=str)}: {sorted(twice, key=str)} twice",
-            )
+        error(
+            ValueError,
+            "ManualAxisType",
+            "an axis must be varying, unreduced, reduced, or none of these.",
+            got=f"varying {sorted(v, key=str)}, unreduced {sorted(u, key=str)}, "
+            f"reduced {sorted(r, key=str)}: {sorted(twice, key=str)} twice",
         )
     return _manual_types.setdefault(key, ManualAxisType(*key))
 
@@ -100,7 +99,7 @@ class AbstractValue:
 
     def tangent_aval(self) -> AbstractValue:
         """The type of this type's tangents."""
-        raise TypeError(message("aval", f"{self} has no tangent type."))
+        error(TypeError, "aval", f"{self} has no tangent type.")
 
     def cotangent_aval(self) -> AbstractValue:
         """The type of this type's cotangents."""
@@ -359,7 +358,7 @@ class ShapedArray(AbstractValue):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError(message("len", "the array has no dimensions.", got=str(self)))
+            error(TypeError, "len", "the array has no dimensions.", got=str(self))
         return self.shape[0]
 
     def __str__(self) -> str:
@@ -447,19 +446,19 @@ def canonicalize_shape(shape: Any, name: str = "shape") -> Shape:
         shape = (shape,)
     try:
         dims = tuple(map(operator.index, shape))
-    except TypeError as error:
-        if type(error) is not TypeError:
+    except TypeError as caught:
+        if type(caught) is not TypeError:
             raise
-        raise TypeError(
-            message(
-                name,
-                "shapes must be sequences of concrete integers.",
-                got=str(shape),
-                fix="compute the shape with Python or NumPy, or mark the argument as static",
-            )
-        ) from None
+        error(
+            TypeError,
+            name,
+            "shapes must be sequences of concrete integers.",
+            got=str(shape),
+            fix="compute the shape with Python or NumPy, or mark the argument as static",
+            cause=None,
+        )
     if any(d < 0 for d in dims):
-        raise TypeError(message(name, "dimensions must not be negative.", got=str(dims)))
+        error(TypeError, name, "dimensions must not be negative.", got=str(dims))
     return dims
 
 
@@ -474,16 +473,15 @@ def _aval_of_python_scalar(x: Any) -> ShapedArray:
         kind = next(base for base in kind.__mro__ if base in dtypes.python_scalar_dtypes)
     dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[kind])
     if kind is int and not -(2**63) <= x < 2**63:
-        raise OverflowError(
-            message("", f"the Python int {x} does not fit into {dtype}.", fix="use a float")
+        error(
+            OverflowError, "", f"the Python int {x} does not fit into {dtype}.", fix="use a float"
         )
     if kind is int and dtype.itemsize == 4 and not -(2**31) <= x < 2**31:
-        raise OverflowError(
-            message(
-                "",
-                f"the Python int {x} does not fit into {dtype}.",
-                fix="a uint32 or float array, or minijax.config.update('enable_x64', True)",
-            )
+        error(
+            OverflowError,
+            "",
+            f"the Python int {x} does not fit into {dtype}.",
+            fix="a uint32 or float array, or minijax.config.update('enable_x64', True)",
         )
     return shaped_array((), dtype, kind is not bool)
 
@@ -491,22 +489,20 @@ def _aval_of_python_scalar(x: Any) -> ShapedArray:
 def _aval_of_numpy(x: Any) -> ShapedArray:
     dtype = x.dtype
     if not dtype.isnative:
-        raise TypeError(
-            message(
-                "",
-                "the bytes of the elements are not in this machine's order.",
-                got=f"NumPy {type(x).__name__} of dtype {dtype.str}",
-                fix="x.astype(x.dtype.newbyteorder('='))",
-            )
+        error(
+            TypeError,
+            "",
+            "the bytes of the elements are not in this machine's order.",
+            got=f"NumPy {type(x).__name__} of dtype {dtype.str}",
+            fix="x.astype(x.dtype.newbyteorder('='))",
         )
     if dtype.hasobject or dtype.kind in "USMm" or (dtype.kind == "V" and not _is_extra(dtype)):
-        raise TypeError(
-            message(
-                "",
-                "not a type of array that can be computed with.",
-                got=f"NumPy {type(x).__name__} of dtype {dtype}",
-                expected="booleans, integers, floats or complex numbers",
-            )
+        error(
+            TypeError,
+            "",
+            "not a type of array that can be computed with.",
+            got=f"NumPy {type(x).__name__} of dtype {dtype}",
+            expected="booleans, integers, floats or complex numbers",
         )
     return shaped_array(x.shape, dtypes.canonicalize_dtype(dtype), False)
 
@@ -547,13 +543,12 @@ def has_aval(x: Any) -> bool:
 
 def _aval_of_other(x: Any) -> Any:
     if isinstance(x, np.ndarray) and hasattr(x, "filled"):
-        raise ValueError(
-            message(
-                "",
-                "masked arrays cannot be computed with.",
-                got=f"NumPy {type(x).__name__} of shape {x.shape}",
-                fix="x.filled(value) puts a value where the mask is set",
-            )
+        error(
+            ValueError,
+            "",
+            "masked arrays cannot be computed with.",
+            got=f"NumPy {type(x).__name__} of shape {x.shape}",
+            fix="x.filled(value) puts a value where the mask is set",
         )
     for base in type(x).__mro__:
         handler = aval_handlers.get(base)
@@ -562,11 +557,10 @@ def _aval_of_other(x: Any) -> Any:
             return handler(x)
     if hasattr(x, "__jax_array__"):
         return aval_of(x.__jax_array__())
-    raise TypeError(
-        message(
-            "",
-            "not a valid type of value.",
-            got=f"{x!r} of type {type(x).__name__}",
-            expected="an array, or a Python or NumPy scalar",
-        )
+    error(
+        TypeError,
+        "",
+        "not a valid type of value.",
+        got=f"{x!r} of type {type(x).__name__}",
+        expected="an array, or a Python or NumPy scalar",
     )

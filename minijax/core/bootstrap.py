@@ -1,9 +1,8 @@
-"""Loads jaxlib with the environment it reads at import time, and then what every program uses.
+"""How modules of the package are imported: jaxlib first, and while the garbage collector waits.
 
-Imported before anything else of the package.  Variables that the user has set win; what is set
-here is taken back, so that child processes see the user's own environment.  The garbage collector
-waits meanwhile: what imports make stays, and looking through it again and again took a seventh of
-the time.
+jaxlib reads variables of the environment when it is imported.  Those that the user has set win;
+what is set here is taken back, so that child processes see the user's own environment.  What
+imports make stays, and looking through it again and again took a seventh of the time.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import gc
 import importlib
 import os
 import sys
+from types import ModuleType
 
 # Silences XLA's INFO lines.
 _READ_AT_IMPORT = {"TF_CPP_MIN_LOG_LEVEL": "1"}
@@ -30,17 +30,16 @@ def load_jaxlib() -> None:
             os.environ.pop(name, None)
 
 
-def load_package() -> None:
-    """Imports the rooms that `import minijax` needs."""
-    was_enabled = gc.isenabled()
+def import_module(name: str) -> ModuleType:
+    """Imports a module without collecting garbage meanwhile."""
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
     gc.disable()
     try:
-        load_jaxlib()
-        importlib.import_module("minijax.numpy")
+        return importlib.import_module(name)
     finally:
-        if was_enabled:
-            _call_it_old()
-            gc.enable()
+        _call_it_old()
+        gc.enable()
 
 
 def _call_it_old() -> None:
@@ -48,6 +47,3 @@ def _call_it_old() -> None:
     if gc.get_freeze_count() == 0:
         gc.freeze()
         gc.unfreeze()
-
-
-load_package()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from jaxlib import _jax
 
 from minijax.core import deferral
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.unspecified import UNSPECIFIED
 
 # Few programs misspell a setting, and every program imports this file.
@@ -125,19 +125,16 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         """
         if new_val is UNSPECIFIED:
             if type(self.default) is not bool:
-                raise TypeError(
-                    message(self.name, "needs a value.", fix=f"with {self.name}(value): ...")
-                )
+                error(TypeError, self.name, "needs a value.", fix=f"with {self.name}(value): ...")
             new_val = True
         return self._parse(self.name, new_val)
 
-    def __bool__(self) -> bool:
-        raise TypeError(
-            message(
-                f"config.{self.name}",
-                "a configuration state has no truth value.",
-                fix=f"config.{self.name} on the config object, or the state's .value",
-            )
+    def __bool__(self) -> bool:  # noqa: PLE0304  it never returns
+        error(
+            TypeError,
+            f"config.{self.name}",
+            "a configuration state has no truth value.",
+            fix=f"config.{self.name} on the config object, or the state's .value",
         )
 
     def __repr__(self) -> str:
@@ -156,7 +153,7 @@ class Config:
     def add(self, state: State[Any]) -> None:
         """Registers `state`; two states of one name are an error."""
         if state.name in self._states:
-            raise ValueError(message("config.add", f"state {state.name!r} exists already."))
+            error(ValueError, "config.add", f"state {state.name!r} exists already.")
         self._states[state.name] = state
 
     def state(self, name: str) -> State[Any]:
@@ -169,13 +166,12 @@ class Config:
         short = _OTHER_NAMES.get(short, short)
         if short not in self._states:
             near = difflib.get_close_matches(short, self._states)
-            raise AttributeError(
-                message(
-                    "config",
-                    f"unknown configuration state {name!r}.",
-                    expected="one of minijax.config.values",
-                    fix=f"did you mean {' or '.join(map(repr, near))}?" if near else None,
-                )
+            error(
+                AttributeError,
+                "config",
+                f"unknown configuration state {name!r}.",
+                expected="one of minijax.config.values",
+                fix=f"did you mean {' or '.join(map(repr, near))}?" if near else None,
             )
         return self._states[short]
 
@@ -224,9 +220,7 @@ def _parse_bool(name: str, value: Any) -> bool:
             return False
     elif value in (True, False, 0, 1):
         return bool(value)
-    raise ValueError(
-        message(f"config.{name}", "not a boolean.", got=repr(value), expected="True or False")
-    )
+    error(ValueError, f"config.{name}", "not a boolean.", got=repr(value), expected="True or False")
 
 
 class UserContext(Generic[T]):
@@ -307,13 +301,12 @@ def enum_state(
     def parse(name: str, value: Any) -> Any:
         if value in choices:
             return value
-        raise ValueError(
-            message(
-                f"config.{name}",
-                "not one of the choices.",
-                got=repr(value),
-                expected="one of " + ", ".join(map(repr, choices)),
-            )
+        error(
+            ValueError,
+            f"config.{name}",
+            "not one of the choices.",
+            got=repr(value),
+            expected="one of " + ", ".join(map(repr, choices)),
         )
 
     return State(
@@ -330,9 +323,7 @@ def int_state(
         try:
             return int(value)
         except (TypeError, ValueError):
-            raise ValueError(
-                message(f"config.{name}", "not an integer.", got=repr(value))
-            ) from None
+            error(ValueError, f"config.{name}", "not an integer.", got=repr(value), cause=None)
 
     return State(
         name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
@@ -348,7 +339,7 @@ def float_state(
         try:
             return float(value)
         except (TypeError, ValueError):
-            raise ValueError(message(f"config.{name}", "not a number.", got=repr(value))) from None
+            error(ValueError, f"config.{name}", "not a number.", got=repr(value), cause=None)
 
     return State(
         name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
@@ -361,7 +352,7 @@ def text_state(name: str, doc: str, *, in_call_key: bool = False) -> State[str]:
     def parse(name: str, value: Any) -> str:
         if value is None or isinstance(value, str):
             return value or ""
-        raise ValueError(message(f"config.{name}", "not a string.", got=repr(value)))
+        error(ValueError, f"config.{name}", "not a string.", got=repr(value))
 
     return State(name, "", doc, parse=parse, in_trace_key=False, in_call_key=in_call_key)
 
@@ -372,8 +363,8 @@ def path_state(name: str, doc: str) -> State[str | None]:
     def parse(name: str, value: Any) -> str | None:
         if value is None or isinstance(value, (str, os.PathLike)):
             return None if value is None else os.fspath(value)
-        raise ValueError(
-            message(f"config.{name}", "not a path.", got=repr(value), expected="a path, or None")
+        error(
+            ValueError, f"config.{name}", "not a path.", got=repr(value), expected="a path, or None"
         )
 
     return State(name, None, doc, parse=parse, in_trace_key=False, in_call_key=False)

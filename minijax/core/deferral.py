@@ -1,11 +1,15 @@
-"""Parts of a package that load when a program first names them (PEP 562).
+"""Façades: packages whose parts load when a program first names them (PEP 562).
 
-A façade names them in a table, and repeats their imports for those who read types:
+The stub beside a façade lists its names, each once, with the module that it comes from:
 
-    if TYPE_CHECKING:
-        from minijax.numpy.windows import hanning as hanning, kaiser as kaiser
+    import minijax.core.tree
+    from minijax.numpy.ranges import hanning as hanning, kaiser as kaiser
 
-    __getattr__ = deferral.attributes(__name__, names={"numpy.windows": "hanning kaiser"})
+    tree_all = minijax.core.tree.all_true
+
+It is what type checkers read, and `attach` makes of it what the façade is at run time:
+
+    __getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)
 
 That keeps `import minijax` light: it loads what most programs use, and no more.
 """
@@ -13,10 +17,15 @@ That keeps `import minijax` light: it loads what most programs use, and no more.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any
+
+from minijax.core import bootstrap
+
+bootstrap.load_jaxlib()
 
 ROOT = "minijax"
 
@@ -26,6 +35,77 @@ Names = Mapping[str, str | Iterable[str]]
 them by spaces."""
 
 NO_NAMES: Names = MappingProxyType({})
+
+
+_homes: dict[str, dict[str, tuple[str, str]]] = {}
+"""For each package with a stub, the names that it shows, with module and name in that."""
+
+# Stubs have the form that the formatter gives them.
+_IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|([^(#\n]*))", re.MULTILINE)
+_ALIAS = re.compile(r"^(\w+) = ([\w.]+)\.(\w+)$", re.MULTILINE)
+_DECLARATION = re.compile(r"^(\w+): ", re.MULTILINE)
+
+
+def attach(
+    package: str, file: str, *, at_once: Iterable[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` and `__all__` of a façade, as the stub beside it lists them.
+
+    Args:
+        package: the name of the package, or of the module.
+        file: its file.
+        at_once: modules that load with it, since most programs use them.
+
+    A function that is called like its module loads at once too: later, its name would be the
+    module's.
+    """
+    with open(file.rpartition(".")[0] + ".pyi", encoding="utf-8") as stub:
+        text = stub.read()
+    homes = _homes[package] = exports(text)
+    declared = _DECLARATION.findall(text)
+
+    def load(name: str) -> Any:
+        """Loads a part of the package when it is first named."""
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home, original = homes[name]
+        if home == package:
+            value = bootstrap.import_module(f"{home}.{original}")
+        else:
+            value = getattr(bootstrap.import_module(home), original)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def shown() -> list[str]:
+        """The public names, loaded or not, without the modules that define them."""
+        return sorted([*public, *declared])
+
+    public = sorted(name for name in homes if not name.startswith("_"))
+    for module in at_once:
+        bootstrap.import_module(module)
+    for name in [name for name, (home, _) in homes.items() if home == f"{package}.{name}"]:
+        load(name)
+    return load, shown, public
+
+
+def exports(stub: str) -> dict[str, tuple[str, str]]:
+    """The names that the text of a stub passes on, each with its module and its name there."""
+    found = {shown: (module, name) for shown, module, name in _ALIAS.findall(stub)}
+    for module, several, one in _IMPORT.findall(stub):
+        for entry in (several or one).split(","):
+            name, renamed, _ = entry.strip().partition(" as ")
+            if renamed:
+                found[name] = module, name
+    return found
+
+
+def loaded(package: str, name: str) -> Any:
+    """What a package shows by a name, or None: if it has none, or has not loaded it."""
+    value = getattr(sys.modules.get(package), "__dict__", {}).get(name)
+    if value is None and name in _homes.get(package, {}):
+        home, original = _homes[package][name]
+        value = getattr(sys.modules.get(home), "__dict__", {}).get(original)
+    return value
 
 
 def attributes(

@@ -16,7 +16,7 @@ from minijax.core.dtypes import (
     bool_,
     np_dtype,
 )
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.extended_dtypes import ExtendedDType
 
 _ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
@@ -71,14 +71,14 @@ def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
         return bool(dtype == np.dtype(kind))
     except TypeError:
         exception = ValueError if isinstance(kind, str) else TypeError
-        raise exception(
-            message(
-                "numpy.isdtype",
-                "`kind` names no kind of dtype.",
-                got=repr(kind),
-                expected=f"a dtype, one of {names}, or a tuple of these",
-            )
-        ) from None
+        error(
+            exception,
+            "numpy.isdtype",
+            "`kind` names no kind of dtype.",
+            got=repr(kind),
+            expected=f"a dtype, one of {names}, or a tuple of these",
+            cause=None,
+        )
 
 
 def can_cast(

@@ -19,7 +19,7 @@ import numpy as np
 
 from minijax.core import config
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.extended_dtypes import ExtendedDType
 
 DType: TypeAlias = np.dtype[Any] | ExtendedDType
@@ -176,25 +176,24 @@ SCALAR_TYPES: dict[str, ScalarType] = {
 def np_dtype(dtype_like: Any, name: str) -> np.dtype[Any]:
     """`np.dtype(dtype_like)`, with our error texts; the same object for equal dtypes in `ALL`."""
     if hasattr(dtype_like, "shape") and not isinstance(dtype_like, (type, np.dtype, np.generic)):
-        raise ValueError(
-            message(
-                name,
-                "an array was given as a dtype.",
-                got=f"a value of type {type(dtype_like).__name__}",
-                fix="pass its dtype: x.dtype",
-            )
+        error(
+            ValueError,
+            name,
+            "an array was given as a dtype.",
+            got=f"a value of type {type(dtype_like).__name__}",
+            fix="pass its dtype: x.dtype",
         )
     try:
         dtype: np.dtype[Any] = np.dtype(dtype_like)
-    except TypeError as error:
-        raise TypeError(
-            message(
-                name,
-                "not a dtype.",
-                got=repr(dtype_like),
-                expected="a NumPy dtype, a scalar type such as minijax.numpy.float32, or a name",
-            )
-        ) from error
+    except TypeError as caught:
+        error(
+            TypeError,
+            name,
+            "not a dtype.",
+            got=repr(dtype_like),
+            expected="a NumPy dtype, a scalar type such as minijax.numpy.float32, or a name",
+            cause=caught,
+        )
     return _SHARED.get(dtype, dtype)
 
 
@@ -244,13 +243,12 @@ def check_user_dtype_supported(dtype_like: Any, name: str) -> None:
         return
     dtype = np_dtype(dtype_like, name)
     if dtype not in _KINDS and dtype != float0:
-        raise TypeError(
-            message(
-                name,
-                "arrays cannot have this dtype.",
-                got=str(dtype),
-                expected="a boolean, integer, float or complex dtype in native byte order",
-            )
+        error(
+            TypeError,
+            name,
+            "arrays cannot have this dtype.",
+            got=str(dtype),
+            expected="a boolean, integer, float or complex dtype in native byte order",
         )
 
 
@@ -342,9 +340,7 @@ def finfo(dtype: Any) -> ml_dtypes.finfo:
     """
     dtype = _dtype_of(dtype, "numpy.finfo")
     if _KINDS.get(dtype) not in ("f", "c"):
-        raise ValueError(
-            message("numpy.finfo", "not a floating dtype.", got=str(dtype), fix="numpy.iinfo")
-        )
+        error(ValueError, "numpy.finfo", "not a floating dtype.", got=str(dtype), fix="numpy.iinfo")
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes is half typed
 
 
@@ -362,9 +358,7 @@ def iinfo(dtype: Any) -> ml_dtypes.iinfo:
     """
     dtype = _dtype_of(dtype, "numpy.iinfo")
     if _KINDS.get(dtype) not in ("i", "u"):
-        raise ValueError(
-            message("numpy.iinfo", "not an integer dtype.", got=str(dtype), fix="numpy.finfo")
-        )
+        error(ValueError, "numpy.iinfo", "not an integer dtype.", got=str(dtype), fix="numpy.finfo")
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
 
 
@@ -376,7 +370,7 @@ def bit_width(dtype: np.dtype[Any]) -> int:
     """
     if dtype not in _KINDS:
         problem = "elements of this dtype have no width."
-        raise ValueError(message("dtypes.itemsize_bits", problem, got=str(dtype)))
+        error(ValueError, "dtypes.itemsize_bits", problem, got=str(dtype))
     return _SUB_BYTE_BITS.get(dtype, dtype.itemsize * 8)
 
 
@@ -435,13 +429,12 @@ def complex_dtype_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype in _REAL_OF:
         return dtype
     if dtype not in _COMPLEX_OF:
-        raise TypeError(
-            message(
-                "complex",
-                "no complex dtype has parts of this dtype.",
-                got=str(dtype),
-                expected="float32 or float64",
-            )
+        error(
+            TypeError,
+            "complex",
+            "no complex dtype has parts of this dtype.",
+            got=str(dtype),
+            expected="float32 or float64",
         )
     return _COMPLEX_OF[dtype]
 
@@ -490,7 +483,7 @@ def dtype(x: Any, canonicalize: bool = False) -> Any:
         TypeError: `x` has no dtype, or one that arrays cannot have.
     """
     if x is None:
-        raise ValueError(message("dtype", "None has no dtype."))
+        error(ValueError, "dtype", "None has no dtype.")
     found = _dtype_of(x, "dtype")
     return canonicalize_dtype(found) if canonicalize else found
 
@@ -510,7 +503,7 @@ def _dtype_of(x: Any, name: str) -> Any:
     elif (python_type := _python_type(x)) is not None:
         return python_scalar_dtypes[python_type]
     else:
-        raise TypeError(message(name, "this value has no dtype.", got=repr(x)))
+        error(TypeError, name, "this value has no dtype.", got=repr(x))
     check_user_dtype_supported(found, name)
     return found
 
@@ -529,9 +522,7 @@ def scalar_type_of(x: Any) -> type:
     """
     found = _dtype_of(x, "scalar_type_of")
     if found not in _KINDS:
-        raise TypeError(
-            message("scalar_type_of", "no Python scalar holds this dtype.", got=str(found))
-        )
+        error(TypeError, "scalar_type_of", "no Python scalar holds this dtype.", got=str(found))
     return _PYTHON_TYPES[_KINDS[found]]
 
 
@@ -642,7 +633,7 @@ def _describe(x: Any) -> tuple[Any, bool]:
 def _promote_canonical(dtypes: Sequence[Any], weak: Sequence[bool]) -> tuple[Any, bool]:
     """Checks and promotes operands; 64-bit types lose half before and after, unless x64 is on."""
     if not dtypes:
-        raise ValueError(message("result_type", "needs at least one array or dtype."))
+        error(ValueError, "result_type", "needs at least one array or dtype.")
     for d in dtypes:
         check_user_dtype_supported(d, "result_type")
     operands = tuple(zip(map(canonicalize_dtype, dtypes), weak, strict=True))
@@ -670,12 +661,11 @@ def _promote(operands: tuple[tuple[Any, bool], ...], mode: str) -> tuple[Any, bo
 def _promote_opaque(opaque: DType, dtypes: list[DType]) -> DType:
     """Promotes operands of which one is `float0` or extended: all have to be equal."""
     if any(dtype != opaque for dtype in dtypes):
-        raise OpaquePromotionError(
-            message(
-                "dtype promotion",
-                f"{short_name(opaque)} combines with no other dtype.",
-                got=", ".join(map(short_name, dtypes)),
-            )
+        error(
+            OpaquePromotionError,
+            "dtype promotion",
+            f"{short_name(opaque)} combines with no other dtype.",
+            got=", ".join(map(short_name, dtypes)),
         )
     return opaque
 

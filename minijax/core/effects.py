@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 
 class Effect:
@@ -121,29 +121,26 @@ def check_lowerable(name: str, effects: Iterable[Any], devices: int = 1) -> None
     """
     for effect in effects:
         if isinstance(effect, NamedAxisEffect):
-            raise NameError(
-                message(
-                    name,
-                    f"unbound axis name {effect.name!r}.",
-                    fix=f"call it inside vmap(..., axis_name={effect.name!r})",
-                )
+            error(
+                NameError,
+                name,
+                f"unbound axis name {effect.name!r}.",
+                fix=f"call it inside vmap(..., axis_name={effect.name!r})",
             )
         if not lowerable_effects.contains(effect):
-            raise NotImplementedError(
-                message(
-                    name,
-                    f"the effect {effect!r} cannot be lowered.",
-                    fix="register its class: effects.lowerable_effects.add_type(...)",
-                )
+            error(
+                NotImplementedError,
+                name,
+                f"the effect {effect!r} cannot be lowered.",
+                fix="register its class: effects.lowerable_effects.add_type(...)",
             )
         if devices > 1 and ordered_effects.contains(effect):
-            raise ValueError(
-                message(
-                    name,
-                    "ordered effects need one device: several have no common order.",
-                    got=f"{effect!r} in a program on {devices} devices",
-                    fix="leave ordered=True away, or run this part on one device",
-                )
+            error(
+                ValueError,
+                name,
+                "ordered effects need one device: several have no common order.",
+                got=f"{effect!r} in a program on {devices} devices",
+                fix="leave ordered=True away, or run this part on one device",
             )
 
 
@@ -156,10 +153,9 @@ def check_control_flow(name: str, effects: Iterable[Any]) -> None:
     for effect in effects:
         if isinstance(effect, NamedAxisEffect) or control_flow_allowed_effects.contains(effect):
             continue
-        raise NotImplementedError(
-            message(
-                name,
-                f"the effect {effect!r} is not allowed in the body of control flow.",
-                fix="register its class: effects.control_flow_allowed_effects.add_type(...)",
-            )
+        error(
+            NotImplementedError,
+            name,
+            f"the effect {effect!r} is not allowed in the body of control flow.",
+            fix="register its class: effects.control_flow_allowed_effects.add_type(...)",
         )

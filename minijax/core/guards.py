@@ -12,7 +12,7 @@ from typing import Any
 from jaxlib import _jax
 
 from minijax.core.config import State
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.unspecified import UNSPECIFIED
 
 _native = _jax.guard_lib
@@ -71,13 +71,12 @@ class Guard(State[str | None]):
         choices = [level.name.lower() for level in self._levels]
         if value is None or value in choices:
             return value
-        raise ValueError(
-            message(
-                name,
-                "there is no such level.",
-                got=repr(value),
-                expected="one of " + ", ".join(map(repr, choices)),
-            )
+        error(
+            ValueError,
+            name,
+            "there is no such level.",
+            got=repr(value),
+            expected="one of " + ", ".join(map(repr, choices)),
         )
 
     def _native_levels(self, value: str | None) -> dict[str, Any]:

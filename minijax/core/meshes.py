@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from jaxlib import _jax
 
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 
 class AxisType(enum.Enum):
@@ -193,13 +193,12 @@ class AbstractMesh(MeshAxes):
         return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
 
     def __enter__(self) -> NoReturn:
-        raise ValueError(
-            message(
-                "AbstractMesh",
-                "cannot be entered: it has no devices.",
-                got=str(self),
-                fix="with sharding.use_abstract_mesh(mesh):",
-            )
+        error(
+            ValueError,
+            "AbstractMesh",
+            "cannot be entered: it has no devices.",
+            got=str(self),
+            fix="with sharding.use_abstract_mesh(mesh):",
         )
 
     def __exit__(self, *_: object) -> None:
@@ -207,13 +206,12 @@ class AbstractMesh(MeshAxes):
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_DEVICES:
-            raise ValueError(
-                message(
-                    "AbstractMesh",
-                    f"has no {name}: it stands for any devices of its shape.",
-                    got=str(self),
-                    fix="use a Mesh with devices, such as minijax.make_mesh gives",
-                )
+            error(
+                ValueError,
+                "AbstractMesh",
+                f"has no {name}: it stands for any devices of its shape.",
+                got=str(self),
+                fix="use a Mesh with devices, such as minijax.make_mesh gives",
             )
         raise AttributeError(f"AbstractMesh has no attribute {name!r}")
 
@@ -240,17 +238,16 @@ def canonical_names(names: Any, rank: int, user: str) -> tuple[Any, ...]:
     """
     found = (names,) if isinstance(names, str) else tuple(names)
     if len(found) != rank:
-        raise ValueError(
-            message(
-                user,
-                "needs one name for each dimension of its devices.",
-                got=f"{rank} dimension(s), {len(found)} name(s): {found}",
-            )
+        error(
+            ValueError,
+            user,
+            "needs one name for each dimension of its devices.",
+            got=f"{rank} dimension(s), {len(found)} name(s): {found}",
         )
     if any(name is None for name in found):
-        raise ValueError(message(user, "the name of an axis must not be None.", got=str(found)))
+        error(ValueError, user, "the name of an axis must not be None.", got=str(found))
     if len(set(found)) != len(found):
-        raise ValueError(message(user, "the names of the axes must differ.", got=str(found)))
+        error(ValueError, user, "the names of the axes must differ.", got=str(found))
     return found
 
 
@@ -270,21 +267,19 @@ def canonical_types(types: Any, names: tuple[Any, ...], user: str) -> tuple[Axis
     found = tuple(types)
     wrong = next((t for t in found if not isinstance(t, AxisType)), None)
     if wrong is not None:
-        raise TypeError(
-            message(
-                user,
-                "axis_types must be members of AxisType.",
-                got=f"{wrong!r} of type {type(wrong).__name__}",
-                expected="AxisType.Auto, AxisType.Explicit or AxisType.Manual",
-            )
+        error(
+            TypeError,
+            user,
+            "axis_types must be members of AxisType.",
+            got=f"{wrong!r} of type {type(wrong).__name__}",
+            expected="AxisType.Auto, AxisType.Explicit or AxisType.Manual",
         )
     if len(found) != len(names):
-        raise ValueError(
-            message(
-                user,
-                "needs one axis type for each axis.",
-                got=f"{len(names)} axes {names}, {len(found)} types {found}",
-            )
+        error(
+            ValueError,
+            user,
+            "needs one axis type for each axis.",
+            got=f"{len(names)} axes {names}, {len(found)} types {found}",
         )
     return found
 
@@ -296,9 +291,7 @@ def _types_by_name(types: Mapping[Any, Any], names: tuple[Any, ...], user: str) 
             by_name[name] = kind
     strange = [name for name in by_name if name not in names]
     if strange:
-        raise ValueError(
-            message(user, f"axis_types names no axis of the mesh: {strange}.", got=str(names))
-        )
+        error(ValueError, user, f"axis_types names no axis of the mesh: {strange}.", got=str(names))
     return [by_name.get(name, AxisType.Auto) for name in names]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 Listener = Callable[..., Any]
 
@@ -299,12 +299,11 @@ def has_listeners_to_steps() -> bool:
 
 def _remove(listeners: list[Listener], callback: Listener, user: str) -> None:
     if callback not in listeners:
-        raise AssertionError(
-            message(
-                f"monitoring.{user}",
-                "the function does not listen.",
-                got=repr(callback),
-                expected=f"one of {len(listeners)} functions that were registered",
-            )
+        error(
+            AssertionError,
+            f"monitoring.{user}",
+            "the function does not listen.",
+            got=repr(callback),
+            expected=f"one of {len(listeners)} functions that were registered",
         )
     listeners.remove(callback)

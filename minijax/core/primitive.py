@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
-from minijax.core.errors import MissingRule, message
+from minijax.core.errors import MissingRule, error
 from minijax.core.jaxpr import NO_EFFECTS
 from minijax.core.trace import current
 
@@ -151,7 +151,7 @@ class Primitive:
     def __init__(self, name: str = "") -> None:
         self.name = name or self.name
         if self.name in PRIMITIVES:
-            raise ValueError(message(self.name, "a primitive of this name exists already."))
+            error(ValueError, self.name, "a primitive of this name exists already.")
         PRIMITIVES[self.name] = self
         caller = sys._getframe(1)
         self.declared_at = f"{caller.f_code.co_filename}:{caller.f_lineno}"
@@ -212,13 +212,11 @@ class Primitive:
         self._missing("shardings in types (shard)")
 
     def _missing(self, rule: str, fix: str = "") -> NoReturn:
-        raise MissingRule(
-            message(
-                self.name,
-                f"the primitive has no rule for {rule}.",
-                fix=fix
-                or "define the rule on its class, or wrap the call in custom_jvp or custom_vjp",
-            )
+        error(
+            MissingRule,
+            self.name,
+            f"the primitive has no rule for {rule}.",
+            fix=fix or "define the rule on its class, or wrap the call in custom_jvp or custom_vjp",
         )
 
     def __repr__(self) -> str:

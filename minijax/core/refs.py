@@ -13,7 +13,7 @@ from typing import Any
 from minijax.core import effects, source
 from minijax.core.aval import AbstractValue, Shape, aval_handlers, aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 
 
 class AbstractRef(AbstractValue):
@@ -297,14 +297,13 @@ def check_uses(eqns: Iterable[Any], parameters: Iterable[Any]) -> None:
             if type(atom.aval) is not AbstractRef:
                 continue
             if eqn.primitive.discharge is None:
-                raise TypeError(
-                    message(
-                        eqn.primitive.name,
-                        "the operation takes arrays, not references.",
-                        got=str(atom.aval),
-                        fix="read the reference first: ref[...]",
-                        at=source.summarize(eqn.source),
-                    )
+                error(
+                    TypeError,
+                    eqn.primitive.name,
+                    "the operation takes arrays, not references.",
+                    got=str(atom.aval),
+                    fix="read the reference first: ref[...]",
+                    at=source.summarize(eqn.source),
                 )
             if atom in closed:
                 raise frozen(atom.aval, source.summarize(eqn.source))
@@ -369,11 +368,10 @@ def check_distinct(
         places = f"is the argument {path}, and the function closes over it"
         if key in first:
             places = f"is both the argument {names()[first[key]]} and the argument {path}"
-        raise ValueError(
-            message(
-                name,
-                f"a reference may be passed only once, but one {places}.",
-                got=str(x.aval),
-                fix="pass the reference once, or make a second one: new_ref(ref[...])",
-            )
+        error(
+            ValueError,
+            name,
+            f"a reference may be passed only once, but one {places}.",
+            got=str(x.aval),
+            fix="pass the reference once, or make a second one: new_ref(ref[...])",
         )

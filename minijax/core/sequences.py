@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, overload
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 T = TypeVar("T")
 T1 = TypeVar("T1")
@@ -20,13 +20,12 @@ T3 = TypeVar("T3")
 def _check_equal_lengths(name: str, lists: Sequence[Sequence[Any]]) -> None:
     lengths = [len(values) for values in lists]
     if len(set(lengths)) > 1:
-        raise ValueError(
-            message(
-                name,
-                "lengths differ.",
-                got="lengths " + ", ".join(map(str, lengths)),
-                expected="equal lengths",
-            )
+        error(
+            ValueError,
+            name,
+            "lengths differ.",
+            got="lengths " + ", ".join(map(str, lengths)),
+            expected="equal lengths",
         )
 
 
@@ -111,13 +110,12 @@ def merge_lists(
     counts = (chosen.count(False), chosen.count(True))
     lengths = (len(parts[0]), len(parts[1]))
     if lengths != counts:
-        raise ValueError(
-            message(
-                "merge_lists",
-                "the lists do not have the lengths that choose asks for.",
-                got={"where_false": f"length {lengths[0]}", "where_true": f"length {lengths[1]}"},
-                expected=f"lengths {counts[0]} and {counts[1]}",
-            )
+        error(
+            ValueError,
+            "merge_lists",
+            "the lists do not have the lengths that choose asks for.",
+            got={"where_false": f"length {lengths[0]}", "where_true": f"length {lengths[1]}"},
+            expected=f"lengths {counts[0]} and {counts[1]}",
         )
     sources = (iter(parts[0]), iter(parts[1]))
     return [next(sources[choice]) for choice in chosen]
@@ -131,13 +129,12 @@ def split_list(values: Sequence[T], lengths: Iterable[int]) -> list[list[T]]:
     """
     wanted = list(lengths)
     if any(length < 0 for length in wanted) or sum(wanted) > len(values):
-        raise ValueError(
-            message(
-                "split_list",
-                "the pieces do not fit the list.",
-                got={"lengths": wanted, "values": f"{len(values)} of them"},
-                expected="non-negative lengths, together at most the number of values",
-            )
+        error(
+            ValueError,
+            "split_list",
+            "the pieces do not fit the list.",
+            got={"lengths": wanted, "values": f"{len(values)} of them"},
+            expected="non-negative lengths, together at most the number of values",
         )
     pieces: list[list[T]] = []
     start = 0
@@ -155,26 +152,24 @@ def split_list_checked(values: Sequence[T], lengths: Iterable[int]) -> list[list
     """
     wanted = list(lengths)
     if sum(wanted) != len(values):
-        raise ValueError(
-            message(
-                "split_list_checked",
-                "the lengths do not add up to the number of values.",
-                got={"lengths": wanted, "values": f"{len(values)} of them"},
-                expected=f"lengths that sum to {len(values)}",
-            )
+        error(
+            ValueError,
+            "split_list_checked",
+            "the lengths do not add up to the number of values.",
+            got={"lengths": wanted, "values": f"{len(values)} of them"},
+            expected=f"lengths that sum to {len(values)}",
         )
     return split_list(values, wanted)[:-1]
 
 
 def _check_position(name: str, position: int, stop: int) -> None:
     if not 0 <= position < stop:
-        raise IndexError(
-            message(
-                name,
-                "the position is out of range.",
-                got={"position": position},
-                expected=f"0 <= position < {stop}",
-            )
+        error(
+            IndexError,
+            name,
+            "the position is out of range.",
+            got={"position": position},
+            expected=f"0 <= position < {stop}",
         )
 
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
+from minijax.core import deferral
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INTERNAL = (_PACKAGE, "<frozen", threading.__file__)
 
@@ -103,7 +105,7 @@ def _public_name(module: str, name: str) -> str | None:
     parts = module.split(".")
     above = [".".join(parts[:length]) for length in range(1, len(parts))]
     for path in (*above, *_SHOW_OTHERS):
-        shown = getattr(sys.modules.get(path), "__dict__", {}).get(name)
+        shown = deferral.loaded(path, name)
         if shown is not None and getattr(shown, "__module__", None) == module:
             return f"{path}.{name}".partition(".")[2]
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 NO_NAMES: frozenset[Any] = frozenset()
 
@@ -90,13 +90,12 @@ class PartitionSpec:
             (self.reduced & used, "both reduced and in an entry"),
         ):
             if both:
-                raise ValueError(
-                    message(
-                        "PartitionSpec",
-                        f"axes are {where}: {sorted(map(str, both))}.",
-                        got=repr(self),
-                        expected="each axis in one place only",
-                    )
+                error(
+                    ValueError,
+                    "PartitionSpec",
+                    f"axes are {where}: {sorted(map(str, both))}.",
+                    got=repr(self),
+                    expected="each axis in one place only",
                 )
 
     @property
@@ -198,23 +197,21 @@ def _unpickle(entries: Sequence[Any], unreduced: Any, reduced: Any) -> Partition
 
 def _names(axes: Any, name: str) -> frozenset[Any]:
     if isinstance(axes, str):
-        raise TypeError(
-            message(
-                "PartitionSpec",
-                f"{name} must be a set of names.",
-                got=repr(axes),
-                fix=f"{name}={{{axes!r}}}",
-            )
+        error(
+            TypeError,
+            "PartitionSpec",
+            f"{name} must be a set of names.",
+            got=repr(axes),
+            fix=f"{name}={{{axes!r}}}",
         )
     found = frozenset(axes) if axes else NO_NAMES
     if None in found:
-        raise ValueError(
-            message(
-                "PartitionSpec",
-                f"{name} must not contain None.",
-                got=f"{name}={set(found)}",
-                expected="names of mesh axes",
-            )
+        error(
+            ValueError,
+            "PartitionSpec",
+            f"{name} must not contain None.",
+            got=f"{name}={set(found)}",
+            expected="names of mesh axes",
         )
     return found
 

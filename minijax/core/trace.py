@@ -22,6 +22,7 @@ from minijax.core.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
     UnexpectedTracerError,
+    error,
     message,
 )
 
@@ -233,7 +234,7 @@ _OF_BUFFERS = frozenset(
 
 def _refuse(tracer: Tracer, exception: type[Exception], problem: str, fix: str) -> NoReturn:
     name = tracer.traced_by.function_name or "a transformed function"
-    raise exception(message(name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix))
+    error(exception, name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix)
 
 
 aval_handlers[Tracer] = operator.attrgetter("aval")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from jaxlib import _jax
 
 from minijax.core import tree_errors
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.key_paths import (
     argument_paths,
     keystr,
@@ -151,15 +151,15 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     except ValueError:
         if not isinstance(leaves, Sequence) or len(leaves) == treedef.num_leaves:
             raise
-        raise ValueError(
-            message(
-                "tree.unflatten",
-                f"{len(leaves)} leaves do not fit the tree definition.",
-                got={"leaves": len(leaves), "treedef": treedef},
-                expected=f"{treedef.num_leaves} leaves",
-                fix="flatten the tree and its replacement with the same is_leaf",
-            )
-        ) from None
+        error(
+            ValueError,
+            "tree.unflatten",
+            f"{len(leaves)} leaves do not fit the tree definition.",
+            got={"leaves": len(leaves), "treedef": treedef},
+            expected=f"{treedef.num_leaves} leaves",
+            fix="flatten the tree and its replacement with the same is_leaf",
+            cause=None,
+        )
 
 
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
@@ -400,24 +400,22 @@ def transpose(
     if inner_treedef is None:
         subtrees = _flatten_up_to("tree.transpose", outer_treedef, [pytree_to_transpose])[0]
         if not subtrees:
-            raise ValueError(
-                message(
-                    "tree.transpose",
-                    "there is no subtree from which to infer the inner structure.",
-                    got={"outer_treedef": outer_treedef},
-                    fix="pass inner_treedef",
-                )
+            error(
+                ValueError,
+                "tree.transpose",
+                "there is no subtree from which to infer the inner structure.",
+                got={"outer_treedef": outer_treedef},
+                fix="pass inner_treedef",
             )
         inner_treedef = structure(subtrees[0])
     rows, columns = outer_treedef.num_leaves, inner_treedef.num_leaves
     if len(values) != rows * columns:
-        raise TypeError(
-            message(
-                "tree.transpose",
-                "the tree is not composed of the two structures.",
-                got={"leaves": len(values), "pytree_to_transpose": treedef},
-                expected=f"{rows} × {columns} leaves: {outer_treedef.compose(inner_treedef)}",
-            )
+        error(
+            TypeError,
+            "tree.transpose",
+            "the tree is not composed of the two structures.",
+            got={"leaves": len(values), "pytree_to_transpose": treedef},
+            expected=f"{rows} × {columns} leaves: {outer_treedef.compose(inner_treedef)}",
         )
     return inner_treedef.unflatten(
         [outer_treedef.unflatten(values[i::columns]) for i in range(columns)]
@@ -588,14 +586,13 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
 
 def _checked_node(user: str, tree: Any, one_level: Any) -> tuple[Iterable[Any], Any]:
     if one_level is None:
-        raise ValueError(
-            message(
-                user,
-                "a leaf has no children.",
-                got=f"{tree!r} of type {type(tree).__name__}",
-                expected="a container or an instance of a registered class",
-                fix="register the class with register_pytree_node or register_dataclass",
-            )
+        error(
+            ValueError,
+            user,
+            "a leaf has no children.",
+            got=f"{tree!r} of type {type(tree).__name__}",
+            expected="a container or an instance of a registered class",
+            fix="register the class with register_pytree_node or register_dataclass",
         )
     return one_level
 
@@ -653,15 +650,15 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         return _jax.pytree.treedef_tuple(registry, definitions)
     except RuntimeError:
         types = ", ".join(type(item).__name__ for item in definitions)
-        raise TypeError(
-            message(
-                "treedef_tuple",
-                "not everything is a tree definition.",
-                got=types,
-                expected="PyTreeDef instances",
-                fix="pass tree.structure(value) instead of the value",
-            )
-        ) from None
+        error(
+            TypeError,
+            "treedef_tuple",
+            "not everything is a tree definition.",
+            got=types,
+            expected="PyTreeDef instances",
+            fix="pass tree.structure(value) instead of the value",
+            cause=None,
+        )
 
 
 def build_tree(treedef: PyTreeDef, children: Any) -> Any:

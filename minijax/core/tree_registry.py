@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jaxlib import _jax
 
 from minijax.core import deferral
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.native import DictKey
 
 if TYPE_CHECKING:
@@ -98,13 +98,12 @@ def register_dispatch_only_dataclass(
 
 def _check_class(name: str, nodetype: Any) -> None:
     if not isinstance(nodetype, type):
-        raise TypeError(
-            message(
-                name,
-                "nodetype is not a class.",
-                got=f"{nodetype!r} of type {type(nodetype).__name__}",
-                expected="the class whose instances are to be nodes of trees",
-            )
+        error(
+            TypeError,
+            name,
+            "nodetype is not a class.",
+            got=f"{nodetype!r} of type {type(nodetype).__name__}",
+            expected="the class whose instances are to be nodes of trees",
         )
 
 
@@ -121,15 +120,13 @@ def _duplicate_text(name: str, nodetype: type) -> str:
 def _check_methods(name: str, cls: type, methods: Iterable[str]) -> None:
     missing = [method for method in methods if not hasattr(cls, method)]
     if missing:
-        raise AttributeError(
-            message(
-                name,
-                f"{cls.__qualname__} lacks the method{'s' * (len(missing) > 1)} "
-                f"{', '.join(missing)}.",
-                expected="a method that returns (children, aux_data), and the class method "
-                "tree_unflatten(aux_data, children)",
-                fix="define it, or hand functions to register_pytree_node",
-            )
+        error(
+            AttributeError,
+            name,
+            f"{cls.__qualname__} lacks the method{'s' * (len(missing) > 1)} {', '.join(missing)}.",
+            expected="a method that returns (children, aux_data), and the class method "
+            "tree_unflatten(aux_data, children)",
+            fix="define it, or hand functions to register_pytree_node",
         )
 
 
@@ -350,14 +347,13 @@ def register_dataclass(
     if data_fields is None and meta_fields is None:
         data_fields, meta_fields = _inferred_fields(nodetype, drop_fields)
     if data_fields is None or meta_fields is None:
-        raise TypeError(
-            message(
-                name,
-                "data_fields and meta_fields belong together.",
-                got={"data_fields": data_fields, "meta_fields": meta_fields},
-                expected="both, or neither",
-                fix="give an empty list for the kind of field that the class lacks",
-            )
+        error(
+            TypeError,
+            name,
+            "data_fields and meta_fields belong together.",
+            got={"data_fields": data_fields, "meta_fields": meta_fields},
+            expected="both, or neither",
+            fix="give an empty list for the kind of field that the class lacks",
         )
     _check_fields(nodetype, data_fields, meta_fields, drop_fields)
     try:
@@ -369,14 +365,13 @@ def register_dataclass(
 
 def _inferred_fields(nodetype: type, drop_fields: Sequence[str]) -> tuple[list[str], list[str]]:
     if not dataclasses.is_dataclass(nodetype):
-        raise TypeError(
-            message(
-                "register_dataclass",
-                "the fields of a class that is no dataclass cannot be inferred.",
-                got=f"{nodetype!r}",
-                expected="a dataclass, or data_fields and meta_fields",
-                fix="apply @dataclasses.dataclass first (write it below @register_dataclass)",
-            )
+        error(
+            TypeError,
+            "register_dataclass",
+            "the fields of a class that is no dataclass cannot be inferred.",
+            got=f"{nodetype!r}",
+            expected="a dataclass, or data_fields and meta_fields",
+            fix="apply @dataclasses.dataclass first (write it below @register_dataclass)",
         )
     data: list[str] = []
     meta: list[str] = []
@@ -393,13 +388,12 @@ def _check_fields(
     got = {"data_fields": list(data), "meta_fields": list(meta), "drop_fields": list(drop)}
     overlap = [field for field in data if field in meta]
     if overlap:
-        raise ValueError(
-            message(
-                name,
-                f"{_names(overlap)} of {nodetype.__qualname__} cannot be data and structure.",
-                got=got,
-                expected="data_fields and meta_fields that do not overlap",
-            )
+        error(
+            ValueError,
+            name,
+            f"{_names(overlap)} of {nodetype.__qualname__} cannot be data and structure.",
+            got=got,
+            expected="data_fields and meta_fields that do not overlap",
         )
     if not dataclasses.is_dataclass(nodetype):
         return
@@ -410,15 +404,14 @@ def _check_fields(
     if missing or unexpected:
         parts = [f"missing fields: {_names(missing)}"] * bool(missing)
         parts += [f"unexpected fields: {_names(unexpected)}"] * bool(unexpected)
-        raise ValueError(
-            message(
-                name,
-                f"the fields of {nodetype.__qualname__} do not add up; {'; '.join(parts)}.",
-                got=got,
-                expected=f"each field that __init__ takes, once: {_names(of_init)}",
-                fix="list a field under drop_fields if it has a default and need not survive "
-                "flattening",
-            )
+        error(
+            ValueError,
+            name,
+            f"the fields of {nodetype.__qualname__} do not add up; {'; '.join(parts)}.",
+            got=got,
+            expected=f"each field that __init__ takes, once: {_names(of_init)}",
+            fix="list a field under drop_fields if it has a default and need not survive "
+            "flattening",
         )
 
 

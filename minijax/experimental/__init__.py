@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from minijax.core import deferral
-from minijax.lax.host_callbacks import io_callback
+from minijax.lax.callbacks import io_callback
 
 if TYPE_CHECKING:
     from minijax.experimental import checkify as checkify

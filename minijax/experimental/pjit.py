@@ -1,6 +1,6 @@
 """The former name of `jit`.  Mirrors jax.experimental.pjit."""
 
-from minijax.lax.constraints import with_sharding_constraint
+from minijax.lax.shardings import with_sharding_constraint
 from minijax.transforms.explicit import auto_axes, explicit_axes, reshard
 from minijax.transforms.jit import jit as pjit
 

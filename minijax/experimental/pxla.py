@@ -1,6 +1,6 @@
 """Names that jax.interpreters.pxla had in earlier versions of JAX."""
 
-from minijax.runtime.handlers import InputsHandler, ResultsHandler
+from minijax.runtime.transfer import InputsHandler, ResultsHandler
 from minijax.transforms.full_to_shard import (
     full_to_shard,
     full_to_shard_p,

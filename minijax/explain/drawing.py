@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime.array import Array
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import is_abstract
@@ -75,13 +75,12 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> Any:
         └────────────────────┴────────────────────┘
     """
     if not type.__instancecheck__(Array, arr):
-        raise TypeError(
-            message(
-                "debug.visualize_array_sharding",
-                "needs a concrete array.",
-                got=f"{type(arr).__name__}: {arr!r}",
-                fix="debug.inspect_array_sharding(x, callback=print) inside jit",
-            )
+        error(
+            TypeError,
+            "debug.visualize_array_sharding",
+            "needs a concrete array.",
+            got=f"{type(arr).__name__}: {arr!r}",
+            fix="debug.inspect_array_sharding(x, callback=print) inside jit",
         )
     return visualize_sharding(arr.shape, arr.sharding, **kwargs)
 
@@ -137,22 +136,20 @@ def visualize_sharding(
 
 def _tiles(shape: tuple[int, ...], sharding: Sharding) -> list[_Tile]:
     if len(shape) not in (1, 2):
-        raise ValueError(
-            message(
-                "debug.visualize_sharding",
-                "draws arrays of rank 1 and 2 only.",
-                got=f"shape {shape}",
-                fix="reshape the array, or print its sharding",
-            )
+        error(
+            ValueError,
+            "debug.visualize_sharding",
+            "draws arrays of rank 1 and 2 only.",
+            got=f"shape {shape}",
+            fix="reshape the array, or print its sharding",
         )
     if is_abstract(sharding):
-        raise ValueError(
-            message(
-                "debug.visualize_sharding",
-                "needs devices, and the mesh is abstract.",
-                got=str(sharding),
-                fix="a NamedSharding on a Mesh with devices",
-            )
+        error(
+            ValueError,
+            "debug.visualize_sharding",
+            "needs devices, and the mesh is abstract.",
+            got=str(sharding),
+            fix="a NamedSharding on a Mesh with devices",
         )
     sharding.shard_shape(shape)  # refuses uneven parts
     holders: dict[tuple[tuple[float, float], ...], list[Any]] = {}

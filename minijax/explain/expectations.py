@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.explain.communication import KINDS, Collectives, collectives
 
 
@@ -43,13 +43,12 @@ def assert_collectives(
     """
     strange = [kind for kind in counts if kind not in KINDS]
     if strange:
-        raise TypeError(
-            message(
-                "testing.assert_collectives",
-                f"there are no collectives of kind {strange[0]!r}.",
-                got=", ".join(strange),
-                expected="kinds among " + ", ".join(KINDS),
-            )
+        error(
+            TypeError,
+            "testing.assert_collectives",
+            f"there are no collectives of kind {strange[0]!r}.",
+            got=", ".join(strange),
+            expected="kinds among " + ", ".join(KINDS),
         )
     find = collectives(function)
 
@@ -61,13 +60,12 @@ def assert_collectives(
         if wrong:
             have = ", ".join(f"{found.counts.get(kind, 0)} {kind}" for kind in wrong)
             want = ", ".join(f"{counts.get(kind, 0)} {kind}" for kind in wrong)
-            raise AssertionError(
-                message(
-                    "testing.assert_collectives",
-                    f"{found.name} contains {have}.",
-                    got=repr(found),
-                    expected=want,
-                )
+            error(
+                AssertionError,
+                "testing.assert_collectives",
+                f"{found.name} contains {have}.",
+                got=repr(found),
+                expected=want,
             )
         return found
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
 from minijax.core import tree
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.source import Frame
 from minijax.core.specs import PartitionSpec
@@ -258,13 +258,12 @@ def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..
     """
     given = jitted("explain.plan", function)
     if not isinstance(mesh, (Mesh, AbstractMesh)):
-        raise TypeError(
-            message(
-                "explain.plan",
-                "expected a mesh.",
-                got=f"{type(mesh).__name__}: {mesh!r}",
-                fix="sharding.AbstractMesh((256, 256), ('x', 'y'))",
-            )
+        error(
+            TypeError,
+            "explain.plan",
+            "expected a mesh.",
+            got=f"{type(mesh).__name__}: {mesh!r}",
+            fix="sharding.AbstractMesh((256, 256), ('x', 'y'))",
         )
     abstract = mesh.abstract_mesh
 
@@ -288,13 +287,12 @@ def _placed(x: Any, mesh: AbstractMesh) -> Any:
         entries = [PartitionSpec.UNCONSTRAINED] * len(x.shape)
         sharding = NamedSharding(mesh, PartitionSpec(*entries))
     if sharding.abstract.mesh is not mesh:
-        raise ValueError(
-            message(
-                "explain.plan",
-                "an argument is placed on another mesh than the one to plan for.",
-                got=f"{x.dtype.name}{list(x.shape)} with {sharding}",
-                expected=f"a sharding on {mesh}",
-            )
+        error(
+            ValueError,
+            "explain.plan",
+            "an argument is placed on another mesh than the one to plan for.",
+            got=f"{x.dtype.name}{list(x.shape)} with {sharding}",
+            expected=f"a sharding on {mesh}",
         )
     weak = getattr(x, "weak_type", False)
     return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract, weak_type=weak)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import history, source
-from minijax.core.errors import RetraceError, message
+from minijax.core.errors import RetraceError, error
 from minijax.explain import differences
 from minijax.explain.differences import Change
 from minijax.interpreters import flattening
@@ -178,13 +178,12 @@ def retraces(function: Callable[..., Any] | None = None) -> Report:
 def _identity(function: Any, user: str) -> history.FunctionRecord:
     """The record of a function, of a jitted one or of what was given to `jit`."""
     if not callable(function):
-        raise TypeError(
-            message(
-                f"explain.{user}",
-                "expected a jitted function.",
-                got=f"{type(function).__name__}: {function!r}",
-                fix=f"{user}(f), where f = jit(function)",
-            )
+        error(
+            TypeError,
+            f"explain.{user}",
+            "expected a jitted function.",
+            got=f"{type(function).__name__}: {function!r}",
+            fix=f"{user}(f), where f = jit(function)",
         )
     half = getattr(function, "jit_function", None)
     if half is not None and half.record is not None:
@@ -287,13 +286,12 @@ class no_retrace(contextlib.ContextDecorator, history.Guard):  # noqa: N801  rea
 
 def _refuse(retrace: Retrace) -> None:
     verb = retrace.step
-    raise RetraceError(
-        message(
-            retrace.function,
-            f"would be {verb} again inside no_retrace.",
-            got="\n".join(_change_lines(retrace.changes)),
-            expected=f"a call that the program {verb} at {retrace.earlier} serves",
-            fix="\n".join(_remedies(retrace.changes)),
-            at=retrace.at,
-        )
+    error(
+        RetraceError,
+        retrace.function,
+        f"would be {verb} again inside no_retrace.",
+        got="\n".join(_change_lines(retrace.changes)),
+        expected=f"a call that the program {verb} at {retrace.earlier} serves",
+        fix="\n".join(_remedies(retrace.changes)),
+        at=retrace.at,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.interpreters.structural import add_tangents, instantiate
 from minijax.interpreters.tangents import LinearInput, Zero, is_linear
@@ -46,7 +46,7 @@ class RuleTable(MutableMapping[Primitive, Callable[..., Any]]):
 
     def __getitem__(self, primitive: Primitive) -> Callable[..., Any]:
         if primitive not in self:
-            raise KeyError(message(primitive.name, f"the primitive has no rule {self._rule!r}."))
+            error(KeyError, primitive.name, f"the primitive has no rule {self._rule!r}.")
         return getattr(primitive, self._rule)
 
     def __delitem__(self, primitive: Primitive) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, has_aval
 from minijax.core.effects import Effect
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import Eqn, Var
 from minijax.core.trace import Tracer
 
@@ -66,12 +66,11 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
         return aval
     axis = range(aval.ndim)[axis]
     if aval.shape[axis] != size:
-        raise ValueError(
-            message(
-                "extend.core.mapped_aval",
-                "the dimension is of another size.",
-                got={"aval": aval, "axis": axis, "size": size},
-            )
+        error(
+            ValueError,
+            "extend.core.mapped_aval",
+            "the dimension is of another size.",
+            got={"aval": aval, "axis": axis, "size": size},
         )
     return aval.without_dim(axis)
 
@@ -135,13 +134,12 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
     """
     known = val.concrete() if isinstance(val, Tracer) else val
     if known is None and val is not None:
-        raise ConcretizationTypeError(
-            message(
-                "extend.core.concrete_or_error",
-                "a traced value is not known." + (f" {context}" if context else ""),
-                got=f"{val.aval}, {val.origin()}",
-                fix="mark the argument as static (jit's static_argnums)",
-            )
+        error(
+            ConcretizationTypeError,
+            "extend.core.concrete_or_error",
+            "a traced value is not known." + (f" {context}" if context else ""),
+            got=f"{val.aval}, {val.origin()}",
+            fix="mark the argument as static (jit's static_argnums)",
         )
     return known if force is None else force(known)
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minijax.core.aval import AbstractToken, ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.ffi import layouts
 from minijax.interpreters import custom_calls, flattening
 from minijax.interpreters.custom_calls import Layout
-from minijax.lax import foreign, vmap_methods
+from minijax.lax import callbacks, foreign
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
@@ -84,7 +84,7 @@ def ffi_call(
         >>> minijax.eval_shape(call, jnp.ones(4))
         ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
-    vmap_methods.check(_NAME, vmap_method)
+    callbacks.check(_NAME, vmap_method)
     _check_target(target_name, custom_call_api_version, legacy_backend_config)
     is_sequence = isinstance(result_shape_dtypes, Sequence)
     promises = result_shape_dtypes if is_sequence else [result_shape_dtypes]
@@ -135,14 +135,12 @@ def _promised(position: int, promise: Any) -> Any:
     if isinstance(promise, AbstractToken):
         return promise
     if not (hasattr(promise, "shape") and hasattr(promise, "dtype")):
-        raise ValueError(
-            message(
-                _NAME,
-                f"result_shape_dtypes has something without shape and dtype at position "
-                f"{position}.",
-                got=f"{promise!r} of type {type(promise).__name__}",
-                expected="minijax.ShapeDtypeStruct(shape, dtype), or an array",
-            )
+        error(
+            ValueError,
+            _NAME,
+            f"result_shape_dtypes has something without shape and dtype at position {position}.",
+            got=f"{promise!r} of type {type(promise).__name__}",
+            expected="minijax.ShapeDtypeStruct(shape, dtype), or an array",
         )
     aval = ShapedArray(promise.shape, promise.dtype, getattr(promise, "weak_type", False))
     sharding = getattr(promise, "sharding", None)
@@ -164,24 +162,22 @@ def _check_target(name: str, version: int, config: str | None) -> None:
     """
     if not isinstance(name, str):
         facts = f"{name!r} of type {type(name).__name__}"
-        raise TypeError(message(_NAME, "target_name must be a str.", got=facts))
+        error(TypeError, _NAME, "target_name must be a str.", got=facts)
     if version not in range(1, custom_calls.TYPED + 1):
-        raise ValueError(
-            message(
-                _NAME,
-                "there is no such version of the interface.",
-                got=f"custom_call_api_version={version!r}",
-                expected=f"{custom_calls.TYPED} for functions by xla/ffi/api/ffi.h, or 1 to 3",
-            )
+        error(
+            ValueError,
+            _NAME,
+            "there is no such version of the interface.",
+            got=f"custom_call_api_version={version!r}",
+            expected=f"{custom_calls.TYPED} for functions by xla/ffi/api/ffi.h, or 1 to 3",
         )
     if version >= custom_calls.TYPED and config is not None:
-        raise ValueError(
-            message(
-                _NAME,
-                "legacy_backend_config is for versions before 4 of the interface.",
-                got=f"custom_call_api_version={version}, legacy_backend_config={config!r}",
-                fix="pass attributes to the function by keyword",
-            )
+        error(
+            ValueError,
+            _NAME,
+            "legacy_backend_config is for versions before 4 of the interface.",
+            got=f"custom_call_api_version={version}, legacy_backend_config={config!r}",
+            fix="pass attributes to the function by keyword",
         )
 
 
@@ -192,13 +188,12 @@ def _check_attributes(attributes: Mapping[str, Any], version: int) -> None:
         ValueError: there are some.
     """
     if attributes and version < custom_calls.TYPED:
-        raise ValueError(
-            message(
-                _NAME,
-                f"attributes need version {custom_calls.TYPED} of the interface.",
-                got=f"custom_call_api_version={version}, attributes {', '.join(attributes)}",
-                fix="legacy_backend_config passes a text",
-            )
+        error(
+            ValueError,
+            _NAME,
+            f"attributes need version {custom_calls.TYPED} of the interface.",
+            got=f"custom_call_api_version={version}, attributes {', '.join(attributes)}",
+            fix="legacy_backend_config passes a text",
         )
 
 
@@ -219,38 +214,35 @@ def _check_aliases(
     for i, o in aliases.items():
         for what, index, count in (("operand", i, len(avals)), ("result", o, len(result_avals))):
             if not 0 <= index < count:
-                raise ValueError(
-                    message(
-                        _NAME,
-                        f"input_output_aliases names the {what} {index}, which is not there.",
-                        got=f"{{{i}: {o}}}",
-                        expected=f"{what}s from 0 to {count - 1}",
-                    )
+                error(
+                    ValueError,
+                    _NAME,
+                    f"input_output_aliases names the {what} {index}, which is not there.",
+                    got=f"{{{i}: {o}}}",
+                    expected=f"{what}s from 0 to {count - 1}",
                 )
         given, promised = avals[i], result_avals[o]
         facts = {f"operand {i}": given, f"result {o}": promised}
         if (given.shape, given.dtype) != (promised.shape, promised.dtype):
-            raise ValueError(
-                message(
-                    _NAME,
-                    f"the result {o} cannot take the memory of the operand {i}, which is of "
-                    "another shape or dtype.",
-                    got=facts,
-                    fix=f"leave {i} out of input_output_aliases",
-                )
+            error(
+                ValueError,
+                _NAME,
+                f"the result {o} cannot take the memory of the operand {i}, which is of "
+                "another shape or dtype.",
+                got=facts,
+                fix=f"leave {i} out of input_output_aliases",
             )
         if filled_in[i] != filled_out[o]:
-            raise ValueError(
-                message(
-                    _NAME,
-                    f"the result {o} cannot take the memory of the operand {i}, which is in "
-                    "another layout.",
-                    got={
-                        f"operand {i}": f"{filled_in[i][::-1]} major to minor",
-                        f"result {o}": str(filled_out[o][::-1]),
-                    },
-                    fix="say the same in input_layouts and output_layouts",
-                )
+            error(
+                ValueError,
+                _NAME,
+                f"the result {o} cannot take the memory of the operand {i}, which is in "
+                "another layout.",
+                got={
+                    f"operand {i}": f"{filled_in[i][::-1]} major to minor",
+                    f"result {o}": str(filled_out[o][::-1]),
+                },
+                fix="say the same in input_layouts and output_layouts",
             )
 
 
@@ -264,11 +256,9 @@ def _check_batch(count: int | None, avals: Sequence[Any]) -> None:
         return
     batches = {tuple(aval.shape[:count]) for aval in avals if isinstance(aval, ShapedArray)}
     if count < 0 or len(batches) > 1 or any(len(batch) < count for batch in batches):
-        raise ValueError(
-            message(
-                _NAME,
-                "not all operands and results share the leading dimensions that num_batch_dims "
-                "counts.",
-                got=f"num_batch_dims={count} for {', '.join(map(str, avals))}",
-            )
+        error(
+            ValueError,
+            _NAME,
+            "not all operands and results share the leading dimensions that num_batch_dims counts.",
+            got=f"num_batch_dims={count} for {', '.join(map(str, avals))}",
         )

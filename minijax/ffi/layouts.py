@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.custom_calls import Layout
 
 
@@ -36,35 +36,30 @@ def minor_to_major(
     given = layout
     if hasattr(layout, "major_to_minor"):
         if getattr(layout, "tiling", None) is not None:
-            raise ValueError(
-                message(
-                    name,
-                    f"{argument} is tiled, and foreign functions get arrays in strides.",
-                    got=str(given),
-                    expected="a layout without tiling",
-                )
+            error(
+                ValueError,
+                name,
+                f"{argument} is tiled, and foreign functions get arrays in strides.",
+                got=str(given),
+                expected="a layout without tiling",
             )
         layout, reverse = layout.major_to_minor, True
     if not isinstance(layout, Iterable) or isinstance(layout, str | bytes):
-        raise TypeError(
-            message(
-                name,
-                f"{argument} is no layout.",
-                got=f"{given!r} of type {type(given).__name__}",
-                expected="dimensions from major to minor, such as (0, 1), or None for C's order",
-            )
+        error(
+            TypeError,
+            name,
+            f"{argument} is no layout.",
+            got=f"{given!r} of type {type(given).__name__}",
+            expected="dimensions from major to minor, such as (0, 1), or None for C's order",
         )
     dims = tuple(map(operator.index, layout))
     if sorted(dims) != list(range(ndim)):
-        raise ValueError(
-            message(
-                name,
-                f"{argument} is no order of the dimensions of its array.",
-                got=f"{given!r} for rank {ndim}",
-                expected=f"the numbers from 0 to {ndim - 1}, each once"
-                if ndim
-                else "() for a scalar",
-            )
+        error(
+            ValueError,
+            name,
+            f"{argument} is no order of the dimensions of its array.",
+            got=f"{given!r} for rank {ndim}",
+            expected=f"the numbers from 0 to {ndim - 1}, each once" if ndim else "() for a scalar",
         )
     return dims[::-1] if reverse else dims
 
@@ -89,13 +84,12 @@ def all_minor_to_major(
         return [None] * len(ranks)
     given = list(layouts)
     if len(given) != len(ranks):
-        raise ValueError(
-            message(
-                name,
-                f"{argument} must have a layout for each of the {of_what}.",
-                got=f"{len(given)} layouts for {len(ranks)} {of_what}",
-                fix="None stands for C's order",
-            )
+        error(
+            ValueError,
+            name,
+            f"{argument} must have a layout for each of the {of_what}.",
+            got=f"{len(given)} layouts for {len(ranks)} {of_what}",
+            fix="None stands for C's order",
         )
     return [
         minor_to_major(name, f"{argument}[{i}]", layout, ndim)

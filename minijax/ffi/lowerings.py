@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.ffi import layouts
 from minijax.interpreters import custom_calls, hlo_build
 from minijax.interpreters.custom_calls import Layout
@@ -53,14 +53,13 @@ def build_ffi_lowering_function(
     version = given.pop("api_version", custom_calls.TYPED)
     aliases = given.pop("operand_output_aliases", None)
     if version >= custom_calls.TYPED and isinstance(backend_config, str):
-        raise ValueError(
-            message(
-                _NAME,
-                "backend_config must be a dict where the interface has attributes.",
-                got=f"{backend_config!r} with api_version={version}",
-                expected="MLIR attributes by name, or None",
-                fix="api_version=3 or lower takes a text",
-            )
+        error(
+            ValueError,
+            _NAME,
+            "backend_config must be a dict where the interface has attributes.",
+            got=f"{backend_config!r} with api_version={version}",
+            expected="MLIR attributes by name, or None",
+            fix="api_version=3 or lower takes a text",
         )
 
     def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
@@ -162,12 +161,11 @@ def _check_known(lowering_args: Mapping[str, Any]) -> None:
     """
     unknown = sorted(set(lowering_args) - set(_KNOWN))
     if unknown:
-        raise TypeError(
-            message(
-                _NAME,
-                f"unexpected arguments: {', '.join(unknown)}.",
-                expected=f"among {', '.join(_KNOWN)}",
-            )
+        error(
+            TypeError,
+            _NAME,
+            f"unexpected arguments: {', '.join(unknown)}.",
+            expected=f"among {', '.join(_KNOWN)}",
         )
 
 
@@ -181,12 +179,11 @@ def _config(
     """
     if version < custom_calls.TYPED:
         if params:
-            raise ValueError(
-                message(
-                    _NAME,
-                    f"attributes need version {custom_calls.TYPED} of the interface.",
-                    got=f"api_version={version}, parameters {', '.join(params)}",
-                )
+            error(
+                ValueError,
+                _NAME,
+                f"attributes need version {custom_calls.TYPED} of the interface.",
+                got=f"api_version={version}, parameters {', '.join(params)}",
             )
         return given
     assert not isinstance(given, str)

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import call_targets
 
 
@@ -28,13 +28,12 @@ def include_dir() -> str:
     """
     found = call_targets.include_folder()
     if found is None:
-        raise RuntimeError(
-            message(
-                "ffi.include_dir",
-                "this jaxlib brings no C++ headers.",
-                expected="a folder jaxlib/include",
-                fix="install a release of jaxlib",
-            )
+        error(
+            RuntimeError,
+            "ffi.include_dir",
+            "this jaxlib brings no C++ headers.",
+            expected="a folder jaxlib/include",
+            fix="install a release of jaxlib",
         )
     return found
 
@@ -57,13 +56,12 @@ def pycapsule(funcptr: Any) -> Any:
     """
     address = funcptr if isinstance(funcptr, int) else ctypes.cast(funcptr, ctypes.c_void_p).value
     if not address:
-        raise ValueError(
-            message(
-                "ffi.pycapsule",
-                "there is no function at address 0.",
-                got=repr(funcptr),
-                expected="a function of a library that ctypes has loaded, or its address",
-            )
+        error(
+            ValueError,
+            "ffi.pycapsule",
+            "there is no function at address 0.",
+            got=repr(funcptr),
+            expected="a function of a library that ctypes has loaded, or its address",
         )
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
@@ -102,12 +100,11 @@ def register_ffi_target(
     """
     unknown = sorted(set(kwargs) - {"traits"})
     if unknown:
-        raise TypeError(
-            message(
-                "ffi.register_ffi_target",
-                f"unexpected arguments: {', '.join(unknown)}.",
-                expected="traits, or none",
-            )
+        error(
+            TypeError,
+            "ffi.register_ffi_target",
+            f"unexpected arguments: {', '.join(unknown)}.",
+            expected="traits, or none",
         )
     call_targets.register(name, fn, platform, api_version, **kwargs)
 
@@ -176,11 +173,10 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
         >>> minijax.ffi.register_ffi_target_as_batch_partitionable("a_kernel_for_batches")
     """
     if not isinstance(name, str):
-        raise TypeError(
-            message(
-                "ffi.register_ffi_target_as_batch_partitionable",
-                "name must be a str.",
-                got=f"{name!r} of type {type(name).__name__}",
-            )
+        error(
+            TypeError,
+            "ffi.register_ffi_target_as_batch_partitionable",
+            "name must be a str.",
+            got=f"{name!r} of type {type(name).__name__}",
         )
     call_targets.register_as_batch_partitionable(name)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.numpy.arithmetic import absolute
 from minijax.numpy.elementary import sin
 from minijax.numpy.selection import where
@@ -48,13 +48,12 @@ class ResizeMethod(enum.Enum):
             ValueError: the name is not known.
         """
         if s not in _NAMES:
-            raise ValueError(
-                message(
-                    "image.resize",
-                    "unknown method.",
-                    got=f"method: {s!r}",
-                    expected=", ".join(_NAMES),
-                )
+            error(
+                ValueError,
+                "image.resize",
+                "unknown method.",
+                got=f"method: {s!r}",
+                expected=", ".join(_NAMES),
             )
         return _NAMES[s]
 

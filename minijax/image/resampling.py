@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.image.kernels import KERNELS, ResizeMethod
 from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.precision import Precision, PrecisionLike
@@ -38,13 +38,12 @@ def _method(name: str, method: Any) -> ResizeMethod:
     if isinstance(method, str):
         return ResizeMethod.from_string(method)
     if not isinstance(method, ResizeMethod):
-        raise TypeError(
-            message(
-                f"image.{name}",
-                "the method is a name or a ResizeMethod.",
-                got=f"method: {method!r}",
-                fix='"linear", or image.ResizeMethod.LINEAR',
-            )
+        error(
+            TypeError,
+            f"image.{name}",
+            "the method is a name or a ResizeMethod.",
+            got=f"method: {method!r}",
+            fix='"linear", or image.ResizeMethod.LINEAR',
         )
     return method
 
@@ -52,13 +51,12 @@ def _method(name: str, method: Any) -> ResizeMethod:
 def _new_shape(name: str, image: Any, shape: Any) -> Shape:
     sizes = canonicalize_shape(shape, f"image.{name}")
     if len(sizes) != image.ndim:
-        raise ValueError(
-            message(
-                f"image.{name}",
-                "the shape needs a size for each dimension.",
-                got={"image": image.aval, "shape": sizes},
-                expected=f"{image.ndim} sizes",
-            )
+        error(
+            ValueError,
+            f"image.{name}",
+            "the shape needs a size for each dimension.",
+            got={"image": image.aval, "shape": sizes},
+            expected=f"{image.ndim} sizes",
         )
     return sizes
 
@@ -197,12 +195,11 @@ def resize(
     image = array_argument("image.resize", image)
     sizes = _new_shape("resize", image, shape)
     if any(n == 0 < size for n, size in zip(image.shape, sizes, strict=True)):
-        raise ValueError(
-            message(
-                "image.resize",
-                "a dimension without samples cannot grow.",
-                got={"image": image.aval, "shape": sizes},
-            )
+        error(
+            ValueError,
+            "image.resize",
+            "a dimension without samples cannot grow.",
+            got={"image": image.aval, "shape": sizes},
         )
     return _resized(image, sizes, _method("resize", method), bool(antialias), precision)
 
@@ -274,21 +271,19 @@ def scale_and_translate(
     )
     kind = _method(name, method)
     if kind == ResizeMethod.NEAREST:
-        raise ValueError(
-            message(
-                f"image.{name}",
-                "the nearest sample is not taken here.",
-                got=f"method: {method!r}",
-                fix='image.resize(image, shape, "nearest")',
-            )
+        error(
+            ValueError,
+            f"image.{name}",
+            "the nearest sample is not taken here.",
+            got=f"method: {method!r}",
+            fix='image.resize(image, shape, "nearest")',
         )
     scale, translation = (array_argument(f"image.{name}", x) for x in (scale, translation))
     if not scale.shape == translation.shape == (len(dims),) or len(set(dims)) != len(dims):
-        raise ValueError(
-            message(
-                f"image.{name}",
-                "there must be one factor and one distance for each of several dimensions.",
-                got={"spatial_dims": dims, "scale": scale.aval, "translation": translation.aval},
-            )
+        error(
+            ValueError,
+            f"image.{name}",
+            "there must be one factor and one distance for each of several dimensions.",
+            got={"spatial_dims": dims, "scale": scale.aval, "translation": translation.aval},
         )
     return _moved(image, scale, translation, sizes, dims, kind, bool(antialias), precision)

@@ -16,18 +16,16 @@ import numpy as np
 from minijax.core import meshes, source
 from minijax.core.aval import ShapedArray
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.runtime import client, placement
 from minijax.runtime.array import Array, physical_aval, to_numpy
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Sharding
-from minijax.sharding.gspmd import GSPMDSharding
-from minijax.sharding.markers import is_auto
 from minijax.sharding.mesh import Mesh
-from minijax.sharding.named import NamedSharding, is_abstract, named
-from minijax.sharding.positional import PositionalSharding
+from minijax.sharding.named import GSPMDSharding, NamedSharding, is_abstract, is_auto, named
+from minijax.sharding.older import PositionalSharding
 
 
 class MismatchType(enum.Enum):
@@ -259,14 +257,13 @@ def _bound(given: Any, devices: tuple[Any, ...], function: str) -> Sharding | No
         return given
     mesh = given.mesh
     if mesh.size != len(devices):
-        raise ValueError(
-            message(
-                function,
-                "the program runs on another number of devices than an abstract mesh has.",
-                got=f"{given}, on {_devices_text(devices)}",
-                fix="call it on arguments that are placed on a mesh of this size, under set_mesh, "
-                "or give a sharding on a Mesh with devices",
-            )
+        error(
+            ValueError,
+            function,
+            "the program runs on another number of devices than an abstract mesh has.",
+            got=f"{given}, on {_devices_text(devices)}",
+            fix="call it on arguments that are placed on a mesh of this size, under set_mesh, "
+            "or give a sharding on a Mesh with devices",
         )
     box = np.array(devices, object).reshape(mesh.axis_sizes)
     there = Mesh(box, mesh.axis_names, mesh.axis_types)
@@ -310,12 +307,11 @@ def layout_without_devices(
         return None
     sizes = {s.num_devices for s in named_ones}
     if len(sizes) > 1:
-        raise ValueError(
-            message(
-                options.name,
-                "arguments and results are placed on meshes of different sizes.",
-                got=", ".join(map(str, sorted(sizes))),
-            )
+        error(
+            ValueError,
+            options.name,
+            "arguments and results are placed on meshes of different sizes.",
+            got=", ".join(map(str, sorted(sizes))),
         )
     return _layout(
         sizes.pop(),
@@ -378,14 +374,13 @@ def _check_given(who: str, own: Any, given: Any, aval: Any) -> None:
     if is_abstract(own):
         own = own.update(mesh=given.mesh)
     if not own.is_equivalent_to(given, aval.ndim):
-        raise ValueError(
-            message(
-                "jit",
-                f"{who} is placed otherwise than in_shardings says.",
-                got=str(own),
-                expected=str(given),
-                fix="move it with minijax.device_put, or leave its in_shardings away",
-            )
+        error(
+            ValueError,
+            "jit",
+            f"{who} is placed otherwise than in_shardings says.",
+            got=str(own),
+            expected=str(given),
+            fix="move it with minijax.device_put, or leave its in_shardings away",
         )
 
 
@@ -396,15 +391,14 @@ def _check_each_has_whole(who: str, demanded: Sharding | None) -> None:
         ValueError: they shall.
     """
     if demanded is not None and not (demanded.is_fully_addressable or demanded.is_fully_replicated):
-        raise ValueError(
-            message(
-                "jit",
-                f"{who} is a value of the host, of which each process would use a piece.",
-                got=str(demanded),
-                expected="an array, or in_shardings that replicate it",
-                fix="minijax.device_put(x, sharding) of the same value in all processes, or "
-                "minijax.make_array_from_process_local_data(sharding, part) of a part in each",
-            )
+        error(
+            ValueError,
+            "jit",
+            f"{who} is a value of the host, of which each process would use a piece.",
+            got=str(demanded),
+            expected="an array, or in_shardings that replicate it",
+            fix="minijax.device_put(x, sharding) of the same value in all processes, or "
+            "minijax.make_array_from_process_local_data(sharding, part) of a part in each",
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from minijax.core import variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import UnexpectedTracerError, message
+from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.primitive import Primitive
 from minijax.interpreters import (
@@ -161,13 +161,12 @@ class OutDims:
         if target is not None:
             return to_batch_dim(out, dim, target, self.size)
         if dim is not None:
-            raise UnexpectedTracerError(
-                message(
-                    self.name,
-                    "the rule closes over a value that vmap maps, and the function does not.",
-                    got=str(aval_of(out)),
-                    fix=f"pass the value to {self.name} as an argument",
-                )
+            error(
+                UnexpectedTracerError,
+                self.name,
+                "the rule closes over a value that vmap maps, and the function does not.",
+                got=str(aval_of(out)),
+                fix=f"pass the value to {self.name} as an argument",
             )
         return out
 

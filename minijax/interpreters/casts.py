@@ -19,7 +19,7 @@ import numpy as np
 from minijax.core import effects as core_effects
 from minijax.core import meshes, refs, variance
 from minijax.core.aval import NO_AXES, NOT_MANUAL, ManualAxisType, ShapedArray, aval_of, manual_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.trace import current
 from minijax.interpreters import hlo_build
@@ -65,13 +65,12 @@ class Cast(Primitive):
         raise NotImplementedError
 
     def impl(self, x: Any, *, axes: Axes) -> Any:
-        raise ValueError(
-            message(
-                self.user,
-                "a cast between kinds of values over mesh axes needs these to be manual.",
-                got=f"{aval_of(x)}, axes {axes}",
-                fix="call it inside shard_map",
-            )
+        error(
+            ValueError,
+            self.user,
+            "a cast between kinds of values over mesh axes needs these to be manual.",
+            got=f"{aval_of(x)}, axes {axes}",
+            fix="call it inside shard_map",
         )
 
     def lower(self, ctx: Any, x: Any, *, axes: Axes) -> Any:
@@ -100,14 +99,13 @@ def refuse_kind(
         ValueError: always where `axes` is not empty.
     """
     if axes:
-        raise ValueError(
-            message(
-                user,
-                f"the operand is {what} over {meshes.names_text(sorted(axes, key=str))}.",
-                got=str(aval),
-                expected=expected,
-                fix=fix or "lax.pcast, or a reduction, to the kind that is expected",
-            )
+        error(
+            ValueError,
+            user,
+            f"the operand is {what} over {meshes.names_text(sorted(axes, key=str))}.",
+            got=str(aval),
+            expected=expected,
+            fix=fix or "lax.pcast, or a reduction, to the kind that is expected",
         )
 
 
@@ -233,25 +231,23 @@ class PSumInvariant(TypedSum):
     def vary(self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes) -> ManualAxisType:
         given, named = variance.of(avals[0]), frozenset(axes)
         if any(isinstance(axis, int) for axis in axes):
-            raise ValueError(
-                message(
-                    "lax.psum",
-                    "sums over dimensions of the array cannot be mixed with those over mesh axes.",
-                    got=f"axes {axes}",
-                    fix="x.sum(dims) first, or shard_map(check_vma=False)",
-                )
+            error(
+                ValueError,
+                "lax.psum",
+                "sums over dimensions of the array cannot be mixed with those over mesh axes.",
+                got=f"axes {axes}",
+                fix="x.sum(dims) first, or shard_map(check_vma=False)",
             )
         refuse_kind("lax.psum", avals[0], named & given.reduced, "reduced", "a varying value")
         refuse_kind("lax.psum", avals[0], named & given.unreduced, "unreduced", "a varying value")
         if not named & given.varying:
-            raise ValueError(
-                message(
-                    "psum_invariant",
-                    "the operand is the same on all devices of these axes.",
-                    got=f"{avals[0]}, axes {axes}",
-                    expected="an operand that varies over one of the axes",
-                    fix="lax.psum, which casts its operand, or lax.pvary first",
-                )
+            error(
+                ValueError,
+                "psum_invariant",
+                "the operand is the same on all devices of these axes.",
+                got=f"{avals[0]}, axes {axes}",
+                expected="an operand that varies over one of the axes",
+                fix="lax.psum, which casts its operand, or lax.pvary first",
             )
         return manual_type(given.varying - named, given.unreduced, given.reduced)
 
@@ -293,7 +289,7 @@ def check_unreduced(user: str, aval: Any, axes: Sequence[Any]) -> None:
     given, named = variance.of(aval), frozenset(axes)
     expected = f"a value unreduced over {axes_text(axes)}"
     if any(isinstance(axis, int) for axis in axes):
-        raise ValueError(message(user, "axes must be names of mesh axes.", got=str(tuple(axes))))
+        error(ValueError, user, "axes must be names of mesh axes.", got=str(tuple(axes)))
     refuse_kind(user, aval, named & given.varying, "varying", expected)
     refuse_kind(user, aval, named - given.unreduced, "not unreduced", expected)
 

@@ -22,6 +22,7 @@ from minijax.core.errors import (
     FailedCheckError,
     NonFiniteError,
     OutOfBoundsError,
+    error,
     message,
 )
 from minijax.core.primitive import Primitive
@@ -195,13 +196,12 @@ class Check(Primitive):
         return frozenset({CHECK_EFFECT})
 
     def lower(self, ctx: Any, *values: Any, **_: Any) -> Any:
-        raise ValueError(
-            message(
-                "checkify.check",
-                "a check was compiled where nobody looks at its outcome.",
-                fix="apply checkify, or minijax.checked, to the function that is compiled: "
-                "jit(checkify(f)) or checkify(jit(f))",
-            )
+        error(
+            ValueError,
+            "checkify.check",
+            "a check was compiled where nobody looks at its outcome.",
+            fix="apply checkify, or minijax.checked, to the function that is compiled: "
+            "jit(checkify(f)) or checkify(jit(f))",
         )
 
     def jvp(

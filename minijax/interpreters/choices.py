@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from minijax.core import source
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.interpreters import uniformity
 from minijax.interpreters.uniformity import Names
@@ -39,18 +39,17 @@ def check(loaded: Any, choices: Sequence[str]) -> None:
         return
     text = "\n".join(module.to_string() for module in loaded.hlo_modules())
     if _waits_in_choice(text):
-        raise NotImplementedError(
-            message(
-                "shard_map",
-                "the compiler moves values between devices inside of a branch or a loop that not "
-                "all devices enter; on the host all devices of a program take part in that.",
-                got="a collective-permute under " + ", or ".join(choices),
-                expected="a predicate that is the same on all devices, or values in there that the "
-                "compiler does not split",
-                fix="compute all branches and select with jnp.where, or make all axes of the mesh "
-                "manual",
-                at="",
-            )
+        error(
+            NotImplementedError,
+            "shard_map",
+            "the compiler moves values between devices inside of a branch or a loop that not "
+            "all devices enter; on the host all devices of a program take part in that.",
+            got="a collective-permute under " + ", or ".join(choices),
+            expected="a predicate that is the same on all devices, or values in there that the "
+            "compiler does not split",
+            fix="compute all branches and select with jnp.where, or make all axes of the mesh "
+            "manual",
+            at="",
         )
 
 

@@ -13,14 +13,14 @@ from minijax.core import config, source
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
-from minijax.runtime import finiteness
+from minijax.runtime import execute
 from minijax.runtime.array import Array
 
 
 class _Search:
     """One walk through the operations of a program."""
 
-    def __init__(self, looking: finiteness.Looking, *, tells_lines: bool) -> None:
+    def __init__(self, looking: execute.Looking, *, tells_lines: bool) -> None:
         self.looking = looking
         self.tells_lines = tells_lines
 
@@ -29,7 +29,7 @@ class _Search:
         """Runs a program, and raises the error for the first bad result that it meets."""
         # Programs of eager functions are shared by all lines that call them.
         tells_lines = closed.jaxpr.debug_info.traced_for != "eager"
-        search = cls(finiteness.looking_for(), tells_lines=tells_lines)
+        search = cls(execute.looking_for(), tells_lines=tells_lines)
         with config.debug_nans(False), config.debug_infs(False):
             search.run(closed, *args)
 
@@ -58,7 +58,7 @@ class _Search:
             if bad is not None:
                 if eqn.primitive.walk is not None:
                     eqn.primitive.walk(self.run, *operands, **eqn.params)
-                raise finiteness.error(
+                raise execute.not_finite(
                     eqn.primitive.name,
                     bad,
                     out,
@@ -67,12 +67,12 @@ class _Search:
                 )
         return outs
 
-    def _find_bad(self, out: Any) -> tuple[finiteness.Bad | None, str]:
+    def _find_bad(self, out: Any) -> tuple[execute.Bad | None, str]:
         """The first bad element of a result, if it has one, and which device has made it."""
         if not isinstance(out, Tracer):
-            return finiteness.find_bad(out, self.looking), ""
+            return execute.find_bad(out, self.looking), ""
         for place, value in out.known_parts():
-            bad = finiteness.find_bad(value, self.looking)
+            bad = execute.find_bad(value, self.looking)
             if bad is not None:
                 return bad, f" on {place}" if place else ""
         return None, ""
@@ -87,7 +87,7 @@ class _Search:
 
 
 def explain_bad_result(
-    name: str, origin: Any, bad: finiteness.Bad, out: Any, args: Sequence[Any]
+    name: str, origin: Any, bad: execute.Bad, out: Any, args: Sequence[Any]
 ) -> None:
     """Raises the error that says which operation of a program has made a result bad.
 
@@ -116,7 +116,7 @@ def explain_bad_result(
         fix = "call it without io_callback while debugging"
     else:
         _Search.for_bad_results(closed, args)
-    raise finiteness.error(name, bad, out, more=more, fix=fix)
+    raise execute.not_finite(name, bad, out, more=more, fix=fix)
 
 
 def _repeats_effects(jaxpr: Jaxpr) -> bool:

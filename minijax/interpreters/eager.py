@@ -14,11 +14,11 @@ from jaxlib import _jax
 from minijax.core import config, hooks, refs, tree
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, leaked
 from minijax.interpreters import program, staging
-from minijax.runtime import sharing, transfer, versions
+from minijax.runtime import array, client, transfer
 from minijax.runtime.array import Array
 
 # jaxlib's call path reads these; JAX sets them too, and then its own states serve as well.
@@ -118,9 +118,7 @@ def _placed(x: Any, target: Any, *_: Any) -> Any:
 
 
 def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
-    options = program.Options(
-        primitive.name, compiler_options=tuple(versions.ONE_OP_OPTIONS.items())
-    )
+    options = program.Options(primitive.name, compiler_options=tuple(client.ONE_OP_OPTIONS.items()))
     programs: dict[Any, ClosedJaxpr] = {}
 
     def miss(*args: Any) -> tuple[Any, Any, bool]:
@@ -173,7 +171,7 @@ def _is_wide(x: Any) -> bool:
 
 
 def _is_shared(x: Any) -> bool:
-    return type.__instancecheck__(Array, x) and sharing.is_shared(x.buffer)
+    return type.__instancecheck__(Array, x) and array.is_shared(x.buffer)
 
 
 def check_no_tracers(args: Sequence[Any]) -> None:
@@ -201,15 +199,14 @@ def check_all_here(name: str, args: Sequence[Any]) -> None:
         if type.__instancecheck__(Array, x):
             public = x.buffer._sharding.public
             if not public.is_fully_addressable:
-                raise RuntimeError(
-                    message(
-                        name,
-                        "other processes hold pieces of an operand.",
-                        got=f"{x.buffer.aval} with {public}",
-                        expected="operations on such arrays inside jit, which all processes call",
-                        fix="jit the function; or, where all processes run the same operations, "
-                        "config.update('spmd_mode', 'allow_all')",
-                    )
+                error(
+                    RuntimeError,
+                    name,
+                    "other processes hold pieces of an operand.",
+                    got=f"{x.buffer.aval} with {public}",
+                    expected="operations on such arrays inside jit, which all processes call",
+                    fix="jit the function; or, where all processes run the same operations, "
+                    "config.update('spmd_mode', 'allow_all')",
                 )
 
 
@@ -220,10 +217,6 @@ def check_callable(name: str, function: Any) -> None:
         TypeError: `function` is not callable.
     """
     if not callable(function):
-        raise TypeError(
-            message(
-                name,
-                "expected a function.",
-                got=f"{type(function).__name__}: {function!r}",
-            )
+        error(
+            TypeError, name, "expected a function.", got=f"{type(function).__name__}: {function!r}"
         )

@@ -15,7 +15,7 @@ from typing import Any
 from minijax.core import tree
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo
 from minijax.runtime.array import Array
 
@@ -144,14 +144,14 @@ class FlatFunction:
         try:
             aval_of(x)
         except TypeError:
-            raise TypeError(
-                message(
-                    self.name,
-                    "a result is no array and no number.",
-                    got=f"{result_paths(self.out_tree)[index]}: {x!r} of type {type(x).__name__}",
-                    expected="trees of arrays and numbers",
-                )
-            ) from None
+            error(
+                TypeError,
+                self.name,
+                "a result is no array and no number.",
+                got=f"{result_paths(self.out_tree)[index]}: {x!r} of type {type(x).__name__}",
+                expected="trees of arrays and numbers",
+                cause=None,
+            )
 
 
 def avals_of(
@@ -165,25 +165,25 @@ def avals_of(
     try:
         # Written out for what most arguments are: every call that C++ does not answer passes here.
         return tuple([x.buffer.aval if type(x) is Array else aval_of(x) for x in leaves])
-    except (TypeError, OverflowError) as error:
+    except (TypeError, OverflowError) as caught:
         for name, x in zip(names(), leaves, strict=True):
             try:
                 aval_of(x)
             except TypeError:
-                raise TypeError(
-                    message(
-                        transformation,
-                        f"the argument {name} is no array and no number.",
-                        got=f"{x!r} of type {type(x).__name__}",
-                        expected="arrays, Python or NumPy scalars, and trees of them",
-                        fix="mark other arguments as static (static_argnums, static_argnames)"
-                        if transformation
-                        else None,
-                    )
-                ) from None
+                error(
+                    TypeError,
+                    transformation,
+                    f"the argument {name} is no array and no number.",
+                    got=f"{x!r} of type {type(x).__name__}",
+                    expected="arrays, Python or NumPy scalars, and trees of them",
+                    fix="mark other arguments as static (static_argnums, static_argnames)"
+                    if transformation
+                    else None,
+                    cause=None,
+                )
             except OverflowError as overflow:
                 raise OverflowError(f"argument {name}: {overflow}") from None
-        raise error
+        raise caught
 
 
 def normalize_argnums(
@@ -201,15 +201,14 @@ def normalize_argnums(
         try:
             position = i.__index__()  # type: ignore[union-attr]
         except AttributeError:
-            raise TypeError(message(name, "argnums must be integers.", got=repr(argnums))) from None
+            error(TypeError, name, "argnums must be integers.", got=repr(argnums), cause=None)
         if not -count <= position < count:
-            raise TypeError(
-                message(
-                    name,
-                    f"argnums {position} is out of range.",
-                    got=f"{count} positional argument(s)",
-                    fix="pass the arguments to differentiate by position",
-                )
+            error(
+                TypeError,
+                name,
+                f"argnums {position} is out of range.",
+                got=f"{count} positional argument(s)",
+                fix="pass the arguments to differentiate by position",
             )
         positions.append(position % count)
     return tuple(positions), single

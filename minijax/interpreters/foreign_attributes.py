@@ -13,7 +13,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import hlo_build
 
 EXPECTED = (
@@ -59,26 +59,26 @@ def attributes_of(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Attri
     for key, value in sorted(given.items()):
         try:
             frozen.append((key, Attribute(value)))
-        except TypeError as error:
-            raise TypeError(
-                message(
-                    name,
-                    f"the attribute {key!r} has no form that foreign functions know: {error}.",
-                    got=f"{value!r} of type {type(value).__name__}",
-                    expected=EXPECTED,
-                    fix="pass arrays that the program computes by position, and lists as tuples or "
-                    "as np.array(...)",
-                )
-            ) from None
+        except TypeError as caught:
+            error(
+                TypeError,
+                name,
+                f"the attribute {key!r} has no form that foreign functions know: {caught}.",
+                got=f"{value!r} of type {type(value).__name__}",
+                expected=EXPECTED,
+                fix="pass arrays that the program computes by position, and lists as tuples or "
+                "as np.array(...)",
+                cause=None,
+            )
         except OverflowError:
-            raise OverflowError(
-                message(
-                    name,
-                    f"the attribute {key!r} does not fit into 64 bits.",
-                    got=repr(value),
-                    expected="an integer from -2**63 to 2**63 - 1",
-                )
-            ) from None
+            error(
+                OverflowError,
+                name,
+                f"the attribute {key!r} does not fit into 64 bits.",
+                got=repr(value),
+                expected="an integer from -2**63 to 2**63 - 1",
+                cause=None,
+            )
     return tuple(frozen)
 
 

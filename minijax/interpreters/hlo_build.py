@@ -20,7 +20,7 @@ from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stable
 from minijax.core import dtypes
 from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 _create = ir.Operation.create
 _pieces = Cache(
@@ -87,7 +87,7 @@ def element_type(dtype: np.dtype[Any]) -> Any:
             return _ELEMENT_TYPES[dtype.name]()
         kind = "uint" if dtype.name.startswith("uint") else "int"
         if not dtype.name.startswith(kind):
-            raise TypeError(message("lowering", f"XLA has no element type for {dtype}."))
+            error(TypeError, "lowering", f"XLA has no element type for {dtype}.")
         bits = int(dtype.name[len(kind) :])
         signless, unsigned = ir.IntegerType.get_signless, ir.IntegerType.get_unsigned
         return unsigned(bits) if kind == "uint" else signless(bits)

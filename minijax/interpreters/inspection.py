@@ -23,7 +23,7 @@ from minijax.interpreters.hlo_build import LoweringContext, boolean
 from minijax.runtime.array import physical_aval
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.named import SingleDeviceSharding
 
 TARGET = "InspectSharding"
 

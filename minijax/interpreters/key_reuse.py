@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, extended_dtypes, source
-from minijax.core.errors import CheckedKeyReuseError, message
+from minijax.core.errors import CheckedKeyReuseError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
 from minijax.core.trace import current
 from minijax.interpreters import checking, discharge
@@ -181,7 +181,7 @@ def use_arguments(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
         elif (before & mask).any():
             name = closed.jaxpr.debug_info.func_name
             text = f"argument {i} of {name} is a random key that was used before."
-            raise CheckedKeyReuseError(message("debug_key_reuse", text, expected=_ONCE, fix=_FIX))
+            error(CheckedKeyReuseError, "debug_key_reuse", text, expected=_ONCE, fix=_FIX)
         _used_elements[id(buffer)] = mask if before is None else before | mask
 
 

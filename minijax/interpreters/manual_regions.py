@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import hlo_build
 from minijax.interpreters.device_axes import PartitionAxes, ReplicaAxes
 from minijax.interpreters.hlo_build import LoweringContext, string
-from minijax.sharding import hlo, shardy
+from minijax.sharding import hlo
 
 _create = ir.Operation.create
 
@@ -57,13 +57,12 @@ def region(
     """
     module = ctx.module
     if isinstance(module.device_axes, ReplicaAxes) and mesh.size > 1:
-        raise NotImplementedError(
-            message(
-                "shard_map",
-                "cannot be inside pmap: XLA does not both copy a program and cut it.",
-                got=f"shard_map over {mesh} inside pmap over {module.device_axes.replicas} devices",
-                fix="use shard_map over a mesh with one more axis in place of pmap",
-            )
+        error(
+            NotImplementedError,
+            "shard_map",
+            "cannot be inside pmap: XLA does not both copy a program and cut it.",
+            got=f"shard_map over {mesh} inside pmap over {module.device_axes.replicas} devices",
+            fix="use shard_map over a mesh with one more axis in place of pmap",
         )
     inner = PartitionAxes(mesh, module.device_axes.manual | frozenset(manual))
     module.partitioning.check_size(mesh)
@@ -145,7 +144,7 @@ def _with_shardy(
             "in_shardings": _per_value(symbol, ins, is_open),
             "out_shardings": _per_value(symbol, outs, is_open),
             "manual_axes": hlo_build.attribute(
-                f"#sdy<manual_axes{{{', '.join(map(shardy.axis_text, names))}}}>"
+                f"#sdy<manual_axes{{{', '.join(map(hlo.axis_text, names))}}}>"
             ),
         },
         regions=1,
@@ -179,7 +178,7 @@ def _per_value(symbol: str, borders: Sequence[Border], is_open: bool) -> Any:
 
 
 def _sharding_text(symbol: str, border: Border, is_open: bool) -> str:
-    return shardy.sharding_text(symbol, border.spec, border.ndim, is_open=is_open)
+    return hlo.sharding_text(symbol, border.spec, border.ndim, is_open=is_open)
 
 
 def _with_gspmd(
@@ -192,13 +191,12 @@ def _with_gspmd(
 ) -> list[Any]:
     if not inner.are_all_manual:
         # XLA's older partitioner ends the process where it meets a constant in such a region.
-        raise NotImplementedError(
-            message(
-                "shard_map",
-                "a function per device of some axes only cannot be compiled by GSPMD.",
-                got=f"axes {inner.automatic} of {inner.mesh} left to the compiler",
-                fix="config.update('use_shardy_partitioner', True), or all axes in axis_names",
-            )
+        error(
+            NotImplementedError,
+            "shard_map",
+            "a function per device of some axes only cannot be compiled by GSPMD.",
+            got=f"axes {inner.automatic} of {inner.mesh} left to the compiler",
+            fix="config.update('use_shardy_partitioner', True), or all axes in axis_names",
         )
     blocks = [
         full_to_shard(ctx, inner, value, border)

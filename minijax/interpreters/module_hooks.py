@@ -12,7 +12,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 
 Refinement = Callable[[Any], Any]
@@ -20,15 +20,14 @@ OutfeedRewriter = Callable[[ClosedJaxpr], ClosedJaxpr]
 
 
 def _no_refinement(module: Any) -> Any:
-    raise NotImplementedError(
-        message(
-            "compile",
-            "the module has dimensions of unknown size, which XLA cannot compile.",
-            got="a function of tensors with dimensions '?'",
-            expected="sizes that are numbers",
-            fix="lower the program for fixed shapes, or install what puts numbers for the "
-            "dimensions with minijax.extend.hooks.set_shape_refinement",
-        )
+    error(
+        NotImplementedError,
+        "compile",
+        "the module has dimensions of unknown size, which XLA cannot compile.",
+        got="a function of tensors with dimensions '?'",
+        expected="sizes that are numbers",
+        fix="lower the program for fixed shapes, or install what puts numbers for the "
+        "dimensions with minijax.extend.hooks.set_shape_refinement",
     )
 
 

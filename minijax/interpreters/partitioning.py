@@ -12,12 +12,12 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from minijax.core import config
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.interpreters import hlo_build
 from minijax.interpreters.hlo_build import LoweringContext, string
-from minijax.sharding import shardy
+from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 
@@ -56,7 +56,7 @@ class Partitioning:
             ValueError: it has another number of devices than the program.
         """
         self.check_size(mesh)
-        return self._symbol(shardy.mesh_text(mesh), "mesh")
+        return self._symbol(hlo.mesh_text(mesh), "mesh")
 
     def _symbol(self, text: str, name: str) -> str:
         """The symbol of a mesh, which stands before all functions, after those made earlier."""
@@ -102,9 +102,9 @@ class Partitioning:
             _check_expressible(sharding)
             return {"mhlo.sharding": string(str(sharding.to_hlo(ndim)))}
         if isinstance(sharding, NamedSharding):
-            mesh, spec = shardy.mesh_text(sharding.mesh), sharding.spec
+            mesh, spec = hlo.mesh_text(sharding.mesh), sharding.spec
         else:
-            mesh, spec = shardy.of_tiling(sharding.tiling(ndim))
+            mesh, spec = hlo.attribute_of_tiling(sharding.tiling(ndim))
         closed = _explicit_axes_left(sharding) if is_open else []
         symbol = self._symbol(mesh, "mesh")
         return self._sharding(symbol, spec, ndim, is_open=is_open, replicated=closed)
@@ -118,18 +118,17 @@ class Partitioning:
         is_open: bool = False,
         replicated: Collection[Any] = (),
     ) -> Attributes:
-        text = shardy.sharding_text(symbol, spec, ndim, is_open=is_open, replicated=replicated)
+        text = hlo.sharding_text(symbol, spec, ndim, is_open=is_open, replicated=replicated)
         return {"sdy.sharding": hlo_build.attribute(text)}
 
     def check_size(self, mesh: MeshAxes) -> None:
         if mesh.size != self.devices:
-            raise ValueError(
-                message(
-                    "sharding",
-                    f"the mesh has {mesh.size} devices, the program runs on {self.devices}.",
-                    got=str(mesh),
-                    fix="place the arguments on all devices of the mesh, or call under set_mesh",
-                )
+            error(
+                ValueError,
+                "sharding",
+                f"the mesh has {mesh.size} devices, the program runs on {self.devices}.",
+                got=str(mesh),
+                fix="place the arguments on all devices of the mesh, or call under set_mesh",
             )
 
     def replicated(self, ndim: int, open_dims: Collection[int] = ()) -> Attributes:
@@ -142,7 +141,7 @@ class Partitioning:
         if not self.with_shardy:
             return {"mhlo.sharding": string("{replicated}")}
         spec = PartitionSpec(*(UNCONSTRAINED if d in open_dims else None for d in range(ndim)))
-        return self._sharding(self._symbol(shardy.EMPTY_MESH, "empty_mesh"), spec, ndim)
+        return self._sharding(self._symbol(hlo.EMPTY_MESH, "empty_mesh"), spec, ndim)
 
     def on_first_device(self, results: int) -> Attributes:
         """The attribute of an operation that the first device runs alone: a call of Python.
@@ -156,7 +155,7 @@ class Partitioning:
             one = "{maximal device=0}"
             all_of_them = f"{{{', '.join([one] * results)}}}"
             return {"mhlo.sharding": string(all_of_them if results > 1 else one)}
-        mesh = self._symbol(shardy.FIRST_DEVICE, "maximal_mesh_0")
+        mesh = self._symbol(hlo.FIRST_DEVICE, "maximal_mesh_0")
         places = ", ".join([f"<@{mesh}, []>"] * max(results, 1))
         return {"sdy.sharding": hlo_build.attribute(f"#sdy.sharding_per_value<[{places}]>")}
 
@@ -224,12 +223,11 @@ def _check_expressible(sharding: Sharding) -> None:
         ValueError: devices hold summands of the value.
     """
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        raise ValueError(
-            message(
-                "sharding",
-                "GSPMD cannot keep the summands of a value apart.",
-                got=str(sharding.spec),
-                expected="a spec without unreduced axes",
-                fix="leave use_shardy_partitioner on",
-            )
+        error(
+            ValueError,
+            "sharding",
+            "GSPMD cannot keep the summands of a value apart.",
+            got=str(sharding.spec),
+            expected="a spec without unreduced axes",
+            fix="leave use_shardy_partitioner on",
         )

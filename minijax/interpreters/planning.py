@@ -15,10 +15,10 @@ import numpy as np
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _sdy
 
-from minijax.core.errors import InternalError, message
+from minijax.core.errors import InternalError, error
 from minijax.core.source import Frame
 from minijax.interpreters import hlo_build
-from minijax.sharding import shardy
+from minijax.sharding import hlo
 
 _PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
 _PASSES = (
@@ -156,7 +156,7 @@ def meshes(module: Any) -> list[ProgramMesh]:
             sizes = [axis.size for axis in axes]
             ids = list(mesh.device_ids) or range(math.prod(sizes))
             if sizes and len(ids) == math.prod(sizes):
-                names = tuple(shardy.axis_name(axis.name) for axis in axes)
+                names = tuple(hlo.axis_name(axis.name) for axis in axes)
                 found.append(ProgramMesh(names, np.array(ids, np.int64).reshape(sizes)))
     return found
 
@@ -185,9 +185,9 @@ def _after(passes: str, module: Any) -> Any:
     copy = module.operation.clone()
     try:
         passmanager.PassManager.parse(passes, hlo_build.context()).run(copy)
-    except ir.MLIRError as error:
+    except ir.MLIRError as caught:
         problem = "Shardy refuses the module."
-        raise InternalError(message("explain.plan", problem, got=f"{error}\n{module}")) from None
+        error(InternalError, "explain.plan", problem, got=f"{caught}\n{module}", cause=None)
     return copy
 
 
@@ -203,7 +203,7 @@ class _Reader:
             attributes = operation.attributes
             if operation.operation.name == "sdy.mesh":
                 axes = [_sdy.MeshAxisAttr(axis) for axis in _sdy.MeshAttr(attributes["mesh"]).axes]
-                sizes = {shardy.axis_name(axis.name): axis.size for axis in axes}
+                sizes = {hlo.axis_name(axis.name): axis.size for axis in axes}
                 self._meshes[ir.StringAttr(attributes["sym_name"]).value] = sizes
             elif operation.operation.name == "func.func":
                 name = ir.StringAttr(attributes["sym_name"]).value
@@ -252,7 +252,7 @@ class _Reader:
         if isinstance(mesh, ir.FlatSymbolRefAttr):
             return self._meshes[ir.FlatSymbolRefAttr(mesh).value]
         axes = [_sdy.MeshAxisAttr(axis) for axis in _sdy.MeshAttr(mesh).axes]
-        return {shardy.axis_name(axis.name): axis.size for axis in axes}
+        return {hlo.axis_name(axis.name): axis.size for axis in axes}
 
     def _walk(self, parent: Any, place: _Place) -> Iterator[Movement]:
         for number, region in enumerate(parent.regions):
@@ -337,7 +337,7 @@ def _axes_in_text(text: str, sizes: dict[str, int]) -> tuple[Axis, ...]:
     """The axes that an attribute names, in the order in which it prints them."""
     found = []
     for printed, before, size in _AXIS.findall(text):
-        name = shardy.axis_name(printed)
+        name = hlo.axis_name(printed)
         found.append((f"{name}:({before}){size}", int(size)) if size else (name, sizes[name]))
     return tuple(found)
 

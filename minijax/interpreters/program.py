@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from minijax.core import config, effects, history, meshes, statistics
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.interpreters import (
     assignment,
@@ -33,14 +33,12 @@ from minijax.interpreters import (
 )
 from minijax.interpreters.assignment import Assignment, Layout, Placeholder
 from minijax.interpreters.replicas import Replicas
-from minijax.runtime import client, compile, foreign, placement, profiling
+from minijax.runtime import client, compile, placement, profiling
 from minijax.runtime.array import Array, physical_aval
 from minijax.runtime.execute import Executable
 from minijax.runtime.transfer import buffer_on
-from minijax.sharding import equality
-from minijax.sharding.gspmd import GSPMDSharding
-from minijax.sharding.markers import is_auto
-from minijax.sharding.named import is_abstract
+from minijax.sharding import named
+from minijax.sharding.named import GSPMDSharding, is_abstract, is_auto
 
 _LARGE_CONSTANT_BYTES = 4096
 _cleaned = Cache(
@@ -274,7 +272,7 @@ def compile_lowered(
         "replicas": 1 if copies is None else copies.number,
     }
     module = module_hooks.refined(lowered.module)
-    compiler = foreign.compiler_of(where.devices)
+    compiler = compile.compiler_of(where.devices)
     loaded = None
     if compiler is None:
         loaded = _compiled(lowered, module, where, originals, given)
@@ -301,7 +299,7 @@ def compile_lowered(
     if compiler is not None:
         wanted = compile.options_for(where.devices, **given)
         is_trivial = not (lowered.jaxpr.eqns or lowered.jaxpr.effects)
-        foreign.hand_over(compiler, executable, name, module, wanted, is_trivial=is_trivial)
+        compile.hand_over(compiler, executable, name, module, wanted, is_trivial=is_trivial)
     return executable
 
 
@@ -442,15 +440,14 @@ def _check_kept_to(lowered: Lowered, what: str, given: Any, tiling: Any, ndim: i
         AssertionError: it has not.
     """
     hlo = placement.native(given, ndim).hlo
-    if given.num_devices > 1 and not equality.are_hlo_shardings_equal(hlo, tiling, ndim):
-        raise AssertionError(
-            message(
-                lowered.options.name,
-                f"XLA has placed {what} otherwise than the program says.",
-                got=str(tiling),
-                expected=str(given),
-                fix="this is a fault of the compiler or of minijax: please report it",
-            )
+    if given.num_devices > 1 and not named.are_hlo_shardings_equal(hlo, tiling, ndim):
+        error(
+            AssertionError,
+            lowered.options.name,
+            f"XLA has placed {what} otherwise than the program says.",
+            got=str(tiling),
+            expected=str(given),
+            fix="this is a fault of the compiler or of minijax: please report it",
         )
 
 

@@ -10,17 +10,16 @@ from typing import Any
 
 from minijax.core import statistics
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters import program
 from minijax.interpreters.reshard import reshard_p
-from minijax.runtime import agreement, client, placement, sharing, transfer
+from minijax.runtime import agreement, array, client, placement, transfer
 from minijax.runtime.array import Array, physical_aval, pieces_of, rewrapped, to_numpy
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
-from minijax.sharding.gspmd import GSPMDSharding
-from minijax.sharding.named import NamedSharding
-from minijax.sharding.tiling import Tiling
+from minijax.sharding.hlo import Tiling
+from minijax.sharding.named import GSPMDSharding, NamedSharding
 
 # Where memory is the host's, its copies are faster than programs that devices wait in.
 NEAR_THE_HOST = frozenset({"cpu"})
@@ -47,7 +46,7 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
         found = _by_program(x, sharding, target)
     else:
         found = transfer.moved(buffer, target)
-        if not may_alias and (found is buffer or sharing.is_shared(found)):
+        if not may_alias and (found is buffer or array.is_shared(found)):
             found = transfer.copied(found)
     if found._sharding.public != sharding or not found._committed:
         found = transfer.aliased(found, target)
@@ -72,14 +71,13 @@ def _among_processes(buffer: Any, target: Any) -> Any:
         return buffer
     if set(source.devices) == set(target.devices):
         return _reordered(buffer, target.devices)
-    raise (ValueError if target.device is not None else NotImplementedError)(
-        message(
-            "device_put",
-            "other processes hold pieces of the array, which shall go to other devices.",
-            got=f"{buffer.aval} with {source.public}, to {wanted}",
-            expected="the devices that the array is on",
-            fix="first replicate it: device_put(x, NamedSharding(mesh, P()))",
-        )
+    error(
+        ValueError if target.device is not None else NotImplementedError,
+        "device_put",
+        "other processes hold pieces of the array, which shall go to other devices.",
+        got=f"{buffer.aval} with {source.public}, to {wanted}",
+        expected="the devices that the array is on",
+        fix="first replicate it: device_put(x, NamedSharding(mesh, P()))",
     )
 
 
@@ -97,7 +95,7 @@ def _reordered(buffer: Any, devices: tuple[Any, ...]) -> Any:
     pieces = {place.device: piece for place, piece in zip(here, pieces_of(buffer), strict=True)}
     own = [pieces[device] for device in devices if device in pieces]
     made = placement.assemble(buffer.aval, placement.native(found, ndim), own)
-    sharing.join(made, own)
+    array.join(made, own)
     return made
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tangents import jvp_of_unary_linear
@@ -159,14 +159,13 @@ def _decide(eqn: Eqn, policy: Callable[..., Any]) -> Any:
         return Saveable if answer else Recompute
     if isinstance(answer, (Decision, Offloadable)):
         return answer
-    raise TypeError(
-        message(
-            "checkpoint",
-            "the policy gave no decision.",
-            got=f"{answer!r} of type {type(answer).__name__}, asked about {eqn.primitive}",
-            expected="True or False, or from minijax.ad_checkpoint: Saveable, Recompute or "
-            "Offloadable(src, dst)",
-        )
+    error(
+        TypeError,
+        "checkpoint",
+        "the policy gave no decision.",
+        got=f"{answer!r} of type {type(answer).__name__}, asked about {eqn.primitive}",
+        expected="True or False, or from minijax.ad_checkpoint: Saveable, Recompute or "
+        "Offloadable(src, dst)",
     )
 
 

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from minijax.core import meshes
 from minijax.core.aval import ShapedArray
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.interpreters import assignment
 from minijax.interpreters.assignment import Assignment
 from minijax.interpreters.device_axes import ReplicaAxes
 from minijax.runtime import client
-from minijax.sharding.gspmd import GSPMDSharding
+from minijax.sharding.named import GSPMDSharding
 
 _counts = Cache(
     "replicas",
@@ -94,23 +94,21 @@ def assignment_in_jit(closed: ClosedJaxpr, options: Any) -> Assignment:
     needed = count(closed)
     name = options.name
     if client.process_count() > 1:
-        raise NotImplementedError(
-            message(
-                name,
-                "jit of pmap works in one process only.",
-                got=f"{client.process_count()} processes",
-                fix="call the mapped function outside of jit",
-            )
+        error(
+            NotImplementedError,
+            name,
+            "jit of pmap works in one process only.",
+            got=f"{client.process_count()} processes",
+            fix="call the mapped function outside of jit",
         )
     devices = client.local_devices()
     if needed > len(devices):
-        raise ValueError(
-            message(
-                name,
-                "a map inside needs more devices than there are.",
-                got=f"{needed} replicas, {len(devices)} devices",
-                expected=f"at most {len(devices)} replicas",
-            )
+        error(
+            ValueError,
+            name,
+            "a map inside needs more devices than there are.",
+            got=f"{needed} replicas, {len(devices)} devices",
+            expected=f"at most {len(devices)} replicas",
         )
     _check_not_cut(closed, options)
     warnings.warn(
@@ -141,11 +139,10 @@ def _check_not_cut(closed: ClosedJaxpr, options: Any) -> None:
     if mesh is not None and mesh.size > 1:
         given.append(mesh)
     if given:
-        raise ValueError(
-            message(
-                options.name,
-                "pmap cannot be inside a program over a mesh of devices.",
-                got=f"a map over {count(closed)} devices, and {given[0]}",
-                fix="use shard_map or vmap in place of pmap, or call it outside of jit",
-            )
+        error(
+            ValueError,
+            options.name,
+            "pmap cannot be inside a program over a mesh of devices.",
+            got=f"a map over {count(closed)} devices, and {given[0]}",
+            fix="use shard_map or vmap in place of pmap, or call it outside of jit",
         )

@@ -16,7 +16,7 @@ from jaxlib import _jax
 
 from minijax.core import config, meshes, refs, source, variance
 from minijax.core.aval import NOT_MANUAL, aval_of
-from minijax.core.errors import InternalError, message
+from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import (
     NO_DEBUG_INFO,
     NO_EFFECTS,
@@ -293,13 +293,12 @@ def _refuse_to_return_references(trace: StagingTrace, outs: Sequence[Any], funct
         if isinstance(function, flattening.FlatFunction):
             path = flattening.result_paths(function.out_tree)[i]
         own = type(x) is StagingTracer and x.traced_by is trace
-        raise ValueError(
-            message(
-                trace.function_name,
-                "a reference cannot be returned from a traced function.",
-                got=f"{path}: {x.aval}, {x.origin() if own else 'which the function closes over'}",
-                fix="return its value: ref[...], or freeze(ref) for a reference made inside",
-            )
+        error(
+            ValueError,
+            trace.function_name,
+            "a reference cannot be returned from a traced function.",
+            got=f"{path}: {x.aval}, {x.origin() if own else 'which the function closes over'}",
+            fix="return its value: ref[...], or freeze(ref) for a reference made inside",
         )
 
 
@@ -328,13 +327,12 @@ def check_not_held(trace: Any, function_name: str) -> None:
     if not tracers:
         return
     found = [f"{tracer!r}, {tracer.origin()}: held by {_holders(tracer)}" for tracer in tracers]
-    raise RuntimeError(
-        message(
-            function_name,
-            f"{len(tracers)} traced value(s) outlive the function that made them.",
-            got="\n".join(found[:5]),
-            fix="return values instead of storing them in globals, attributes or closures",
-        )
+    error(
+        RuntimeError,
+        function_name,
+        f"{len(tracers)} traced value(s) outlive the function that made them.",
+        got="\n".join(found[:5]),
+        fix="return values instead of storing them in globals, attributes or closures",
     )
 
 

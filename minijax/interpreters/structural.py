@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts
@@ -88,14 +88,13 @@ class BroadcastInDim(Primitive):
         )
         increasing = all(a < b for a, b in itertools.pairwise(broadcast_dimensions))
         if not (fits and increasing):
-            raise TypeError(
-                message(
-                    "lax.broadcast_in_dim",
-                    "the operand does not fit into the shape.",
-                    got={"operand": x, "shape": shape, "dimensions": broadcast_dimensions},
-                    expected="increasing dimensions, one for each of the operand's; "
-                    "each of size 1 or of the size it maps to",
-                )
+            error(
+                TypeError,
+                "lax.broadcast_in_dim",
+                "the operand does not fit into the shape.",
+                got={"operand": x, "shape": shape, "dimensions": broadcast_dimensions},
+                expected="increasing dimensions, one for each of the operand's; "
+                "each of size 1 or of the size it maps to",
             )
 
     def shard(
@@ -169,13 +168,12 @@ class Transpose(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, permutation: Shape) -> ShapedArray:
         if sorted(permutation) != list(range(x.ndim)):
-            raise TypeError(
-                message(
-                    "lax.transpose",
-                    "the permutation does not fit the operand.",
-                    got={"operand": x, "permutation": permutation},
-                    expected=f"each of 0 … {x.ndim - 1} once" if x.ndim else "()",
-                )
+            error(
+                TypeError,
+                "lax.transpose",
+                "the permutation does not fit the operand.",
+                got={"operand": x, "permutation": permutation},
+                expected=f"each of 0 … {x.ndim - 1} once" if x.ndim else "()",
             )
         return x.with_shape(tuple(x.shape[p] for p in permutation))
 
@@ -255,13 +253,9 @@ def check_axes(name: str, x: ShapedArray, axes: Sequence[int]) -> None:
         ValueError: an axis is out of range, or named twice.
     """
     if not _in_range(axes, x.ndim):
-        raise ValueError(
-            message(name, "an axis is out of range.", got={"operand": x, "axes": tuple(axes)})
-        )
+        error(ValueError, name, "an axis is out of range.", got={"operand": x, "axes": tuple(axes)})
     if len(set(axes)) != len(axes):
-        raise ValueError(
-            message(name, "an axis is named twice.", got={"operand": x, "axes": tuple(axes)})
-        )
+        error(ValueError, name, "an axis is named twice.", got={"operand": x, "axes": tuple(axes)})
 
 
 def broadcast_in_dim(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from minijax.core.aval import aval_handlers, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 
 class Zero:
@@ -69,13 +69,12 @@ class LinearInput:
 
 
 def _not_linear(x: Any) -> NoReturn:
-    raise TypeError(
-        message(
-            "linear_transpose",
-            "the function is not linear: its argument has to be known to transpose it.",
-            got=str(x.aval),
-            fix="minijax.vjp differentiates any function at a point",
-        )
+    error(
+        TypeError,
+        "linear_transpose",
+        "the function is not linear: its argument has to be known to transpose it.",
+        got=str(x.aval),
+        fix="minijax.vjp differentiates any function at a point",
     )
 
 

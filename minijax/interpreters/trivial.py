@@ -15,7 +15,7 @@ from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr, Literal
 from minijax.interpreters import assignment, module_hooks, program
 from minijax.interpreters.assignment import Assignment
-from minijax.runtime import foreign, placement, transfer
+from minijax.runtime import compile, placement, transfer
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 from minijax.sharding import hlo
 
@@ -47,7 +47,7 @@ def results(
         return None
     _answered.keep(closed, None, True)
     where = program.place(closed, args, options)
-    if foreign.compiler_of(where.devices) is not None:
+    if compile.compiler_of(where.devices) is not None:
         return None
     if where.mesh is not None and where.mesh.explicit_axes:
         return None

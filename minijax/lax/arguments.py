@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime.array import Array
 
 
@@ -26,13 +26,12 @@ def canonicalize_axis(axis: Any, ndim: int, name: str) -> int:
     """
     index = an_integer(axis, name, "the axis")
     if not -ndim <= index < ndim:
-        raise np.exceptions.AxisError(
-            message(
-                name,
-                f"axis {index} is out of range.",
-                got=f"an array with {ndim} dimension{'' if ndim == 1 else 's'}",
-                expected=f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis at all",
-            )
+        error(
+            np.exceptions.AxisError,
+            name,
+            f"axis {index} is out of range.",
+            got=f"an array with {ndim} dimension{'' if ndim == 1 else 's'}",
+            expected=f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis at all",
         )
     return index + ndim if index < 0 else index
 
@@ -51,14 +50,16 @@ def an_integer(x: Any, name: str, argument: str) -> int:
     """
     try:
         return operator.index(x)
-    except TypeError as error:
-        if type(error) is not TypeError or is_array(x):
+    except TypeError as caught:
+        if type(caught) is not TypeError or is_array(x):
             raise
-        raise TypeError(
-            message(
-                name, f"{argument} must be an integer.", got=f"{x!r} of type {type(x).__name__}"
-            )
-        ) from None
+        error(
+            TypeError,
+            name,
+            f"{argument} must be an integer.",
+            got=f"{x!r} of type {type(x).__name__}",
+            cause=None,
+        )
 
 
 def canonicalize_axes(axes: Sequence[Any], ndim: int, name: str) -> tuple[int, ...]:
@@ -69,7 +70,7 @@ def canonicalize_axes(axes: Sequence[Any], ndim: int, name: str) -> tuple[int, .
     """
     found = tuple(canonicalize_axis(axis, ndim, name) for axis in axes)
     if len(set(found)) != len(found):
-        raise ValueError(message(name, "an axis is named twice.", got=f"axes {tuple(axes)}"))
+        error(ValueError, name, "an axis is named twice.", got=f"axes {tuple(axes)}")
     return found
 
 
@@ -81,16 +82,16 @@ def int_tuple(values: Any, name: str, argument: str) -> tuple[int, ...]:
     """
     try:
         return tuple(map(operator.index, values))
-    except TypeError as error:
-        if type(error) is not TypeError:
+    except TypeError as caught:
+        if type(caught) is not TypeError:
             raise
-        raise TypeError(
-            message(
-                name,
-                f"{argument} must be a sequence of concrete integers.",
-                got=f"{argument}: {values!r}",
-            )
-        ) from None
+        error(
+            TypeError,
+            name,
+            f"{argument} must be a sequence of concrete integers.",
+            got=f"{argument}: {values!r}",
+            cause=None,
+        )
 
 
 def padtype_to_pads(
@@ -117,13 +118,12 @@ def padtype_to_pads(
     if kind == "VALID":
         return [(0, 0)] * len(in_shape)
     if kind not in ("SAME", "SAME_LOWER"):
-        raise RuntimeError(
-            message(
-                "lax.padtype_to_pads",
-                "unknown kind of padding.",
-                got=repr(padding),
-                expected="'VALID', 'SAME' or 'SAME_LOWER'",
-            )
+        error(
+            RuntimeError,
+            "lax.padtype_to_pads",
+            "unknown kind of padding.",
+            got=repr(padding),
+            expected="'VALID', 'SAME' or 'SAME_LOWER'",
         )
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):

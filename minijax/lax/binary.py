@@ -32,7 +32,7 @@ from minijax.lax.families import (
     neg_p,
     operands,
 )
-from minijax.lax.stacking import unstack
+from minijax.lax.shape import unstack
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 

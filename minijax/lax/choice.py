@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import (
@@ -58,28 +58,24 @@ class SelectN(Primitive):
         first = cases[0]
         if any(case.dtype != first.dtype or case.shape != first.shape for case in cases):
             check_same_dtype("select", **_named(cases))
-            raise TypeError(
-                message("lax.select", "the cases have different shapes.", got=_named(cases))
-            )
+            error(TypeError, "lax.select", "the cases have different shapes.", got=_named(cases))
         check_dtype("select", "which", which, BITS)
         if which.dtype == dtypes.bool_ and len(cases) > 2:
-            raise TypeError(
-                message(
-                    "lax.select_n",
-                    f"a boolean cannot choose among {len(cases)} cases.",
-                    got={"which": which},
-                    expected="an integer `which`",
-                )
+            error(
+                TypeError,
+                "lax.select_n",
+                f"a boolean cannot choose among {len(cases)} cases.",
+                got={"which": which},
+                expected="an integer `which`",
             )
         if which.shape and which.shape != first.shape:
-            raise TypeError(
-                message(
-                    "lax.select",
-                    "the predicate does not fit the cases.",
-                    got={"which": which, "cases": first},
-                    expected="a scalar, or the shape of the cases",
-                    fix="minijax.numpy.where, which broadcasts",
-                )
+            error(
+                TypeError,
+                "lax.select",
+                "the predicate does not fit the cases.",
+                got={"which": which, "cases": first},
+                expected="a scalar, or the shape of the cases",
+                fix="minijax.numpy.where, which broadcasts",
             )
         return shaped_array(first.shape, first.dtype, all(case.weak_type for case in cases))
 
@@ -160,7 +156,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
         Array([2., 0., 1.], dtype=float32)
     """
     if not cases:
-        raise ValueError(message("lax.select_n", "there must be at least one case."))
+        error(ValueError, "lax.select_n", "there must be at least one case.")
     return select_n_p.bind(operand(which), *operands(*cases))
 
 
@@ -211,13 +207,12 @@ class Clamp(Primitive):
         check_same_dtype("clamp", **bounds)
         check_dtype("clamp", "x", x, ANY)
         if any(bound.shape not in ((), x.shape) for bound in (minimum, maximum)):
-            raise TypeError(
-                message(
-                    "lax.clamp",
-                    "the bounds do not fit the operand.",
-                    got=bounds,
-                    expected="scalars, or bounds of the operand's shape",
-                )
+            error(
+                TypeError,
+                "lax.clamp",
+                "the bounds do not fit the operand.",
+                got=bounds,
+                expected="scalars, or bounds of the operand's shape",
             )
         weak = minimum.weak_type and x.weak_type and maximum.weak_type
         return shaped_array(x.shape, x.dtype, weak)

@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax.core import tree, variance
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import UnexpectedTracerError, message
+from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
@@ -162,13 +162,12 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     """
     eager.check_callable("lax.composite", decomposition)
     if not _NAMESPACED.fullmatch(str(name)):
-        raise ValueError(
-            message(
-                "lax.composite",
-                "the name of an operation begins with that of its library.",
-                got={"name": repr(name)},
-                expected="letters, digits, underscores, and a dot between: 'my_library.my_op'",
-            )
+        error(
+            ValueError,
+            "lax.composite",
+            "the name of an operation begins with that of its library.",
+            got={"name": repr(name)},
+            expected="letters, digits, underscores, and a dot between: 'my_library.my_op'",
         )
 
     def call(*args: Any, **attributes: Any) -> Any:
@@ -214,12 +213,11 @@ def _with_tuples(value: Any) -> Any:
 def _check_known(what: str, values: Sequence[Any]) -> None:
     for value in values:
         if isinstance(value, Tracer):
-            raise UnexpectedTracerError(
-                message(
-                    "lax.composite",
-                    f"{what} is traced.",
-                    got=str(aval_of(value)),
-                    expected="values that are known when the program is compiled",
-                    fix="pass it to the composite as a positional argument",
-                )
+            error(
+                UnexpectedTracerError,
+                "lax.composite",
+                f"{what} is traced.",
+                got=str(aval_of(value)),
+                expected="values that are known when the program is compiled",
+                fix="pass it to the composite as a positional argument",
             )

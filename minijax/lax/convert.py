@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import moveaxis
@@ -40,12 +40,11 @@ class ConvertElementType(Primitive):
         self, x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any
     ) -> ShapedArray:
         if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
-            raise ValueError(
-                message(
-                    "lax.convert_element_type",
-                    "random keys convert to and from nothing.",
-                    got={"operand": x, "new_dtype": new_dtype},
-                )
+            error(
+                ValueError,
+                "lax.convert_element_type",
+                "random keys convert to and from nothing.",
+                got={"operand": x, "new_dtype": new_dtype},
             )
         return shaped_array(x.shape, new_dtype, weak_type)
 
@@ -116,7 +115,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         Array([False,  True], dtype=bool)
     """
     if new_dtype is None:
-        raise ValueError(message("lax.convert_element_type", "new_dtype must be given."))
+        error(ValueError, "lax.convert_element_type", "new_dtype must be given.")
     dtype = dtypes.canonicalize_user_dtype(new_dtype, "lax.convert_element_type")
     return convert_to_type(operand, dtype, weak_type=False)
 
@@ -158,13 +157,12 @@ class BitcastConvertType(Primitive):
         kinds = (np.bool_, np.complexfloating)
         special = any(dtypes.issubdtype(d, k) for d in (x.dtype, new_dtype) for k in kinds)
         if special and x.dtype != new_dtype:
-            raise TypeError(
-                message(
-                    "lax.bitcast_convert_type",
-                    "booleans and complex numbers have no bits to read.",
-                    got={"operand": x, "new_dtype": new_dtype},
-                    fix="convert_element_type for booleans; real and imag for complex numbers",
-                )
+            error(
+                TypeError,
+                "lax.bitcast_convert_type",
+                "booleans and complex numbers have no bits to read.",
+                got={"operand": x, "new_dtype": new_dtype},
+                fix="convert_element_type for booleans; real and imag for complex numbers",
             )
         return shaped_array(shape, new_dtype)
 
@@ -195,13 +193,12 @@ def _bitcast_shape(x: ShapedArray, new_dtype: Any) -> tuple[int, ...]:
     if old > new:
         return (*x.shape, old // new)
     if not x.shape or x.shape[-1] * old != new:
-        raise TypeError(
-            message(
-                "lax.bitcast_convert_type",
-                "the last dimension does not hold the bits of one element.",
-                got={"operand": x, "new_dtype": new_dtype},
-                expected=f"a last dimension of size {new // old}",
-            )
+        error(
+            TypeError,
+            "lax.bitcast_convert_type",
+            "the last dimension does not hold the bits of one element.",
+            got={"operand": x, "new_dtype": new_dtype},
+            expected=f"a last dimension of size {new // old}",
         )
     return x.shape[:-1]
 
@@ -292,12 +289,11 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     """
     exponent_bits, mantissa_bits = int(exponent_bits), int(mantissa_bits)
     if exponent_bits < 1 or mantissa_bits < 0:
-        raise ValueError(
-            message(
-                "lax.reduce_precision",
-                "exponent_bits must be positive and mantissa_bits not negative.",
-                got={"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits},
-            )
+        error(
+            ValueError,
+            "lax.reduce_precision",
+            "exponent_bits must be positive and mantissa_bits not negative.",
+            got={"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits},
         )
     return reduce_precision_p.bind(
         families.operand(operand), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.reshard import reshard_to
@@ -471,9 +471,7 @@ def conv_transpose(
     rank = aval_of(lhs).ndim
     if dimension_numbers is None:
         if not 2 <= rank <= 5:
-            raise ValueError(
-                message("lax.conv_transpose", "needs dimension_numbers.", got=f"rank {rank}")
-            )
+            error(ValueError, "lax.conv_transpose", "needs dimension_numbers.", got=f"rank {rank}")
         letters = "DHW"[5 - rank :]
         dimension_numbers = (f"N{letters}C", f"{letters}IO", f"N{letters}C")
     numbers = conv_dimension_numbers(aval_of(lhs).shape, aval_of(rhs).shape, dimension_numbers)

@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import arguments
 from minijax.lax.precision import CanonicalPrecision
 
@@ -124,26 +124,24 @@ def window_of(
     reach = ones if kernel_dilation is None else tuple(kernel_dilation)
     facts = {"window_strides": steps, "lhs_dilation": spread, "rhs_dilation": reach}
     if any(len(values) != len(image) for values in facts.values()):
-        raise ValueError(
-            message(
-                name,
-                "strides and dilations need one entry for each spatial dimension.",
-                got=facts,
-                expected=f"{len(image)} of each",
-            )
+        error(
+            ValueError,
+            name,
+            "strides and dilations need one entry for each spatial dimension.",
+            got=facts,
+            expected=f"{len(image)} of each",
         )
     if any(s < 1 for s in steps):
-        raise ValueError(message(name, "strides must be positive.", got=facts))
+        error(ValueError, name, "strides must be positive.", got=facts)
     if any(d < 1 for d in (*spread, *reach)):
-        raise TypeError(message(name, "dilations must be positive.", got=facts))
+        error(TypeError, name, "dilations must be positive.", got=facts)
     if isinstance(padding, str) and set(spread) > {1}:
-        raise ValueError(
-            message(
-                name,
-                "named padding does not say how an image with lhs_dilation is padded.",
-                got={"padding": padding, **facts},
-                fix="give numbers, or use lax.conv_transpose",
-            )
+        error(
+            ValueError,
+            name,
+            "named padding does not say how an image with lhs_dilation is padded.",
+            got={"padding": padding, **facts},
+            fix="give numbers, or use lax.conv_transpose",
         )
     return Window(steps, _padding(padding, image, kernel, steps, reach), spread, reach)
 
@@ -162,22 +160,21 @@ def _padding(
     try:
         pads = tuple((int(a), int(b)) for a, b in padding)
     except (TypeError, ValueError):
-        raise ValueError(
-            message(
-                "lax.conv_general_dilated",
-                "padding must be a name or a pair for each spatial dimension.",
-                got=repr(padding),
-                expected="'SAME', 'SAME_LOWER', 'VALID', or [(before, after), …]",
-            )
-        ) from None
+        error(
+            ValueError,
+            "lax.conv_general_dilated",
+            "padding must be a name or a pair for each spatial dimension.",
+            got=repr(padding),
+            expected="'SAME', 'SAME_LOWER', 'VALID', or [(before, after), …]",
+            cause=None,
+        )
     if len(pads) != len(image):
-        raise TypeError(
-            message(
-                "lax.conv_general_dilated",
-                "padding needs a pair for each spatial dimension.",
-                got=repr(padding),
-                expected=f"{len(image)} pairs",
-            )
+        error(
+            TypeError,
+            "lax.conv_general_dilated",
+            "padding needs a pair for each spatial dimension.",
+            got=repr(padding),
+            expected=f"{len(image)} pairs",
         )
     return pads
 
@@ -195,13 +192,12 @@ def transposed_padding(kernel: int, stride: int, padding: str) -> tuple[int, int
         total = kernel + stride - 2 + max(kernel - stride, 0)
         before = kernel - 1
     else:
-        raise ValueError(
-            message(
-                "lax.conv_transpose",
-                "unknown kind of padding.",
-                got=repr(padding),
-                expected="'SAME', 'VALID', or [(before, after), …]",
-            )
+        error(
+            ValueError,
+            "lax.conv_transpose",
+            "unknown kind of padding.",
+            got=repr(padding),
+            expected="'SAME', 'VALID', or [(before, after), …]",
         )
     return before, total - before
 
@@ -216,7 +212,7 @@ def check_convolution(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None
     name = "lax.conv_general_dilated"
     facts = {"lhs": lhs, "rhs": rhs, "dimension_numbers": p.dimension_numbers}
     if lhs.dtype != rhs.dtype:
-        raise TypeError(message(name, "operands have different dtypes.", got=facts))
+        error(TypeError, name, "operands have different dtypes.", got=facts)
     _check_preferred_type(lhs.dtype, p.preferred_element_type)
     lhs_spec, rhs_spec, _ = p.dimension_numbers
     images, features, *sizes = (lhs.shape[d] for d in lhs_spec)
@@ -238,7 +234,7 @@ def check_convolution(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None
     ):
         problem = f"the padding {p.padding} cuts off more than there is."
     if problem:
-        raise ValueError(message(name, problem, got=facts))
+        error(ValueError, name, problem, got=facts)
 
 
 def _check_preferred_type(dtype: Any, preferred: Any) -> None:
@@ -249,13 +245,12 @@ def _check_preferred_type(dtype: Any, preferred: Any) -> None:
     accepted = (np.integer, np.floating) if kind == 0 else (kinds[kind],)
     is_narrower = dtypes.bit_width(preferred) < dtypes.bit_width(dtype)
     if is_narrower or not any(dtypes.issubdtype(preferred, k) for k in accepted):
-        raise TypeError(
-            message(
-                "lax.conv_general_dilated",
-                "preferred_element_type does not hold the results.",
-                got=f"preferred_element_type {preferred} for operands of dtype {dtype}",
-                expected="a dtype of the same kind, or a float for integers; and not narrower",
-            )
+        error(
+            TypeError,
+            "lax.conv_general_dilated",
+            "preferred_element_type does not hold the results.",
+            got=f"preferred_element_type {preferred} for operands of dtype {dtype}",
+            expected="a dtype of the same kind, or a float for integers; and not narrower",
         )
 
 
@@ -278,32 +273,29 @@ def conv_dimension_numbers(
         return dimension_numbers
     rank = len(lhs_shape)
     if len(rhs_shape) != rank or rank < 2:
-        raise TypeError(
-            message(
-                "lax.conv_dimension_numbers",
-                "image and kernel must have the same rank, of at least 2.",
-                got={"lhs": tuple(lhs_shape), "rhs": tuple(rhs_shape)},
-            )
+        error(
+            TypeError,
+            "lax.conv_dimension_numbers",
+            "image and kernel must have the same rank, of at least 2.",
+            got={"lhs": tuple(lhs_shape), "rhs": tuple(rhs_shape)},
         )
     if dimension_numbers is None:
         spec: Shape = tuple(range(rank))
         return ConvDimensionNumbers(spec, spec, spec)
     if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
-        raise TypeError(
-            message(
-                "lax.conv_dimension_numbers",
-                "not a way to write dimension numbers.",
-                got=repr(dimension_numbers),
-                expected="three strings, such as ('NHWC', 'HWIO', 'NHWC'), or None",
-            )
+        error(
+            TypeError,
+            "lax.conv_dimension_numbers",
+            "not a way to write dimension numbers.",
+            got=repr(dimension_numbers),
+            expected="three strings, such as ('NHWC', 'HWIO', 'NHWC'), or None",
         )
     if any(len(text) != rank for text in dimension_numbers):
-        raise TypeError(
-            message(
-                "lax.conv_dimension_numbers",
-                "there must be one letter for each dimension.",
-                got={"lhs": tuple(lhs_shape), "dimension_numbers": dimension_numbers},
-            )
+        error(
+            TypeError,
+            "lax.conv_dimension_numbers",
+            "there must be one letter for each dimension.",
+            got={"lhs": tuple(lhs_shape), "dimension_numbers": dimension_numbers},
         )
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
@@ -326,13 +318,12 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, 
     for text, corners in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
         wanted = corners + space
         if sorted(text) != sorted(wanted) or len(set(text)) != len(text):
-            raise TypeError(
-                message(
-                    "lax.conv_dimension_numbers",
-                    f"the letters {text!r} do not fit.",
-                    got=repr(tuple(dimension_numbers)),
-                    expected=f"each of {', '.join(wanted)} once",
-                )
+            error(
+                TypeError,
+                "lax.conv_dimension_numbers",
+                f"the letters {text!r} do not fit.",
+                got=repr(tuple(dimension_numbers)),
+                expected=f"each of {', '.join(wanted)} once",
             )
         specs.append(tuple(text.index(letter) for letter in wanted))
     return tuple(specs)

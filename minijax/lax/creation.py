@@ -1,23 +1,30 @@
-"""New arrays: filled with one value, counting up, or of any content."""
+"""New arrays: filled with one value, counting up, of any content, or facts of others.
+
+New arrays: filled with one value, counting up, or of any content.
+
+Facts of values, and values of facts: dtypes, shapes as arrays, values in the current trace.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
 from minijax.interpreters.structural import broadcast_in_dim_p
+from minijax.lax import families, shape
 from minijax.lax.arguments import is_array
-from minijax.lax.convert import convert_to_type
+from minijax.lax.convert import convert_element_type, convert_to_type
 from minijax.lax.families import COMPLEX, REAL, check_dtype
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
-from minijax.runtime.array import Array, physical_aval
+from minijax.runtime.array import Array, array_from_host, physical_aval
 from minijax.sharding import rules
 
 
@@ -38,12 +45,11 @@ class Iota(Primitive):
         aval = shaped_array(shape, dtype)
         check_dtype("iota", "dtype", aval, (*REAL, *COMPLEX))
         if not 0 <= dimension < len(shape):
-            raise ValueError(
-                message(
-                    "lax.iota",
-                    f"dimension {dimension} is out of range.",
-                    got={"shape": shape, "dimension": dimension},
-                )
+            error(
+                ValueError,
+                "lax.iota",
+                f"dimension {dimension} is out of range.",
+                got={"shape": shape, "dimension": dimension},
             )
         return aval
 
@@ -169,9 +175,7 @@ def full(
     """
     shape = canonicalize_shape(shape, "lax.full")
     if np.ndim(fill_value):
-        raise TypeError(
-            message("lax.full", "fill_value must be a scalar.", got={"fill_value": fill_value})
-        )
+        error(TypeError, "lax.full", "fill_value must be a scalar.", got={"fill_value": fill_value})
     weak_type = dtype is None and dtypes.is_weakly_typed(fill_value)
     if dtype is not None:
         dtype = dtypes.canonicalize_user_dtype(dtype, "lax.full")
@@ -213,8 +217,11 @@ def full_like(
     weak_type = dtype is None and bool(getattr(like, "weak_type", False))
     dtype = like.dtype if dtype is None else dtype
     if np.ndim(fill_value):
-        raise TypeError(
-            message("lax.full_like", "fill_value must be a scalar.", got={"fill_value": fill_value})
+        error(
+            TypeError,
+            "lax.full_like",
+            "fill_value must be a scalar.",
+            got={"fill_value": fill_value},
         )
     made = _filled(
         canonicalize_shape(like.shape if shape is None else shape, "lax.full_like"),
@@ -249,3 +256,64 @@ def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any
         if weak_type and aval_of(value.item()).dtype == dtype:
             value = value.item()
     return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=sharding)
+
+
+def dtype(x: Any) -> np.dtype[Any]:
+    """The dtype that a value has as an array.
+
+    Dtypes: of Python's scalars, the default one of their kind.
+    Source: mirrors jax.lax.dtype (0.10).
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> lax.dtype(1.5)
+        dtype('float32')
+    """
+    return aval_of(x).dtype
+
+
+def shape_as_value(shape: Sequence[Any]) -> Array:  # noqa: A002 RUF100
+    """A shape as an array of integers.
+
+    Shapes: n sizes -> int[n].
+    Source: mirrors jax.lax.shape_as_value (0.10).
+
+    Raises:
+        TypeError: a size is no integer.
+
+    Example:
+        >>> lax.shape_as_value((2, 3))
+        Array([2, 3], dtype=int32)
+    """
+    return _stacked(shape)
+
+
+def _stacked(sizes: Sequence[Any]) -> Any:
+    wanted = dtypes.default_int_dtype()
+    if not any(hasattr(size, "aval") for size in sizes):
+        return array_from_host(np.array([operator.index(size) for size in sizes], wanted))
+    parts = [
+        shape.reshape(convert_element_type(size, wanted), (1,))
+        if hasattr(size, "aval")
+        else full((1,), operator.index(size), wanted)
+        for size in sizes
+    ]
+    return shape.concatenate(parts, 0)
+
+
+def stage(x: Any, /) -> Array:
+    """`x` as an array, of a weak type if it is a Python scalar.
+
+    Source: mirrors jax.lax.stage (0.10).
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> lax.stage(1.5)
+        Array(1.5, dtype=float32, weak_type=True)
+    """
+    x = families.operand(x)
+    return x if hasattr(x, "aval") else array_from_host(x)

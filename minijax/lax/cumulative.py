@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.jvp import jvp_flat
@@ -24,9 +24,8 @@ from minijax.lax.binary import add, div, max, min, mul, ne, sub
 from minijax.lax.choice import select
 from minijax.lax.families import INEXACT, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
-from minijax.lax.folding import scan
 from minijax.lax.padding import pad
-from minijax.lax.reduction import Identity, highest, lowest, one, zero
+from minijax.lax.reduction import Identity, highest, lowest, one, scan, zero
 from minijax.lax.shape import reshape, rev, split
 from minijax.lax.unary import ceil, complex, exp, imag, log1p, real
 from minijax.lax.window_reduction import reduce_window
@@ -70,13 +69,12 @@ class Cumulative(Primitive):
     def abstract_eval(self, x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
         check_dtype(self.name, "operand", x, self.accepts)
         if not 0 <= axis < x.ndim:
-            raise ValueError(
-                message(
-                    f"lax.{self.name}",
-                    f"axis {axis} is out of range.",
-                    got={"operand": x},
-                    expected=f"an axis from 0 to {x.ndim - 1}",
-                )
+            error(
+                ValueError,
+                f"lax.{self.name}",
+                f"axis {axis} is out of range.",
+                got={"operand": x},
+                expected=f"an axis from 0 to {x.ndim - 1}",
             )
         return x
 

@@ -1,28 +1,114 @@
 """Looking at values while programs run: the functions of `minijax.debug`.
 
+`debug.inspect_array_sharding`: asking the compiler how it places a value.
+
+Looking at values while programs run: the functions of `minijax.debug`.
+
 Calls return nothing and change nothing, so all transformations let them stand where they are.
+
+`debug.breakpoint`: looking at the local variables of a line when the program passes it.
 """
 
 from __future__ import annotations
 
+import code
 import functools
+import inspect
 import logging
 import string
 import sys
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from minijax.core import dtypes, effects, tree
+from minijax.core import dtypes, effects, source, tree
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters import eager
-from minijax.lax.host_callbacks import FlatCallback, lower_call
-from minijax.lax.vmap_methods import example
-from minijax.runtime import callbacks, tokens
+from minijax.interpreters import eager, inspection
+from minijax.interpreters.inspection import Inspection
+from minijax.lax.callbacks import FlatCallback, example, lower_call
+from minijax.runtime import callbacks, client, transfer
+from minijax.runtime.array import Array, physical_aval
 from minijax.sharding import rules
+from minijax.sharding.base import Sharding
+from minijax.sharding.named import SingleDeviceSharding
+
+
+class InspectSharding(Primitive):
+    """Tells a Python function how a value is placed, when the program is compiled.
+
+    Derivative: the primal value is inspected; without results there is nothing to transpose.
+    """
+
+    name = "inspect_sharding"
+    multiple_results = True
+    has_effects = True
+    knows_extended = True
+
+    def impl(self, x: Any, *, callback: Inspection) -> list[Any]:
+        eager.check_no_tracers([x])
+        if type.__instancecheck__(Array, x):
+            callback.callback(x.sharding)
+        else:
+            callback.callback(SingleDeviceSharding(client.default_device()))
+        return []
+
+    def abstract_eval(self, *avals: Any, **_: Any) -> list[Any]:
+        return []
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **_: Any) -> list[Any]:
+        return []
+
+    def effects(self, *avals: Any, **_: Any) -> frozenset[Any]:
+        return frozenset({inspection.effect})
+
+    def lower(self, ctx: Any, value: Any, *, callback: Inspection) -> list[Any]:
+        if ctx.module.partitioning.partitions > 1:
+            callback.lower(ctx, value, physical_aval(ctx.avals_in[0]))
+        return []
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        return self.bind(*primals, **params), []
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        return self.bind(*args, **params), []
+
+
+inspect_sharding_p = InspectSharding()
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -> None:
+    """Tells a function how arrays are placed: at once, or inside `jit` when it is compiled.
+
+    Inside `jit` the compiler decides about values between arguments and results; the function is
+    called once for each compilation, with what it has decided.  Under vmap it is told about the
+    whole batch.
+
+    Source: mirrors jax.debug.inspect_array_sharding (0.10).
+
+    Args:
+        value: an array, or a tree of arrays.
+        callback: takes a `Sharding` for each array; what it returns is ignored.
+
+    Raises:
+        TypeError: `callback` cannot be called.
+
+    Example:
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> x = jax.device_put(jnp.arange(8), spread)
+        >>> jax.debug.inspect_array_sharding(x, callback=lambda sharding: print(sharding.spec))
+        P('x',)
+    """
+    eager.check_callable("debug.inspect_array_sharding", callback)
+    for leaf in tree.leaves(value):
+        inspect_sharding_p.bind(leaf, callback=Inspection(callback))
 
 
 class DebugEffect(effects.Effect):
@@ -82,7 +168,7 @@ class DebugCallback(Primitive):
     def impl(self, *args: Any, callback: Any, effect: Any, **_: Any) -> list[Any]:
         eager.check_no_tracers(args)
         if effects.ordered_effects.contains(effect):
-            tokens.wait_for(effect)
+            transfer.wait_for(effect)
         return callbacks.call_at_once("debug.callback", _without_results(callback), args, ())
 
     def abstract_eval(self, *avals: Any, **_: Any) -> list[Any]:
@@ -277,20 +363,20 @@ def _check_format(name: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str,
     except AttributeError:
         # An attribute that arrays may have although their stand-ins do not.
         return
-    except (IndexError, KeyError, ValueError, TypeError) as error:
-        kind = FormatKeyError if isinstance(error, KeyError) else type(error)
+    except (IndexError, KeyError, ValueError, TypeError) as caught:
+        kind = FormatKeyError if isinstance(caught, KeyError) else type(caught)
         fix = None
-        if isinstance(error, KeyError):
-            problem = f"the format names an argument {error} that is not given."
-        elif isinstance(error, IndexError):
+        if isinstance(caught, KeyError):
+            problem = f"the format names an argument {caught} that is not given."
+        elif isinstance(caught, IndexError):
             problem = "the format has more places than there are positional arguments."
         else:
-            problem = f"{error}."
+            problem = f"{caught}."
         if "does not use" in problem:
             fix = "values belong into arguments, not into an f-string"
         elif "formats one number" in problem:
             fix = "numpy.set_printoptions says how elements of arrays are printed"
-        raise kind(message(name, problem, got=repr(fmt), fix=fix)) from None
+        error(kind, name, problem, got=repr(fmt), fix=fix, cause=None)
 
 
 @overload
@@ -386,7 +472,93 @@ def _show(
     skip_format_check: bool,
 ) -> None:
     if not isinstance(fmt, str):
-        raise TypeError(message(name, "the format must be a string.", got=repr(fmt)))
+        error(TypeError, name, "the format must be a string.", got=repr(fmt))
     if not skip_format_check:
         _check_format(name, fmt, args, kwargs)
     _bind(Printer(fmt, emit), args, kwargs, ordered, partitioned)
+
+
+# Names with values: not a dictionary, whose keys a tree would sort.
+_Values = list[tuple[str, Any]]
+
+_NOT_VALUES = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+
+
+def debug_breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> None:
+    """Shows the local variables of the caller, when the program passes this line.
+
+    At a terminal, a Python prompt opens in which they have their values, and the program goes on
+    when it is left.  Elsewhere they are printed and the program goes on.
+
+    Source: mirrors jax.debug.breakpoint (0.10), reduced to looking.
+
+    Args:
+        backend: accepted for JAX's sake; there is one way of looking.
+        filter_frames: whether frames of the library are left out.
+        num_frames: how many frames, from the innermost one, are looked at; None is one.
+        ordered: whether breakpoints are passed in the order of the program.
+        token: accepted for JAX's sake.
+        kwargs: more values to show, by name.
+
+    Example:
+        >>> def double(x):
+        ...     y = 2 * x
+        ...     jax.debug.breakpoint()
+        ...     return y
+        >>> double(3)
+        breakpoint at ...:3 in double
+          x = Array(3, dtype=int32, weak_type=True)
+          y = Array(6, dtype=int32, weak_type=True)
+        6
+    """
+    del backend, token
+    frames = _callers(1 if num_frames is None else num_frames, filter_frames)
+    values = [_values(frame) for frame in frames]
+    if values:
+        values[0] += kwargs.items()
+    places = tuple(source.Frame(f.f_code.co_filename, f.f_lineno, f.f_code.co_name) for f in frames)
+    debug_callback(functools.partial(_show_locals, places), values, ordered=ordered)
+
+
+def _callers(count: int, filter_frames: bool) -> list[types.FrameType]:
+    frame = inspect.currentframe()
+    found: list[types.FrameType] = []
+    while frame is not None and len(found) < count:
+        is_ours = frame.f_globals.get("__name__") == __name__
+        is_hidden = filter_frames and source.is_internal(frame.f_code.co_filename)
+        if not is_ours and not is_hidden:
+            found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def _values(frame: types.FrameType) -> _Values:
+    """The local variables of a frame that hold values, in their order."""
+    return [
+        (name, value)
+        for name, value in frame.f_locals.items()
+        if not name.startswith("__") and not isinstance(value, _NOT_VALUES)
+    ]
+
+
+def _show_locals(places: tuple[source.Frame, ...], values: list[_Values]) -> None:
+    text = "\n".join(
+        "\n".join([f"breakpoint at {place}", *(f"  {k} = {_indented(v)}" for k, v in own)])
+        for place, own in zip(places, values, strict=True)
+    )
+    if sys.stdin is not None and sys.stdin.isatty():
+        code.interact(banner=text, local=dict(values[0]) if values else {}, exitmsg="")
+    else:
+        sys.stdout.write(text + "\n")
+
+
+def _indented(value: Any) -> str:
+    return repr(value).replace("\n", "\n    ")

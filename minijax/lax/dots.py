@@ -11,12 +11,12 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import add_tangents, transpose
 from minijax.interpreters.tangents import Zero, is_linear
-from minijax.lax import sharding_rules
+from minijax.lax import shardings
 from minijax.lax.convert import convert_element_type
 from minijax.lax.families import operands
 from minijax.lax.precision import (
@@ -87,9 +87,9 @@ class DotGeneral(Primitive):
         **params: Any,
     ) -> PartitionSpec:
         if out_sharding is None:
-            return sharding_rules.product_spec(self, avals, dimension_numbers)
+            return shardings.product_spec(self, avals, dimension_numbers)
         spec = rules.given_spec(self, outs[0], out_sharding)
-        sharding_rules.check_summands(self, avals, dimension_numbers, spec)
+        shardings.check_summands(self, avals, dimension_numbers, spec)
         return spec
 
     def lower(
@@ -268,25 +268,23 @@ def _check_numbers(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers) -> Non
     for aval, side in ((lhs, 0), (rhs, 1)):
         named = (*numbers[0][side], *numbers[1][side])
         if len(set(named)) != len(named) or not all(0 <= d < aval.ndim for d in named):
-            raise TypeError(
-                message(
-                    "lax.dot_general",
-                    f"the dimension numbers do not fit {('lhs', 'rhs')[side]}.",
-                    got=facts,
-                    expected=f"distinct dimensions, each from 0 to {aval.ndim - 1}",
-                )
+            error(
+                TypeError,
+                "lax.dot_general",
+                f"the dimension numbers do not fit {('lhs', 'rhs')[side]}.",
+                got=facts,
+                expected=f"distinct dimensions, each from 0 to {aval.ndim - 1}",
             )
     for (lhs_dims, rhs_dims), kind in zip(numbers, ("contracting", "batch"), strict=True):
         lhs_sizes = [lhs.shape[d] for d in lhs_dims]
         rhs_sizes = [rhs.shape[d] for d in rhs_dims]
         if lhs_sizes != rhs_sizes:
-            raise TypeError(
-                message(
-                    "lax.dot_general",
-                    f"the {kind} dimensions of lhs and rhs differ.",
-                    got=facts,
-                    expected="equal sizes, pair by pair",
-                )
+            error(
+                TypeError,
+                "lax.dot_general",
+                f"the {kind} dimensions of lhs and rhs differ.",
+                got=facts,
+                expected="equal sizes, pair by pair",
             )
 
 
@@ -320,13 +318,12 @@ def check_preferred_type(name: str, dtype: Any, preferred: Any) -> None:
     if dtypes.issubdtype(dtype, np.floating):
         return
     if _real_bits(preferred) < _real_bits(dtype):
-        raise TypeError(
-            message(
-                name,
-                "preferred_element_type is narrower than the type of the result.",
-                got=f"preferred_element_type {preferred} for a result of dtype {dtype}",
-                expected=f"at least {_real_bits(dtype)} bits",
-            )
+        error(
+            TypeError,
+            name,
+            "preferred_element_type is narrower than the type of the result.",
+            got=f"preferred_element_type {preferred} for a result of dtype {dtype}",
+            expected=f"at least {_real_bits(dtype)} bits",
         )
 
 
@@ -426,14 +423,13 @@ def dot(
     if dimension_numbers is None:
         x, y = aval_of(lhs), aval_of(rhs)
         if x.ndim not in (1, 2) or y.ndim not in (1, 2) or x.shape[-1] != y.shape[0]:
-            raise ValueError(
-                message(
-                    "lax.dot",
-                    "the operands are no vectors or matrices that fit together.",
-                    got={"lhs": x, "rhs": y},
-                    expected="1 or 2 dimensions each, the last of lhs equal to the first of rhs",
-                    fix="name the dimensions with dimension_numbers",
-                )
+            error(
+                ValueError,
+                "lax.dot",
+                "the operands are no vectors or matrices that fit together.",
+                got={"lhs": x, "rhs": y},
+                expected="1 or 2 dimensions each, the last of lhs equal to the first of rhs",
+                fix="name the dimensions with dimension_numbers",
             )
         dimension_numbers = ((x.ndim - 1,), (0,)), ((), ())
     return dot_general(
@@ -463,12 +459,11 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array
     """
     x, y = aval_of(lhs), aval_of(rhs)
     if x.ndim != y.ndim or x.ndim < 2:
-        raise ValueError(
-            message(
-                "lax.batch_matmul",
-                "the operands must have equal ranks of at least 2.",
-                got={"lhs": x, "rhs": y},
-            )
+        error(
+            ValueError,
+            "lax.batch_matmul",
+            "the operands must have equal ranks of at least 2.",
+            got={"lhs": x, "rhs": y},
         )
     batch = tuple(range(x.ndim - 2))
     numbers = ((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)

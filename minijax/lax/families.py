@@ -1,12 +1,18 @@
 """Families of elementwise primitives: one line declares an operation with all its rules.
 
+How exact elementwise functions have to be: the argument `accuracy` of `exp` and others.
+
+Families of elementwise primitives: one line declares an operation with all its rules.
+
 `Unary` and `Binary` supply abstract evaluation, lowering, differentiation, transposition and
 batching from the name of a StableHLO operation and the derivatives.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +20,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import (
     add_tangents,
@@ -23,9 +29,75 @@ from minijax.interpreters.structural import (
     reduce_sum,
 )
 from minijax.interpreters.tangents import Zero, is_linear
-from minijax.lax.accuracy import Accuracy
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+
+class AccuracyMode(enum.Enum):
+    """A named accuracy.
+
+    Source:     mirrors jax.lax.AccuracyMode (0.10).
+
+    Example:
+        >>> lax.exp(jnp.array([0.0]), accuracy=lax.AccuracyMode.HIGHEST)
+        Array([1.], dtype=float32)
+    """
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+    def attribute_text(self) -> str:
+        """The accuracy in MLIR's syntax."""
+        mode = f"#stablehlo.result_accuracy_mode<{self.name}>"
+        return f"#stablehlo.result_accuracy<mode = {mode}>"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The error that a result may have.
+
+    Source:     mirrors jax.lax.Tolerance (0.10).
+
+    Attributes:
+        atol: absolute error.
+        rtol: relative error.
+        ulps: error in units of the last place.
+
+    Raises:
+        ValueError: a tolerance is negative, or none is set.
+
+    Example:
+        >>> lax.Tolerance(rtol=1e-3)
+        Tolerance(atol=0.0, rtol=0.001, ulps=0)
+        >>> jax.make_jaxpr(lambda x: lax.tanh(x, accuracy=lax.Tolerance(ulps=2)))(1.0)
+        { lambda ; a:f32[]. let
+            b:f32[] = tanh[accuracy=Tolerance(atol=0.0, rtol=0.0, ulps=2)] a
+          in (b,) }
+    """
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.atol, self.rtol, self.ulps) < 0 or not (self.atol or self.rtol or self.ulps):
+            error(
+                ValueError,
+                "lax.Tolerance",
+                "tolerances must be non-negative, and one of them positive.",
+                got={"atol": self.atol, "rtol": self.rtol, "ulps": self.ulps},
+            )
+
+    def attribute_text(self) -> str:
+        """The accuracy in MLIR's syntax."""
+        return (
+            f"#stablehlo.result_accuracy<atol = {self.atol:e}, rtol = {self.rtol:e}, "
+            f"ulps = {self.ulps}, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>"
+        )
+
+
+Accuracy = AccuracyMode | Tolerance | None
+
 
 Kinds = tuple[type, ...]
 FLOAT: Kinds = (np.floating,)
@@ -59,14 +131,13 @@ def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> 
         TypeError: the dtype is none of `accepts`.
     """
     if not any(dtypes.issubdtype(aval.dtype, kind) for kind in accepts):
-        raise TypeError(
-            message(
-                f"lax.{name}",
-                f"does not accept dtype {getattr(aval.dtype, 'name', aval.dtype)}.",
-                got={argument: aval},
-                expected="a dtype of kind " + " or ".join(k.__name__ for k in accepts),
-                fix="convert with lax.convert_element_type(x, dtype)",
-            )
+        error(
+            TypeError,
+            f"lax.{name}",
+            f"does not accept dtype {getattr(aval.dtype, 'name', aval.dtype)}.",
+            got={argument: aval},
+            expected="a dtype of kind " + " or ".join(k.__name__ for k in accepts),
+            fix="convert with lax.convert_element_type(x, dtype)",
         )
 
 
@@ -293,14 +364,13 @@ def check_same_dtype(name: str, **operands: ShapedArray) -> None:
         TypeError: the dtypes differ.
     """
     if len({aval.dtype for aval in operands.values()}) > 1:
-        raise TypeError(
-            message(
-                f"lax.{name}",
-                "operands have different dtypes.",
-                got=operands,
-                expected="one dtype; lax converts nothing but Python scalars",
-                fix="lax.convert_element_type, or minijax.numpy, which promotes",
-            )
+        error(
+            TypeError,
+            f"lax.{name}",
+            "operands have different dtypes.",
+            got=operands,
+            expected="one dtype; lax converts nothing but Python scalars",
+            fix="lax.convert_element_type, or minijax.numpy, which promotes",
         )
 
 
@@ -314,26 +384,24 @@ def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
     if not shapes:
         return ()
     if len({len(shape) for shape in shapes}) > 1:
-        raise IncompatibleShapesError(
-            message(
-                f"lax.{name}",
-                "operand ranks differ.",
-                got=operands,
-                expected="equal ranks; lax adds no dimensions",
-                fix="lax.broadcast_in_dim, or the function of minijax.numpy",
-            )
+        error(
+            IncompatibleShapesError,
+            f"lax.{name}",
+            "operand ranks differ.",
+            got=operands,
+            expected="equal ranks; lax adds no dimensions",
+            fix="lax.broadcast_in_dim, or the function of minijax.numpy",
         )
     result = []
     for sizes in zip(*shapes, strict=True):
         distinct = set(sizes) - {1}
         if len(distinct) > 1:
-            raise IncompatibleShapesError(
-                message(
-                    f"lax.{name}",
-                    "operand shapes do not fit together.",
-                    got=operands,
-                    expected="equal dimensions, or dimensions of size 1",
-                )
+            error(
+                IncompatibleShapesError,
+                f"lax.{name}",
+                "operand shapes do not fit together.",
+                got=operands,
+                expected="equal dimensions, or dimensions of size 1",
             )
         result.append(distinct.pop() if distinct else 1)
     return tuple(result)

@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 
 from minijax.core import effects
 from minijax.core.aval import AbstractToken, aval_of
-from minijax.core.errors import ShardingTypeError, message
+from minijax.core.errors import ShardingTypeError, error, message
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import custom_calls, manual_regions
 from minijax.interpreters.custom_calls import Layout
 from minijax.interpreters.foreign_attributes import Attribute, attributes_of, to_mlir
 from minijax.interpreters.structural import to_batch_dim
-from minijax.lax import vmap_methods
+from minijax.lax import callbacks
 from minijax.sharding import rules
 
 
@@ -126,9 +126,9 @@ class FfiCall(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         method = params["vmap_method"]
-        vmap_methods.check_chosen("ffi.ffi_call", repr(params["target_name"]), method)
-        if vmap_methods.is_one_by_one(method):
-            outs, out_dims = vmap_methods.call_for_each(
+        callbacks.check_chosen("ffi.ffi_call", repr(params["target_name"]), method)
+        if callbacks.is_one_by_one(method):
+            outs, out_dims = callbacks.call_for_each(
                 method, lambda *xs: self.bind(*xs, **params), args, dims, size
             )
             return outs, list(out_dims)
@@ -165,7 +165,7 @@ def _whole_operands(
     return [
         to_batch_dim(x, d, 0, size)
         if i in filled and _is_array(aval_of(x))
-        else vmap_methods.whole(method, x, d, size)
+        else callbacks.whole_batch(method, x, d, size)
         if _is_array(aval_of(x))
         else x
         for i, (x, d) in enumerate(zip(args, dims, strict=True))
@@ -209,14 +209,13 @@ def _check_no_sum(target: str, aval: Any) -> None:
     spec = PartitionSpec() if aval.split is None else aval.split.spec
     axes = {*kind.unreduced, *kind.reduced, *spec.unreduced, *spec.reduced}
     if axes:
-        raise ShardingTypeError(
-            message(
-                "ffi.ffi_call",
-                f"an operand of {target!r} is unreduced or reduced over mesh axes, and nothing is "
-                "known of sums of what a foreign function computes.",
-                got=str(aval),
-                fix="lax.psum(x, axis) on it, or reshard(x, spec) outside of shard_map",
-            )
+        error(
+            ShardingTypeError,
+            "ffi.ffi_call",
+            f"an operand of {target!r} is unreduced or reduced over mesh axes, and nothing is "
+            "known of sums of what a foreign function computes.",
+            got=str(aval),
+            fix="lax.psum(x, axis) on it, or reshard(x, spec) outside of shard_map",
         )
 
 

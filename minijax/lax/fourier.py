@@ -18,7 +18,7 @@ from typing import Any
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import hlo_build
 from minijax.interpreters.structural import full, moveaxis
@@ -180,14 +180,14 @@ def _kind(given: FftType | str) -> FftType:
             exception: type[Exception] = ValueError
     else:
         exception = TypeError
-    raise exception(
-        message(
-            "lax.fft",
-            "unknown kind of transform.",
-            got=f"fft_type: {given!r}",
-            expected="FFT, IFFT, RFFT or IRFFT, by name or as a lax.FftType",
-        )
-    ) from None
+    error(
+        exception,
+        "lax.fft",
+        "unknown kind of transform.",
+        got=f"fft_type: {given!r}",
+        expected="FFT, IFFT, RFFT or IRFFT, by name or as a lax.FftType",
+        cause=None,
+    )
 
 
 def _of_dtype(x: Any, kind: FftType) -> Array:
@@ -196,14 +196,13 @@ def _of_dtype(x: Any, kind: FftType) -> Array:
         return convert_element_type(x, dtypes.to_complex_dtype(aval.dtype))
     dtype = dtypes.to_inexact_dtype(aval.dtype)
     if dtype not in _RFFT_DTYPES:
-        raise ValueError(
-            message(
-                "lax.fft",
-                f"RFFT does not take {dtype}.",
-                got={"x": aval},
-                expected="float32 or float64 values",
-                fix="FFT for complex values; x.astype(float32) for short floats",
-            )
+        error(
+            ValueError,
+            "lax.fft",
+            f"RFFT does not take {dtype}.",
+            got={"x": aval},
+            expected="float32 or float64 values",
+            fix="FFT for complex values; x.astype(float32) for short floats",
         )
     return convert_element_type(x, dtype)
 
@@ -211,27 +210,25 @@ def _of_dtype(x: Any, kind: FftType) -> Array:
 def _check_lengths(aval: ShapedArray, kind: FftType, lengths: tuple[int, ...]) -> None:
     count = len(lengths)
     if count > _MAX_RANK or count > aval.ndim:
-        raise ValueError(
-            message(
-                "lax.fft",
-                "too many dimensions are to be transformed.",
-                got={"x": aval, "fft_lengths": lengths},
-                expected=f"at most {min(_MAX_RANK, aval.ndim)} lengths",
-                fix="numpy.fft.fftn for more than three" if count > _MAX_RANK else None,
-            )
+        error(
+            ValueError,
+            "lax.fft",
+            "too many dimensions are to be transformed.",
+            got={"x": aval, "fft_lengths": lengths},
+            expected=f"at most {min(_MAX_RANK, aval.ndim)} lengths",
+            fix="numpy.fft.fftn for more than three" if count > _MAX_RANK else None,
         )
     needed = lengths
     if kind == FftType.IRFFT:
         needed = (*lengths[:-1], lengths[-1] // 2 + 1)
     empty = kind == FftType.RFFT and operator.index(lengths[-1]) == 0
     if aval.shape[-count:] != needed or empty:
-        raise ValueError(
-            message(
-                "lax.fft",
-                "the lengths do not fit the operand.",
-                got={"x": aval, "fft_lengths": lengths},
-                expected="at least one value for each real transform"
-                if empty
-                else f"last dimensions {needed} for {kind.name} of lengths {lengths}",
-            )
+        error(
+            ValueError,
+            "lax.fft",
+            "the lengths do not fit the operand.",
+            got={"x": aval, "fft_lengths": lengths},
+            expected="at least one value for each real transform"
+            if empty
+            else f"last dimensions {needed} for {kind.name} of lengths {lengths}",
         )

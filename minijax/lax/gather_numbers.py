@@ -1,7 +1,18 @@
-"""How gathers and scatters find their windows: dimension numbers, modes, and checks of both.
+"""How gathers and scatters find their windows: dimension numbers, modes, bounds, checks.
+
+Positions out of bounds: the faults of operations that index, and assertions of their callers.
+
+Operations that clamp, fill or drop cannot know whether that was meant.  The public functions know:
+where the user names no mode, they assert that positions are in bounds, if somebody looks.
+
+How gathers and scatters find their windows: dimension numbers, modes, and checks of both.
 
 A gather's numbers and a scatter's say the same in the same order, hence
 `ScatterDimensionNumbers(*numbers)` is the scatter that writes what a gather reads.
+
+What gathers and scatters do about indices out of range: clamp them, fill, or drop.
+
+Positions out of bounds that are faults, because the user named no mode, are in `bounds.py`.
 """
 
 from __future__ import annotations
@@ -13,8 +24,79 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import Shape, ShapedArray
-from minijax.core.errors import message
+from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.errors import error
+from minijax.interpreters.checking import INDEX, Fault, check, is_checking
+from minijax.interpreters.structural import broadcast_in_dim
+from minijax.lax import binary
+
+
+def outside(positions: Any, low: int, high: int, text: str) -> list[Fault]:
+    """The fault of positions that are not from `low` to `high`; none if that is known."""
+    if isinstance(positions, (int, np.integer, np.ndarray)):
+        host = np.asarray(positions)
+        if ((host >= low) & (host <= high)).all():
+            return []
+    return [Fault(INDEX, _not_between(positions, low, high), text, (positions,))]
+
+
+def windows_outside(x: Any, starts: Any, dims: Shape, sizes: Shape) -> list[Fault]:
+    """The fault of windows of `x` that do not lie inside.
+
+    Args:
+        x: the array.
+        starts: int[*b, n].
+        dims: the dimension of `x` that each component of a start is for.
+        sizes: the window's size in each dimension of `x`.
+    """
+    aval = aval_of(starts)
+    if not aval.size:
+        return []
+    extents = [aval_of(x).shape[d] for d in dims]
+    bad = None
+    last = (aval.ndim - 1,)
+    highs = [extent - sizes[d] for extent, d in zip(extents, dims, strict=True)]
+    if isinstance(starts, np.ndarray) and ((starts >= 0) & (starts <= np.array(highs))).all():
+        return []
+    limits = broadcast_in_dim(_fitting(highs, aval.dtype), aval.shape, last)
+    bad = binary.gt(starts, limits)
+    if not dtypes.issubdtype(aval.dtype, np.unsignedinteger):
+        bad = binary.bitwise_or(bad, binary.lt(starts, aval.dtype.type(0)))
+    facts = [np.array(numbers, np.int32) for numbers in (dims, extents)]
+    found = (starts, *(broadcast_in_dim(fact, aval.shape, last) for fact in facts))
+    text = "index {0} is out of bounds for axis {1} with size {2}"
+    return [Fault(INDEX, bad, text, found)]
+
+
+def assert_in_bounds(name: str, positions: Any, size: int, axis: int, *, wrap: bool = True) -> None:
+    """Asserts that positions along an axis are in bounds, where somebody looks for such faults.
+
+    Args:
+        name: the operation to blame.
+        positions: as the user gave them.
+        size: of the axis.
+        axis: its number.
+        wrap: whether negative positions count from the end.
+    """
+    if not is_checking(INDEX):
+        return
+    text = f"index {{0}} is out of bounds for axis {axis} with size {size}"
+    for fault in outside(positions, -size if wrap else 0, size - 1, text):
+        check(fault._replace(name=name))
+
+
+def _not_between(positions: Any, low: int, high: int) -> Any:
+    dtype = aval_of(positions).dtype
+    bad = binary.gt(positions, _fitting([high], dtype)[0])
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return bad
+    return binary.bitwise_or(bad, binary.lt(positions, _fitting([low], dtype)[0]))
+
+
+def _fitting(bounds: Sequence[int], dtype: Any) -> Any:
+    """Bounds in the dtype of positions, which may be too narrow to reach them."""
+    info = dtypes.iinfo(dtype)
+    return np.array([min(max(b, int(info.min)), int(info.max)) for b in bounds]).astype(dtype)
 
 
 class GatherScatterMode(enum.Enum):
@@ -48,12 +130,11 @@ class GatherScatterMode(enum.Enum):
         if isinstance(mode, GatherScatterMode):
             return mode
         if mode not in _MODES:
-            raise ValueError(
-                message(
-                    "lax.GatherScatterMode",
-                    f"unknown mode {mode!r}.",
-                    expected="'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'",
-                )
+            error(
+                ValueError,
+                "lax.GatherScatterMode",
+                f"unknown mode {mode!r}.",
+                expected="'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'",
             )
         return _MODES[mode]
 
@@ -168,7 +249,7 @@ def gathered_type(
     if problem is None and any(slice_sizes[d] > 1 for d in gone):
         problem = "collapsed and batching dimensions must have slice size 1."
     if problem is not None:
-        raise TypeError(message("lax.gather", problem, got=facts))
+        error(TypeError, "lax.gather", problem, got=facts)
     window = iter(m for d, m in enumerate(slice_sizes) if d not in gone)
     batch = iter(indices.shape[:-1])
     rank = indices.ndim - 1 + len(n.offset_dims)
@@ -193,7 +274,7 @@ def check_scatter(
     facts = {"operand": x, "indices": indices, "updates": updates, "numbers": n}
     _check_indices(name, indices)
     if x.dtype != updates.dtype:
-        raise TypeError(message(name, "operand and updates have different dtypes.", got=facts))
+        error(TypeError, name, "operand and updates have different dtypes.", got=facts)
     problem = _problem_of_numbers(x, indices, n)
     if problem is None and updates.ndim != indices.ndim - 1 + len(n.update_window_dims):
         problem = "the rank of the updates must be that of the indices but one, plus the window's."
@@ -204,12 +285,12 @@ def check_scatter(
         elif not _window_fits(x, updates, n):
             problem = "the window of the updates must fit into the operand."
     if problem is not None:
-        raise TypeError(message(name, problem, got=facts))
+        error(TypeError, name, problem, got=facts)
 
 
 def _check_indices(name: str, indices: ShapedArray) -> None:
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise ValueError(message(name, "indices must be integers.", got={"indices": indices}))
+        error(ValueError, name, "indices must be integers.", got={"indices": indices})
 
 
 def _problem_of_numbers(x: ShapedArray, indices: ShapedArray, n: Numbers) -> str | None:
@@ -242,3 +323,58 @@ def _problem_of_numbers(x: ShapedArray, indices: ShapedArray, n: Numbers) -> str
     if sizes != [indices.shape[d] for d in index_batching]:
         return f"{fields[3]} and {fields[4]} must pair up dimensions of equal sizes."
     return None
+
+
+def _bounds(limits: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+    """The largest starts, as indices of a dtype that may be too narrow for some of them."""
+    top = int(dtypes.iinfo(dtype).max)
+    return np.array([min(limit, top) for limit in limits]).astype(dtype)
+
+
+def clamped(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
+    """StableHLO for: indices int[b, n] with every component moved between 0 and its limit."""
+    high = ctx.constant(_bounds(limits, aval.dtype))
+    high = ctx.broadcast(high, aval.shape, aval.dtype, [aval.ndim - 1])
+    low = ctx.full(aval.shape, 0, aval.dtype)
+    return ctx.op("stablehlo.clamp", [low, indices, high], None, ctx.type_of(aval))
+
+
+def indices_inside(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
+    """StableHLO for: which indices int[b, n] have every component from 0 to its limit; bool[b]."""
+    dtype = aval.dtype
+    high = ctx.constant(_bounds(limits, dtype))
+    wide = ctx.broadcast(high, aval.shape, dtype, [aval.ndim - 1])
+    below = ctx.compare("LE", indices, wide, aval)
+    above = ctx.compare("GE", indices, ctx.full(aval.shape, 0, dtype), aval)
+    mask = ctx.tensor_type(aval.shape, np.bool_)
+    both = ctx.op("stablehlo.and", [below, above], None, mask)
+    kept = [ctx.tensor_type(aval.shape[:-1], np.bool_)]
+    return ctx.reduce("stablehlo.and", both, [aval.ndim - 1], True, kept, np.bool_)
+
+
+def fill_outside(ctx: Any, out: Any, inside: Any, offset_dims: Shape, fill_value: Any) -> Any:
+    """StableHLO for: the windows `out` where their starts are inside, else `fill_value`."""
+    aval = ctx.avals_out[0]
+    kept = [d for d in range(aval.ndim) if d not in offset_dims]
+    mask = ctx.broadcast(inside, aval.shape, np.dtype(np.bool_), kept)
+    fill = ctx.full(aval.shape, np.asarray(fill_value).astype(aval.dtype), aval.dtype)
+    return ctx.op("stablehlo.select", [mask, out, fill])
+
+
+def fill_value_of_mode(mode: GatherScatterMode, value: Any) -> Any:
+    """The parameter of gathers that read `value` out of range; None where they never do."""
+    reads_inside = mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
+    return None if reads_inside else value
+
+
+def fill_of_dtype(dtype: Any) -> Any:
+    """What is read out of range: NaN, the lowest signed, the highest unsigned integer, True."""
+    if dtypes.is_extended(dtype):
+        return fill_of_dtype(dtype.physical_dtype)
+    if dtypes.issubdtype(dtype, np.inexact):
+        return np.nan
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return int(dtypes.iinfo(dtype).max)
+    if dtypes.issubdtype(dtype, np.signedinteger):
+        return int(dtypes.iinfo(dtype).min)
+    return True

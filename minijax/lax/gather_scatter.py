@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -32,12 +32,12 @@ from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import (
     arguments,
     binary,
-    bounds,
     choice,
     convert,
     creation,
+    gather_numbers,
     shape,
-    sharding_rules,
+    shardings,
     unary,
 )
 from minijax.lax.gather_numbers import (
@@ -45,16 +45,14 @@ from minijax.lax.gather_numbers import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     check_scatter,
-    gathered_type,
-    shifted,
-    window_sizes,
-)
-from minijax.lax.index_modes import (
     clamped,
     fill_of_dtype,
     fill_outside,
     fill_value_of_mode,
+    gathered_type,
     indices_inside,
+    shifted,
+    window_sizes,
 )
 from minijax.lax.reducers import region_of_jaxpr, stage_reducer
 from minijax.runtime.annotations import ArrayLike
@@ -93,7 +91,7 @@ class Gather(Primitive):
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
-        return sharding_rules.gathered_spec(self, avals, numbers, sizes)
+        return shardings.gathered_spec(self, avals, numbers, sizes)
 
     def lower(
         self,
@@ -146,7 +144,7 @@ class Gather(Primitive):
             return []
         x, indices = args
         dims = dimension_numbers.start_index_map
-        return bounds.windows_outside(x, indices, dims, slice_sizes)
+        return gather_numbers.windows_outside(x, indices, dims, slice_sizes)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -360,7 +358,7 @@ class Scatter(Primitive):
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         numbers = params["dimension_numbers"]
         windows = window_sizes(avals[0], avals[2], numbers)
-        return sharding_rules.scattered_spec(self, avals, numbers, windows)
+        return shardings.scattered_spec(self, avals, numbers, windows)
 
     def lower(
         self,
@@ -425,7 +423,7 @@ class Scatter(Primitive):
         x, indices, updates = args
         n = dimension_numbers
         sizes = window_sizes(aval_of(x), aval_of(updates), n)
-        return bounds.windows_outside(x, indices, n.scatter_dims_to_operand_dims, sizes)
+        return gather_numbers.windows_outside(x, indices, n.scatter_dims_to_operand_dims, sizes)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -524,12 +522,11 @@ def _tangent_of_product(
         total = scatter_mul_p.bind(x_dot, indices, updates, **params)
     if type(updates_dot) is not Zero:
         if not params["unique_indices"]:
-            raise NotImplementedError(
-                message(
-                    "lax.scatter_mul",
-                    "the derivative with respect to the updates needs unique indices.",
-                    fix="unique_indices=True, if no element is written twice",
-                )
+            error(
+                NotImplementedError,
+                "lax.scatter_mul",
+                "the derivative with respect to the updates needs unique indices.",
+                fix="unique_indices=True, if no element is written twice",
             )
         spread = scatter_add_p.apply(zeros(aval_of(x)), indices, updates_dot, params)
         total = add_tangents(total, binary.mul(x, spread))
@@ -542,12 +539,11 @@ def _tangent_of_overwriting(
     """The derivative of overwriting: that of the update that was written last."""
     x, indices, updates = primals
     if params["update_jaxpr"] is not None:
-        raise NotImplementedError(
-            message(
-                "lax.scatter_apply",
-                "there is no derivative.",
-                fix="gather the elements, compute, and scatter the results",
-            )
+        error(
+            NotImplementedError,
+            "lax.scatter_apply",
+            "there is no derivative.",
+            fix="gather the elements, compute, and scatter the results",
         )
     x_dot, updates_dot = instantiate(x_dot), instantiate(updates_dot)
     if params["unique_indices"]:
@@ -645,7 +641,7 @@ def _public(primitive: Scatter, verb: str, derivative: str, shown: str) -> Calla
         if mode is None and is_checking(INDEX):
             sizes = window_sizes(aval_of(operand), aval_of(updates), numbers)
             dims = numbers.scatter_dims_to_operand_dims
-            for fault in bounds.windows_outside(operand, scatter_indices, dims, sizes):
+            for fault in gather_numbers.windows_outside(operand, scatter_indices, dims, sizes):
                 check(fault._replace(name=primitive.name))
         return primitive.bind(
             operand,
@@ -758,12 +754,11 @@ def scatter_apply(
     sizes = arguments.int_tuple(update_shape, name, "update_shape")
     jaxpr = stage_reducer(name, lambda old, _: func(old), [operand], _LEAF)
     if jaxpr.out_avals[0].dtype != aval.dtype:
-        raise TypeError(
-            message(
-                name,
-                "the function changes the dtype.",
-                got=f"{jaxpr.out_avals[0]} for {jaxpr.in_avals[0]}",
-            )
+        error(
+            TypeError,
+            name,
+            "the function changes the dtype.",
+            got=f"{jaxpr.out_avals[0]} for {jaxpr.in_avals[0]}",
         )
     return scatter_p.bind(
         operand,

@@ -15,11 +15,9 @@ import numpy as np
 
 from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, le, lt, max, mul, sub
 from minijax.lax.choice import select
-from minijax.lax.convergence import Computation, epsilon, full_like
 from minijax.lax.families import FLOAT, Binary, operands
-from minijax.lax.power import square
-from minijax.lax.special import digamma, lgamma
-from minijax.lax.unary import abs, bitwise_not, exp, log, log1p, neg
+from minijax.lax.special import Computation, digamma, epsilon, full_like, lgamma
+from minijax.lax.unary import abs, bitwise_not, exp, log, log1p, neg, square
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 

@@ -1,6 +1,10 @@
-"""Padding: a value around the elements of an array and between them.
+"""Padding, and copies side by side: a value around elements, and `tile`.
+
+Padding: a value around the elements of an array and between them.
 
 Negative edges cut elements off: below `slicing.py`, where a slice is wanted, that does it.
+
+`tile`: copies of an array side by side.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
-from minijax.interpreters.tangents import is_linear
+from minijax.interpreters.tangents import is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import int_tuple
 from minijax.lax.choice import select_n
 from minijax.lax.families import check_same_dtype, operands
@@ -48,25 +53,30 @@ class Pad(Primitive):
             check_same_dtype("pad", operand=x, padding_value=value)
         facts = {"operand": x, "padding_config": padding_config}
         if value.shape:
-            raise ValueError(
-                message("lax.pad", "padding_value must be a scalar.", got={"padding_value": value})
+            error(
+                ValueError,
+                "lax.pad",
+                "padding_value must be a scalar.",
+                got={"padding_value": value},
             )
         if len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
-            raise ValueError(
-                message(
-                    "lax.pad",
-                    "padding_config does not fit the operand.",
-                    got=facts,
-                    expected="(low, high, interior) for each dimension, with interior >= 0",
-                )
+            error(
+                ValueError,
+                "lax.pad",
+                "padding_config does not fit the operand.",
+                got=facts,
+                expected="(low, high, interior) for each dimension, with interior >= 0",
             )
         shape = tuple(
             low + n + max(n - 1, 0) * interior + high
             for n, (low, high, interior) in zip(x.shape, padding_config, strict=True)
         )
         if any(n < 0 for n in shape):
-            raise ValueError(
-                message("lax.pad", f"too much is cut off: shape {shape} would be left.", got=facts)
+            error(
+                ValueError,
+                "lax.pad",
+                f"too much is cut off: shape {shape} would be left.",
+                got=facts,
             )
         weak = x.weak_type and value.weak_type
         return (x if weak else x.strip_weak_type()).with_shape(shape)
@@ -178,12 +188,75 @@ def pad(
     """
     config = tuple(int_tuple(row, "lax.pad", "padding_config") for row in padding_config)
     if any(len(row) != 3 for row in config):
-        raise ValueError(
-            message(
-                "lax.pad",
-                "each row of padding_config must be (low, high, interior).",
-                got=f"padding_config: {config}",
-            )
+        error(
+            ValueError,
+            "lax.pad",
+            "each row of padding_config must be (low, high, interior).",
+            got=f"padding_config: {config}",
         )
     x, value = operands(operand, padding_value)
     return pad_p.bind(x, value, padding_config=config)
+
+
+class Tile(Primitive):
+    """Lays copies of an array side by side.
+
+    Shapes: operand: T[s] -> T[s * reps].  Linear.
+    """
+
+    name = "tile"
+    fault_flow = "moves"
+    jvp = jvp_of_unary_linear
+
+    def abstract_eval(self, x: ShapedArray, *, reps: Shape) -> ShapedArray:
+        if len(reps) != x.ndim or any(r < 0 for r in reps):
+            error(
+                TypeError,
+                "lax.tile",
+                "reps does not fit the operand.",
+                got={"operand": x, "reps": reps},
+                expected="one number of at least 0 for each dimension",
+            )
+        return x.with_shape(tuple(n * r for n, r in zip(x.shape, reps, strict=True)))
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, reps: Shape) -> PartitionSpec:
+        rules.check_unsharded(self, avals, [d for d, n in enumerate(reps) if n != 1])
+        return rules.spec_of(avals[0])
+
+    def lower(self, ctx: Any, x: Any, *, reps: Shape) -> Any:
+        aval = ctx.avals_in[0]
+        pairs = tuple(itertools.chain(*zip(reps, aval.shape, strict=True)))
+        copies = ctx.broadcast(x, pairs, aval.dtype, range(1, len(pairs), 2))
+        return ctx.op("stablehlo.reshape", [copies])
+
+    def transpose(self, ct: Any, x: Any, *, reps: Shape) -> tuple[Any]:
+        copies = reshape(ct, tuple(itertools.chain(*zip(reps, x.aval.shape, strict=True))))
+        return (structural.reduce_sum(copies, range(0, 2 * len(reps), 2)),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, reps: Shape
+    ) -> tuple[Any, int]:
+        dim = dims[0]
+        return self.bind(args[0], reps=(*reps[:dim], 1, *reps[dim:])), dim
+
+
+tile_p = Tile()
+
+
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
+    """Lays copies of an array side by side: `reps[i]` of them along dimension i.
+
+    Shapes:     operand: T[s] -> T[s * reps].
+    Derivative: transposes to a sum over the copies.
+    Lowers to:  stablehlo.broadcast_in_dim and stablehlo.reshape.
+    Source:     mirrors jax.lax.tile.
+
+    Raises:
+        TypeError: `reps` has not one number of at least 0 for each dimension.
+
+    Example:
+        >>> lax.tile(jnp.array([[1, 2]]), (2, 3))
+        Array([[1, 2, 1, 2, 1, 2],
+               [1, 2, 1, 2, 1, 2]], dtype=int32)
+    """
+    return tile_p.bind(operand, reps=int_tuple(reps, "lax.tile", "reps"))

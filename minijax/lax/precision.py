@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.config import default_matmul_precision
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 
 class Precision(enum.Enum):
@@ -141,14 +141,13 @@ def canonicalize_precision(precision: Any, name: str) -> CanonicalPrecision:
         lhs, rhs = (_NAMES.get(p) if isinstance(p, str) else p for p in pair)
         if isinstance(lhs, Precision) and isinstance(rhs, Precision):
             return lhs, rhs
-    raise ValueError(
-        message(
-            name,
-            "not a precision.",
-            got=f"precision: {precision!r}",
-            expected=f"None, one of {', '.join(_NAMES)}, a lax.Precision, a pair of these, or a "
-            "lax.DotAlgorithm, lax.DotAlgorithmPreset or the name of one",
-        )
+    error(
+        ValueError,
+        name,
+        "not a precision.",
+        got=f"precision: {precision!r}",
+        expected=f"None, one of {', '.join(_NAMES)}, a lax.Precision, a pair of these, or a "
+        "lax.DotAlgorithm, lax.DotAlgorithmPreset or the name of one",
     )
 
 
@@ -224,21 +223,19 @@ def plan_dot(
     if isinstance(algorithm, DotAlgorithm):
         return _plan_explicit(ctx, algorithm)
     if ctx.platform == "cpu" and algorithm.name not in _ON_CPU:
-        raise ValueError(
-            message(
-                "lax.dot_general",
-                f"the algorithm {algorithm.name} does not run on CPUs.",
-                expected="one of " + ", ".join(sorted(_ON_CPU)),
-            )
+        error(
+            ValueError,
+            "lax.dot_general",
+            f"the algorithm {algorithm.name} does not run on CPUs.",
+            expected="one of " + ", ".join(sorted(_ON_CPU)),
         )
     form = _FORMATS[algorithm.name]
     if form.operand is None and not (_is_float8(lhs) and _is_float8(rhs)):
-        raise ValueError(
-            message(
-                "lax.dot_general",
-                f"the algorithm {algorithm.name} multiplies 8-bit floats only.",
-                got=f"operands of dtypes {lhs} and {rhs}",
-            )
+        error(
+            ValueError,
+            "lax.dot_general",
+            f"the algorithm {algorithm.name} multiplies 8-bit floats only.",
+            got=f"operands of dtypes {lhs} and {rhs}",
         )
     if form.storage:
         lhs = lhs if lhs in form.storage else form.storage[0]

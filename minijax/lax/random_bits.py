@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, canonicalize_shape, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.structural import moveaxis
@@ -51,12 +51,11 @@ class Threefry2x32(Primitive):
 
     def abstract_eval(self, *operands: ShapedArray) -> list[ShapedArray]:
         if len(operands) != 4 or any(x.dtype != _UINT32 for x in operands):
-            raise TypeError(
-                message(
-                    "threefry2x32",
-                    "needs four operands of dtype uint32.",
-                    got=", ".join(map(str, operands)),
-                )
+            error(
+                TypeError,
+                "threefry2x32",
+                "needs four operands of dtype uint32.",
+                got=", ".join(map(str, operands)),
             )
         named = {f"operand {i}": x for i, x in enumerate(operands)}
         return [ShapedArray(broadcast_shape("threefry2x32", **named), _UINT32)] * 2
@@ -142,21 +141,19 @@ class RngBitGenerator(Primitive):
         out_sharding: Any,
     ) -> list[ShapedArray]:
         if (key.shape, key.dtype) not in (((4,), _UINT32), ((2,), _UINT64)):
-            raise TypeError(
-                message(
-                    "lax.rng_bit_generator",
-                    "not a state.",
-                    got={"key": key},
-                    expected="u32[4] or u64[2]",
-                )
+            error(
+                TypeError,
+                "lax.rng_bit_generator",
+                "not a state.",
+                got={"key": key},
+                expected="u32[4] or u64[2]",
             )
         if not dtypes.issubdtype(dtype, np.unsignedinteger) or dtype.itemsize not in (1, 2, 4, 8):
-            raise TypeError(
-                message(
-                    "lax.rng_bit_generator",
-                    f"does not make bits of dtype {dtype}.",
-                    expected="uint8, uint16, uint32 or uint64",
-                )
+            error(
+                TypeError,
+                "lax.rng_bit_generator",
+                f"does not make bits of dtype {dtype}.",
+                expected="uint8, uint16, uint32 or uint64",
             )
         return [key, shaped_array(shape, dtype)]
 
@@ -241,12 +238,11 @@ def rng_bit_generator(
     """
     name = "lax.rng_bit_generator"
     if algorithm not in set(RandomAlgorithm):
-        raise ValueError(
-            message(
-                name,
-                f"there is no algorithm {algorithm!r}.",
-                expected=", ".join(RandomAlgorithm.__members__),
-            )
+        error(
+            ValueError,
+            name,
+            f"there is no algorithm {algorithm!r}.",
+            expected=", ".join(RandomAlgorithm.__members__),
         )
     state, bits = rng_bit_generator_p.bind(
         key,
@@ -276,12 +272,11 @@ class RngUniform(Primitive):
             dtypes.issubdtype(a.dtype, np.integer) and a.dtype.itemsize >= 4
         )
         if a.shape or b.shape or not is_number:
-            raise TypeError(
-                message(
-                    "lax.rng_uniform",
-                    "the bounds must be scalars, floats or integers of at least 32 bits.",
-                    got={"a": a, "b": b},
-                )
+            error(
+                TypeError,
+                "lax.rng_uniform",
+                "the bounds must be scalars, floats or integers of at least 32 bits.",
+                got={"a": a, "b": b},
             )
         return shaped_array(shape, a.dtype, a.weak_type and b.weak_type)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Var
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -22,9 +22,11 @@ from minijax.interpreters.structural import check_axes
 from minijax.interpreters.tangents import Zero
 from minijax.lax.arguments import int_tuple, is_array
 from minijax.lax.families import BITS, check_same_dtype, operand
-from minijax.lax.folding import elementwise, fold, halves
 from minijax.lax.reduction import (
     Identity,
+    elementwise,
+    fold,
+    halves,
     reduce_and_p,
     reduce_max_p,
     reduce_min_p,
@@ -140,22 +142,21 @@ def check_reducer(
     facts = {f"operands[{i}]": x for i, x in enumerate(operands)}
     facts.update({f"init_values[{i}]": x for i, x in enumerate(inits)})
     if any(x.shape for x in inits):
-        raise ValueError(message(name, "initial values must be scalars.", got=facts))
+        error(ValueError, name, "initial values must be scalars.", got=facts)
     if len({x.shape for x in operands}) != 1:
-        raise ValueError(message(name, "all operands must have one shape.", got=facts))
+        error(ValueError, name, "all operands must have one shape.", got=facts)
     for x, init in zip(operands, inits, strict=True):
         check_same_dtype(name.removeprefix("lax."), operand=x, init_value=init)
     expected = [((), x.dtype) for x in operands]
     returned = [(x.shape, x.dtype) for x in jaxpr.out_avals]
     if returned != expected:
-        raise ValueError(
-            message(
-                name,
-                "the computation must return what it is given.",
-                got=f"results {' '.join(map(str, jaxpr.out_avals))} for "
-                f"{' '.join(x.with_shape(()).str_short() for x in operands)}",
-                expected="a scalar of the same dtype for each operand",
-            )
+        error(
+            ValueError,
+            name,
+            "the computation must return what it is given.",
+            got=f"results {' '.join(map(str, jaxpr.out_avals))} for "
+            f"{' '.join(x.with_shape(()).str_short() for x in operands)}",
+            expected="a scalar of the same dtype for each operand",
         )
 
 
@@ -249,13 +250,12 @@ def check_same_structure(name: str, argument: str, found: Any, expected: Any) ->
         ValueError: the structures differ.
     """
     if found != expected:
-        raise ValueError(
-            message(
-                name,
-                f"{argument} must have the tree structure of the operands.",
-                got=str(found),
-                expected=str(expected),
-            )
+        error(
+            ValueError,
+            name,
+            f"{argument} must have the tree structure of the operands.",
+            got=str(found),
+            expected=str(expected),
         )
 
 
@@ -286,12 +286,11 @@ def stage_reducer(
 
     jaxpr, consts = staging.stage(function, scalars * 2)
     if any(isinstance(c, Tracer) for c in consts):
-        raise NotImplementedError(
-            message(
-                name,
-                "the computation uses values of a surrounding transformed function.",
-                fix="pass them as operands",
-            )
+        error(
+            NotImplementedError,
+            name,
+            "the computation uses values of a surrounding transformed function.",
+            fix="pass them as operands",
         )
     return ClosedJaxpr(jaxpr, consts)
 

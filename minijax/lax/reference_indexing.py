@@ -1,8 +1,15 @@
-"""Indices of references: parsed once, then used to read and to write.
+"""Indices of references, parsed once, and views of the elements at an index.
+
+Indices of references: parsed once, then used to read and to write.
 
 Input: what stands in the brackets of `ref[...]`.  Output: an `Index`, which is part of an
 equation, and its operands.  The functions below it read and write arrays at an index; they are
 what operations on references mean.
+
+Parts of references: `ref.at[idx]` is itself a reference to the elements at an index.
+
+A view holds the reference and a parsed index; to index it is to index the reference once, at the
+two indices composed.  It exists in Python only: equations hold the reference and the index.
 """
 
 from __future__ import annotations
@@ -16,11 +23,11 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import NonConcreteBooleanIndexError, message
+from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.jaxpr import Literal
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
-from minijax.lax import bounds, choice, gather_scatter, shape, slicing
+from minijax.lax import choice, gather_numbers, gather_scatter, shape, slicing
 from minijax.lax.binary import add, lt
 from minijax.lax.convert import convert_element_type
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -151,7 +158,7 @@ def parse(index: Any, dims: Shape, name: str) -> tuple[Index, list[Any]]:
     count = len(items) - gaps
     if gaps > 1 or count > len(dims):
         problem = "an index has more than one ..." if gaps > 1 else "there are too many indices"
-        raise ValueError(message(name, f"{problem}.", got={"index": _text(items), "shape": dims}))
+        error(ValueError, name, f"{problem}.", got={"index": _text(items), "shape": dims})
     filler = [slice(None)] * (len(dims) - count)
     if not gaps:
         items = (*items, ...)
@@ -166,9 +173,13 @@ def parse(index: Any, dims: Shape, name: str) -> tuple[Index, list[Any]]:
     try:
         found.shape  # noqa: B018  the arrays must broadcast together
     except ValueError:
-        raise ValueError(
-            message(name, "the arrays of the index do not fit together.", got=_text(items))
-        ) from None
+        error(
+            ValueError,
+            name,
+            "the arrays of the index do not fit together.",
+            got=_text(items),
+            cause=None,
+        )
     return found, operands
 
 
@@ -183,27 +194,23 @@ def _entry(item: Any, n: int, name: str) -> tuple[Span | Point, list[Any]]:
         return _block(item, n, name)
     if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
         if not -n <= item < n:
-            raise ValueError(
-                message(name, f"the index {item} is out of bounds.", expected=f"below {n}")
-            )
+            error(ValueError, name, f"the index {item} is out of bounds.", expected=f"below {n}")
         return Point(()), [int(item)]
     aval = aval_of(item) if hasattr(item, "dtype") else None
     if aval is not None and dtypes.issubdtype(aval.dtype, np.bool_):
-        raise NonConcreteBooleanIndexError(
-            message(
-                name,
-                "references cannot be indexed by masks.",
-                got=str(aval),
-                fix="ref[...] = where(mask, new, ref[...])",
-            )
+        error(
+            NonConcreteBooleanIndexError,
+            name,
+            "references cannot be indexed by masks.",
+            got=str(aval),
+            fix="ref[...] = where(mask, new, ref[...])",
         )
     if aval is None or not dtypes.issubdtype(aval.dtype, np.integer):
-        raise TypeError(
-            message(
-                name,
-                "an index is no integer, slice or array of integers.",
-                got=f"{item!r} of type {type(item).__name__}" if aval is None else str(aval),
-            )
+        error(
+            TypeError,
+            name,
+            "an index is no integer, slice or array of integers.",
+            got=f"{item!r} of type {type(item).__name__}" if aval is None else str(aval),
         )
     return Point(aval.shape), [item]
 
@@ -212,16 +219,16 @@ def _span(item: slice, n: int, name: str) -> Span:
     try:
         start, stop, step = item.indices(n)
     except TypeError:
-        raise TypeError(
-            message(
-                name,
-                "the bounds of a slice must be known integers.",
-                got=str(item),
-                fix="ds(start, size) is a slice of known size from a traced start",
-            )
-        ) from None
+        error(
+            TypeError,
+            name,
+            "the bounds of a slice must be known integers.",
+            got=str(item),
+            fix="ds(start, size) is a slice of known size from a traced start",
+            cause=None,
+        )
     if step < 1:
-        raise ValueError(message(name, "slices must have a positive step.", got=str(item)))
+        error(ValueError, name, "slices must have a positive step.", got=str(item))
     return Span(start, len(range(start, stop, step)), step)
 
 
@@ -230,8 +237,8 @@ def _block(item: Any, n: int, name: str) -> tuple[Span, list[Any]]:
     known = isinstance(start, (int, np.integer))
     span = Span(int(start) if known else None, size, stride)
     if size < 0 or stride < 1 or span.extent > n or (known and not 0 <= start <= n - span.extent):
-        raise ValueError(
-            message(name, "a slice is out of bounds.", got=str(item), expected=f"inside 0:{n}")
+        error(
+            ValueError, name, "a slice is out of bounds.", got=str(item), expected=f"inside 0:{n}"
         )
     return span, [] if known else [start]
 
@@ -243,12 +250,12 @@ def assert_in_bounds(name: str, dims: Shape, index: Index, operands: Sequence[An
     given = iter(operands)
     for axis, (entry, n) in enumerate(zip(index.entries, dims, strict=True)):
         if isinstance(entry, Point):
-            bounds.assert_in_bounds(name, next(given), n, axis)
+            gather_numbers.assert_in_bounds(name, next(given), n, axis)
         elif entry.start is None and entry.size:
             start = next(given)
             last = add(start, aval_of(start).dtype.type(entry.extent - 1))
-            bounds.assert_in_bounds(name, start, n, axis, wrap=False)
-            bounds.assert_in_bounds(name, last, n, axis, wrap=False)
+            gather_numbers.assert_in_bounds(name, start, n, axis, wrap=False)
+            gather_numbers.assert_in_bounds(name, last, n, axis, wrap=False)
 
 
 def read(x: Any, index: Index, operands: Sequence[Any]) -> Any:
@@ -395,3 +402,116 @@ def _span_text(span: Span, n: int) -> str:
     stop = span.start + span.extent  # type: ignore[operator]
     bounds = f"{span.start or ''}:{stop if stop < n else ''}"
     return bounds if span.stride == 1 else f"{bounds}:{span.stride}"
+
+
+class View:
+    """The elements of a reference at an index; reads and writes go to the reference.
+
+    Attributes:
+        ref: the reference.
+        located: the index, with its operands.
+    """
+
+    __slots__ = ("located", "ref")
+
+    def __init__(self, ref: Any, located: Located) -> None:
+        self.ref = ref
+        self.located = located
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions of the part."""
+        return self.located.where.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return aval_of(self.ref).dtype
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the part."""
+        return len(self.shape)
+
+    @property
+    def at(self) -> Indexer:
+        """Parts of the part."""
+        return Indexer(self)
+
+    def within(self, index: Any) -> Located:
+        """Where the elements at an index of the part stand in the whole reference."""
+        entries, operands = parse(index, self.shape, "ref.at")
+        return _composed(self.located, entries, operands)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.ref[self.within(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.ref[self.within(index)] = value
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"{aval_of(self.ref)}.at[...] of shape {self.shape}"
+
+
+class Indexer:
+    """`ref.at`: index it to get a part of the reference."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: Any) -> None:
+        self._whole = whole
+
+    def __getitem__(self, index: Any) -> View:
+        whole = self._whole
+        if isinstance(whole, View):
+            return View(whole.ref, whole.within(index))
+        found, operands = parse(index, aval_of(whole).shape, "ref.at")
+        return View(whole, Located(found, tuple(operands)))
+
+
+def resolved(ref: Any, index: Any) -> tuple[Any, Any]:
+    """A reference and an index of it; that of a part becomes one of the whole."""
+    return (ref.ref, ref.within(index)) if isinstance(ref, View) else (ref, index)
+
+
+def _composed(outer: Located, inner: Index, inner_operands: Sequence[Any]) -> Located:
+    """The index that selects at once what `inner` selects of what `outer` does."""
+    if inner.is_whole(outer.where.shape):
+        return outer
+    if outer.where.has_arrays or (inner.has_arrays and outer.where.points):
+        error(
+            NotImplementedError,
+            "ref.at",
+            "arrays of positions select from whole references only, once.",
+            got={"shape of the part": outer.where.shape, "of what is taken": inner.shape},
+            fix="index the reference once, with all indices",
+        )
+    given, within = iter(outer.operands), iter(inner_operands)
+    chosen = iter(inner.entries)
+    entries: list[Span | Point] = []
+    operands: list[Any] = []
+    for entry in outer.where.entries:
+        if type(entry) is Point:
+            entries.append(entry)
+            operands.append(next(given))
+            continue
+        assert type(entry) is Span
+        start = next(given) if entry.start is None else entry.start
+        part = next(chosen)
+        if type(part) is Point:
+            position = next(within)
+            if isinstance(position, int) and position < 0:
+                position += entry.size
+            entries.append(part)
+            operands.append(start + position * entry.stride)
+            continue
+        assert type(part) is Span
+        offset = next(within) if part.start is None else part.start
+        first = start + offset * entry.stride
+        known = isinstance(first, int)
+        entries.append(Span(first if known else None, part.size, part.stride * entry.stride))
+        operands += [] if known else [first]
+    return Located(Index(tuple(entries)), tuple(operands))

@@ -1,5 +1,9 @@
 """Mutable references: `new_ref`, `freeze`, and reading, writing and adding through them.
 
+What references refuse: values of another type, batched, differentiated or varying further.
+
+Mutable references: `new_ref`, `freeze`, and reading, writing and adding through them.
+
 `Ref` is a reference outside of traces; inside, references are tracers that are indexed alike.
 What the operations do to a value is their rule `discharge`; `interpreters/discharge.py` rewrites
 whole programs with it.
@@ -14,7 +18,7 @@ import numpy as np
 
 from minijax.core import dtypes, refs, variance
 from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, aval_of
-from minijax.core.errors import ShardingTypeError, message
+from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
@@ -23,17 +27,128 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import batching, casts
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
 from minijax.interpreters.tangents import Zero
-from minijax.lax import convert, reference_indexing, reference_views
-from minijax.lax.reference_checks import (
-    check_reference,
-    check_value,
-    check_varies_less,
-    refuse_batched,
-    refuse_differentiated,
-)
+from minijax.lax import convert, reference_indexing
 from minijax.lax.reference_indexing import Index, Span, place_text
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+
+def _refuse_foreign(ref: Any, verb: str, kind: str, fix: str) -> NoReturn:
+    error(
+        ValueError,
+        "ref",
+        f"a {kind} value cannot be {verb} a reference from outside.",
+        got=str(aval_of(ref)),
+        fix=fix,
+    )
+
+
+def refuse_batched(ref: Any, verb: str) -> NoReturn:
+    """Refuses to put a batch into a reference that is not batched.
+
+    Raises:
+        ValueError: always.
+    """
+    _refuse_foreign(
+        ref,
+        verb,
+        "vmapped",
+        "pass the reference to the mapped function as an argument that is mapped too",
+    )
+
+
+def refuse_differentiated(ref: Any, verb: str) -> NoReturn:
+    """Refuses to put a differentiated value into a reference that is not differentiated.
+
+    Raises:
+        ValueError: always.
+    """
+    _refuse_foreign(
+        ref,
+        verb,
+        "differentiated",
+        "pass the reference to the differentiated function, with a tangent; or write "
+        "lax.stop_gradient(x)",
+    )
+
+
+def check_varies_less(name: str, ref: Any, value: Any, operands: Sequence[Any]) -> None:
+    """Refuses to write what varies over mesh axes over which the reference does not.
+
+    Args:
+        name: the operation.
+        ref: what is written to.
+        value: what is written, or a reference to it.
+        operands: of the index.
+
+    Raises:
+        ValueError: the value varies over more, or the place does.
+    """
+    held = variance.of(aval_of(ref)).varying
+    for what, x in (("value", value), *(("index", i) for i in operands)):
+        aval = aval_of(x)
+        more = variance.of(aval).varying - held
+        if more:
+            error(
+                ValueError,
+                name,
+                f"the {what} varies over {casts.axes_text(more)}, and the reference does not.",
+                got=f"{what}: {aval}   ref: {aval_of(ref).str_short()}",
+                expected="a reference whose value may differ between the same devices",
+                fix=f"new_ref({variance.difference(aval_of(ref), aval)}) where it is made",
+            )
+
+
+def check_value(name: str, ref: AbstractRef, value: Any, index: Index) -> None:
+    """Refuses a value whose type is not that of the elements at an index.
+
+    Raises:
+        ValueError: the shape or the dtype is another one.
+    """
+    facts = {"value": value, "ref": ref}
+    if value.shape != index.shape:
+        error(
+            ValueError,
+            name,
+            "the value has another shape than what it is written to.",
+            got=facts,
+            expected=f"a value of shape {index.shape}; writing does not broadcast",
+        )
+    if value.dtype != ref.dtype:
+        error(
+            ValueError,
+            name,
+            "the value has another dtype than the reference.",
+            got=facts,
+            expected=f"{ref.dtype}; writing does not convert",
+            fix=f"value.astype({getattr(ref.dtype, 'name', ref.dtype)!r})",
+        )
+
+
+def check_reference(name: str, ref: Any) -> AbstractRef:
+    """The type of a reference to an array.
+
+    Raises:
+        ValueError: `ref` is something else.
+    """
+    if not refs.is_reference(ref):
+        error(
+            ValueError,
+            name,
+            "expected a reference.",
+            got=f"{type(ref).__name__}: {ref!r}",
+            fix="make one with new_ref(x)",
+        )
+    aval: AbstractRef = ref.aval
+    if aval.kind is not None:
+        error(
+            ValueError,
+            name,
+            "a semaphore is no array.",
+            got=str(aval),
+            fix="semaphore_signal, semaphore_wait and semaphore_read, or a copy's .wait()",
+        )
+    return aval
 
 
 class _RefType(type):
@@ -95,9 +210,9 @@ class Ref(Cell, metaclass=_RefType):
         return self.read().committed
 
     @property
-    def at(self) -> reference_views.Indexer:
+    def at(self) -> reference_indexing.Indexer:
         """Parts of the reference as references: `ref.at[idx]`."""
-        return reference_views.Indexer(self)
+        return reference_indexing.Indexer(self)
 
     def __getitem__(self, index: Any) -> Array:
         return get(self, index)
@@ -118,18 +233,17 @@ class Ref(Cell, metaclass=_RefType):
         return len(self.aval)
 
     def __iter__(self) -> NoReturn:
-        raise TypeError(
-            message("iter", "a reference is no array.", got=str(self.aval), fix="iter(ref[...])")
+        error(
+            TypeError, "iter", "a reference is no array.", got=str(self.aval), fix="iter(ref[...])"
         )
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
-        raise TypeError(
-            message(
-                "numpy.asarray",
-                "a reference is no array.",
-                got=str(self.aval),
-                fix="read its value: ref[...]",
-            )
+        error(
+            TypeError,
+            "numpy.asarray",
+            "a reference is no array.",
+            got=str(self.aval),
+            fix="read its value: ref[...]",
         )
 
     def __repr__(self) -> str:
@@ -166,13 +280,12 @@ def _stored_kind(
     """
     ref, value = (variance.of(aval) for aval in avals[:2])
     if ref[1:] != value[1:]:
-        raise ShardingTypeError(
-            message(
-                f"ref.{primitive.name}",
-                "value and reference are not unreduced, or reduced, over the same axes.",
-                got={"value": avals[1], "reference": avals[0].str_short()},
-                fix="lax.pcast(value, axis, to=...), or lax.psum, to the kind of the reference",
-            )
+        error(
+            ShardingTypeError,
+            f"ref.{primitive.name}",
+            "value and reference are not unreduced, or reduced, over the same axes.",
+            got={"value": avals[1], "reference": avals[0].str_short()},
+            fix="lax.pcast(value, axis, to=...), or lax.psum, to the kind of the reference",
         )
     return ref
 
@@ -531,18 +644,19 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
         Array(2, dtype=int32, weak_type=True)
     """
     if memory_space is not None or kind is not None:
-        raise NotImplementedError(
-            message("new_ref", "memory spaces and kinds of references are not supported.")
+        error(
+            NotImplementedError,
+            "new_ref",
+            "memory spaces and kinds of references are not supported.",
         )
     aval = aval_of(init_val)
     if type(aval) is AbstractRef:
-        raise TypeError(
-            message(
-                "new_ref",
-                "a reference cannot hold a reference.",
-                got=str(aval),
-                fix="new_ref(ref[...]) copies the value",
-            )
+        error(
+            TypeError,
+            "new_ref",
+            "a reference cannot hold a reference.",
+            got=str(aval),
+            fix="new_ref(ref[...]) copies the value",
         )
     return new_ref_p.bind(init_val, is_tangent=False, memory_space=None, kind=None)
 
@@ -615,7 +729,7 @@ def get(ref: Any, idx: Any = None) -> Array:
         >>> jax.ref.get(ref), jax.ref.get(ref, (1,))
         (Array([10, 20, 30], dtype=int32), Array(20, dtype=int32))
     """
-    ref, idx = reference_views.resolved(ref, idx)
+    ref, idx = reference_indexing.resolved(ref, idx)
     aval = check_reference("ref.get", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.get")
     reference_indexing.assert_in_bounds("get", aval.shape, index, operands)
@@ -656,7 +770,7 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
 
 def _swap(name: str, ref: Any, idx: Any, value: Any) -> Any:
-    ref, idx = reference_views.resolved(ref, idx)
+    ref, idx = reference_indexing.resolved(ref, idx)
     aval = check_reference(name, ref)
     index, operands = reference_indexing.parse(idx, aval.shape, name)
     value = _of_dtype(value, aval.dtype)
@@ -679,7 +793,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
         >>> ref[...]
         Array([1., 0., 2.], dtype=float32)
     """
-    ref, idx = reference_views.resolved(ref, idx)
+    ref, idx = reference_indexing.resolved(ref, idx)
     aval = check_reference("ref.addupdate", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.addupdate")
     x = _of_dtype(x, aval.dtype)

@@ -1,7 +1,11 @@
 """Operations that move elements around and compute nothing.
 
+Operations that move elements around and compute nothing.
+
 Reshaping, new and dropped dimensions, broadcasting, transposing, joining, splitting, reversing.
 Padding is in `padding.py`, slices and gathers are in `slicing.py` and `gather_scatter.py`.
+
+Joining arrays along a new dimension, and taking one apart along a dimension.
 """
 
 from __future__ import annotations
@@ -14,11 +18,11 @@ from typing import Any, cast
 import numpy as np
 
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
-from minijax.interpreters.structural import jvp_of_linear, moveaxis, to_batch_dim
+from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
 from minijax.lax.families import check_same_dtype, operand
@@ -106,12 +110,11 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """
     source, target = aval_of(arr).shape, aval_of(like_arr).shape
     if broadcast_shapes(source, target) != target:
-        raise ValueError(
-            message(
-                "lax.broadcast_like",
-                "arr would not fit into the shape of like_arr.",
-                got={"arr": aval_of(arr), "like_arr": aval_of(like_arr)},
-            )
+        error(
+            ValueError,
+            "lax.broadcast_like",
+            "arr would not fit into the shape of like_arr.",
+            got={"arr": aval_of(arr), "like_arr": aval_of(like_arr)},
         )
     return broadcast_in_dim(arr, target, range(len(target) - len(source), len(target)))
 
@@ -134,13 +137,12 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     for sizes in zip(*[(1,) * (rank - len(s)) + s for s in found], strict=True):
         distinct = set(sizes) - {1}
         if len(distinct) > 1:
-            raise ValueError(
-                message(
-                    "lax.broadcast_shapes",
-                    "the shapes do not fit together.",
-                    got=" ".join(map(str, found)),
-                    expected="dimensions, aligned at the end, that are equal or 1",
-                )
+            error(
+                ValueError,
+                "lax.broadcast_shapes",
+                "the shapes do not fit together.",
+                got=" ".join(map(str, found)),
+                expected="dimensions, aligned at the end, that are equal or 1",
             )
         result.append(distinct.pop() if distinct else 1)
     return tuple(result)
@@ -221,21 +223,19 @@ class Reshape(Primitive):
         self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
     ) -> ShapedArray:
         if math.prod(new_sizes) != x.size:
-            raise IncompatibleShapesError(
-                message(
-                    "lax.reshape",
-                    "the number of elements must stay the same.",
-                    got={"operand": x, "new_sizes": new_sizes},
-                    expected=f"sizes whose product is {x.size}",
-                )
+            error(
+                IncompatibleShapesError,
+                "lax.reshape",
+                "the number of elements must stay the same.",
+                got={"operand": x, "new_sizes": new_sizes},
+                expected=f"sizes whose product is {x.size}",
             )
         if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
-            raise TypeError(
-                message(
-                    "lax.reshape",
-                    "dimensions must be a permutation of the operand's dimensions.",
-                    got={"operand": x, "dimensions": dimensions},
-                )
+            error(
+                TypeError,
+                "lax.reshape",
+                "dimensions must be a permutation of the operand's dimensions.",
+                got={"operand": x, "dimensions": dimensions},
             )
         return x.with_shape(new_sizes)
 
@@ -350,12 +350,11 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     shape = aval_of(operand).shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if stop < start:
-        raise ValueError(
-            message(
-                "lax.collapse",
-                "the range of dimensions ends before it starts.",
-                got={"operand": aval_of(operand), "range": f"{start_dimension}:{stop_dimension}"},
-            )
+        error(
+            ValueError,
+            "lax.collapse",
+            "the range of dimensions ends before it starts.",
+            got={"operand": aval_of(operand), "range": f"{start_dimension}:{stop_dimension}"},
         )
     return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
 
@@ -373,12 +372,11 @@ class Squeeze(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         if any(x.shape[d] != 1 for d in dimensions):
-            raise ValueError(
-                message(
-                    "lax.squeeze",
-                    "only dimensions of size 1 can be dropped.",
-                    got={"array": x, "dimensions": dimensions},
-                )
+            error(
+                ValueError,
+                "lax.squeeze",
+                "only dimensions of size 1 can be dropped.",
+                got={"array": x, "dimensions": dimensions},
             )
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in dimensions))
 
@@ -441,12 +439,11 @@ class Concatenate(Primitive):
         if len({x.dtype for x in operands}) > 1:
             check_same_dtype("concatenate", **_numbered(operands))
         if not 0 <= dimension < first.ndim:
-            raise TypeError(
-                message(
-                    "lax.concatenate",
-                    f"dimension {dimension} is out of range.",
-                    got=_numbered(operands),
-                )
+            error(
+                TypeError,
+                "lax.concatenate",
+                f"dimension {dimension} is out of range.",
+                got=_numbered(operands),
             )
         before, after = first.shape[:dimension], first.shape[dimension + 1 :]
         total = 0
@@ -456,13 +453,12 @@ class Concatenate(Primitive):
                 before,
                 after,
             ):
-                raise TypeError(
-                    message(
-                        "lax.concatenate",
-                        f"the operands differ elsewhere than in dimension {dimension}.",
-                        got=_numbered(operands),
-                        expected="equal ranks, and equal sizes of all other dimensions",
-                    )
+                error(
+                    TypeError,
+                    "lax.concatenate",
+                    f"the operands differ elsewhere than in dimension {dimension}.",
+                    got=_numbered(operands),
+                    expected="equal ranks, and equal sizes of all other dimensions",
                 )
             total += shape[dimension]
         weak = all(x.weak_type for x in operands)
@@ -521,7 +517,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     """
     arrays = [operand(x) for x in operands]
     if not arrays:
-        raise ValueError(message("lax.concatenate", "there is nothing to join.", got="no operands"))
+        error(ValueError, "lax.concatenate", "there is nothing to join.", got="no operands")
     if len(arrays) == 1 and is_array(arrays[0]) and 0 <= dimension < arrays[0].ndim:
         return arrays[0]
     return concatenate_p.bind(*arrays, dimension=int(dimension))
@@ -540,13 +536,12 @@ class Split(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray]:
         if any(n < 0 for n in sizes) or sum(sizes) != x.shape[axis]:
-            raise ValueError(
-                message(
-                    "lax.split",
-                    "the sizes do not add up to the operand's dimension.",
-                    got={"operand": x, "sizes": sizes, "axis": axis},
-                    expected=f"sizes of at least 0 with the sum {x.shape[axis]}",
-                )
+            error(
+                ValueError,
+                "lax.split",
+                "the sizes do not add up to the operand's dimension.",
+                got={"operand": x, "sizes": sizes, "axis": axis},
+                expected=f"sizes of at least 0 with the sum {x.shape[axis]}",
             )
         return [x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes]
 
@@ -629,13 +624,12 @@ class Rev(Primitive):
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         fits = all(0 <= d < x.ndim for d in dimensions)
         if not fits or len(set(dimensions)) != len(dimensions):
-            raise TypeError(
-                message(
-                    "lax.rev",
-                    "the dimensions do not fit the operand.",
-                    got={"operand": x, "dimensions": dimensions},
-                    expected=f"distinct dimensions from 0 to {x.ndim - 1}",
-                )
+            error(
+                TypeError,
+                "lax.rev",
+                "the dimensions do not fit the operand.",
+                got={"operand": x, "dimensions": dimensions},
+                expected=f"distinct dimensions from 0 to {x.ndim - 1}",
             )
         return x
 
@@ -709,3 +703,150 @@ def copy(x: Any) -> Any:
     Source:     mirrors jax.lax.copy_p; minijax.numpy.copy is the public way.
     """
     return copy_p.bind(operand(x))
+
+
+class Stack(Primitive):
+    """Joins arrays of one shape along a new dimension.
+
+    Shapes: T[s] for each of n operands -> T[s with n at axis].  Linear in all together.
+    """
+
+    name = "stack"
+    fault_flow = "copies"
+    jvp = jvp_of_linear
+
+    def abstract_eval(self, *operands: ShapedArray, axis: int) -> ShapedArray:
+        first = operands[0]
+        if any(x is not first for x in operands):
+            named = {f"operands[{i}]": x for i, x in enumerate(operands)}
+            check_same_dtype("stack", **named)
+            if len({x.shape for x in operands}) > 1:
+                error(ValueError, "lax.stack", "all operands must have one shape.", got=named)
+        weak = all(x.weak_type for x in operands)
+        shape = (*first.shape[:axis], len(operands), *first.shape[axis:])
+        return (first if weak else first.strip_weak_type()).with_shape(shape)
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis: int) -> PartitionSpec:
+        return rules.join(self, avals, avals[0].ndim).inserted(axis)
+
+    def lower(self, ctx: Any, *values: Any, axis: int) -> Any:
+        shape = ctx.avals_in[0].shape
+        single = (*shape[:axis], 1, *shape[axis:])
+        rows = [ctx.reshape(x, single, ctx.avals_in[0].dtype) for x in values]
+        return ctx.op("stablehlo.concatenate", rows, {"dimension": ctx.integer(axis)})
+
+    def transpose(self, ct: Any, *args: Any, axis: int) -> tuple[Any, ...]:
+        parts = unstack(ct, axis)
+        return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis: int
+    ) -> tuple[Any, int]:
+        rows = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        return self.bind(*rows, axis=axis + 1), 0
+
+
+stack_p = Stack()
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
+    """Joins arrays of one shape along a new dimension.
+
+    Shapes:     T[s] for each of n operands -> T[s with n at axis].
+    Dtypes:     any, all equal.
+    Derivative: transposes to `unstack`.
+    Lowers to:  stablehlo.concatenate.
+    Source:     mirrors jax.lax.stack.
+
+    Raises:
+        ValueError: there are no operands, their shapes differ, or the axis is out of range.
+        TypeError: the dtypes differ.
+
+    Example:
+        >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+    arrays = [operand(x) for x in operands]
+    if not arrays:
+        error(ValueError, "lax.stack", "there is nothing to join.", got="no operands")
+    axis = canonicalize_axis(axis, aval_of(arrays[0]).ndim + 1, "lax.stack")
+    return stack_p.bind(*arrays, axis=axis)
+
+
+class Unstack(Primitive):
+    """Takes an array apart along `axis`, which the parts no longer have.
+
+    Shapes: x: T[.., n, ..] -> T[.., ..], n times.  Linear.
+    """
+
+    name = "unstack"
+    fault_flow = "copies"
+    multiple_results = True
+
+    def abstract_eval(self, x: ShapedArray, *, axis: int) -> list[ShapedArray]:
+        return [x.with_shape(x.shape[:axis] + x.shape[axis + 1 :])] * x.shape[axis]
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis: int) -> list[PartitionSpec]:
+        rules.check_unsharded(self, avals, (axis,))
+        return [rules.dropped(rules.spec_of(avals[0]), (axis,))] * len(outs)
+
+    def lower(self, ctx: Any, x: Any, *, axis: int) -> list[Any]:
+        (aval,) = ctx.avals_in
+        shape = aval.shape
+        single = (*shape[:axis], 1, *shape[axis + 1 :])
+        starts, limits = [0] * len(shape), list(shape)
+        parts = []
+        for i in range(shape[axis]):
+            starts[axis], limits[axis] = i, i + 1
+            attributes = {
+                "start_indices": ctx.i64_array(starts),
+                "limit_indices": ctx.i64_array(limits),
+                "strides": ctx.i64_array([1] * len(shape)),
+            }
+            row = ctx.op("stablehlo.slice", [x], attributes, ctx.tensor_type(single, aval.dtype))
+            parts.append(ctx.reshape(row, shape[:axis] + shape[axis + 1 :], aval.dtype))
+        return parts
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        outs = self.bind(*primals, **params)
+        if type(tangents[0]) is Zero:
+            return outs, [Zero.like(x) for x in outs]
+        return outs, self.bind(*tangents, **params)
+
+    def transpose(self, ct: Any, x: Any, *, axis: int) -> tuple[Any]:
+        if all(type(part) is Zero for part in ct):
+            return (Zero(x.aval),)
+        return (stack([instantiate(part) for part in ct], axis),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis: int
+    ) -> tuple[Any, list[int]]:
+        dim = dims[0]
+        axis += axis >= dim
+        outs = self.bind(args[0], axis=axis)
+        return outs, [dim - (axis < dim)] * len(outs)
+
+
+unstack_p = Unstack()
+
+
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
+    """Takes an array apart along `axis`, which the parts no longer have.
+
+    Shapes:     x: T[.., n, ..] -> T[.., ..], n times.
+    Derivative: transposes to `stack`.
+    Lowers to:  stablehlo.slice and stablehlo.reshape, for each part.
+    Source:     mirrors jax.lax.unstack.
+
+    Raises:
+        ValueError: the axis is out of range.
+
+    Example:
+        >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
+        (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
+    axis = canonicalize_axis(axis, aval_of(x).ndim, "lax.unstack")
+    return tuple(unstack_p.bind(operand(x), axis=axis))

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters.checking import Fault
@@ -25,7 +25,7 @@ from minijax.interpreters.structural import (
     zeros,
 )
 from minijax.interpreters.tangents import Zero, is_linear, jvp_of_unary_linear
-from minijax.lax import arguments, binary, bounds, choice, convert, gather_scatter, shape
+from minijax.lax import arguments, binary, choice, convert, gather_numbers, gather_scatter, shape
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lax.padding import pad
 from minijax.runtime.annotations import ArrayLike
@@ -123,21 +123,21 @@ def _sliced_type(
     facts = {"operand": x, "start": starts, "limit": limits, "strides": strides}
     steps = strides or (1,) * x.ndim
     if not len(starts) == len(limits) == len(steps) == x.ndim:
-        raise TypeError(
-            message(
-                "lax.slice", "needs a start, a limit and a stride for each dimension.", got=facts
-            )
+        error(
+            TypeError,
+            "lax.slice",
+            "needs a start, a limit and a stride for each dimension.",
+            got=facts,
         )
     sizes = []
     for n, a, b, step in zip(x.shape, starts, limits, steps, strict=True):
         if not (0 <= a <= b <= n and step > 0):
-            raise TypeError(
-                message(
-                    "lax.slice",
-                    "the bounds do not lie inside the operand.",
-                    got=facts,
-                    expected="0 <= start <= limit <= size, and strides of at least 1",
-                )
+            error(
+                TypeError,
+                "lax.slice",
+                "the bounds do not lie inside the operand.",
+                got=facts,
+                expected="0 <= start <= limit <= size, and strides of at least 1",
             )
         sizes.append((b - a + step - 1) // step)
     return x.with_shape(tuple(sizes))
@@ -270,16 +270,17 @@ def _starts_outside(x: Any, starts: Sequence[Any], sizes: Shape) -> list[Fault]:
             if m > 1
             else f"index {{0}} is out of bounds for axis {axis} with size {n}"
         )
-        faults += bounds.outside(start, 0, n - m, text)
+        faults += gather_numbers.outside(start, 0, n - m, text)
     return faults
 
 
 def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
     if len(starts) != x.ndim:
-        raise TypeError(
-            message(
-                name, "needs one start for each dimension.", got=f"{len(starts)} starts for {x}"
-            )
+        error(
+            TypeError,
+            name,
+            "needs one start for each dimension.",
+            got=f"{len(starts)} starts for {x}",
         )
     kinds = {start.dtype for start in starts}
     if (
@@ -287,12 +288,11 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> N
         or len(kinds) > 1
         or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds)
     ):
-        raise TypeError(
-            message(
-                name,
-                "starts must be integer scalars of one dtype.",
-                got=", ".join(map(str, starts)),
-            )
+        error(
+            TypeError,
+            name,
+            "starts must be integer scalars of one dtype.",
+            got=", ".join(map(str, starts)),
         )
 
 
@@ -300,13 +300,12 @@ def _check_slice_sizes(x: ShapedArray, slice_sizes: Shape) -> None:
     if len(slice_sizes) != x.ndim or any(
         not 0 <= m <= n for m, n in zip(slice_sizes, x.shape, strict=True)
     ):
-        raise TypeError(
-            message(
-                "lax.dynamic_slice",
-                "the slice does not fit into the operand.",
-                got={"operand": x, "slice_sizes": slice_sizes},
-                expected="a size for each dimension, at most the operand's",
-            )
+        error(
+            TypeError,
+            "lax.dynamic_slice",
+            "the slice does not fit into the operand.",
+            got={"operand": x, "slice_sizes": slice_sizes},
+            expected="a size for each dimension, at most the operand's",
         )
 
 
@@ -423,9 +422,9 @@ def _check_update(x: ShapedArray, update: ShapedArray, starts: Sequence[ShapedAr
     name, facts = "lax.dynamic_update_slice", {"operand": x, "update": update}
     _check_starts(name, x, starts)
     if x.dtype != update.dtype:
-        raise TypeError(message(name, "operand and update have different dtypes.", got=facts))
+        error(TypeError, name, "operand and update have different dtypes.", got=facts)
     if update.ndim != x.ndim or any(m > n for m, n in zip(update.shape, x.shape, strict=True)):
-        raise TypeError(message(name, "the update does not fit into the operand.", got=facts))
+        error(TypeError, name, "the update does not fit into the operand.", got=facts)
 
 
 def _starts(
@@ -439,12 +438,11 @@ def _starts(
     count = len(dims)
     is_vector = hasattr(start_indices, "ndim")
     if (start_indices.shape if is_vector else (len(start_indices),)) != (count,):
-        raise ValueError(
-            message(
-                name,
-                "needs one start for each dimension.",
-                got={"operand": aval_of(x), "start_indices": start_indices},
-            )
+        error(
+            ValueError,
+            name,
+            "needs one start for each dimension.",
+            got={"operand": aval_of(x), "start_indices": start_indices},
         )
     if is_vector and not isinstance(start_indices, np.ndarray):
         start_indices = [index_in_dim(start_indices, i, keepdims=False) for i in range(count)]
@@ -481,12 +479,11 @@ def _start(name: str, start: Any, size: int, allow_negative: bool, dtype: np.dty
     """A start that counts from the front."""
     if isinstance(start, (int, np.integer)) and not isinstance(start, bool):
         if start < 0 and not allow_negative:
-            raise ValueError(
-                message(
-                    name,
-                    f"the start {start} is negative.",
-                    expected="starts from 0 on, where allow_negative_indices is False",
-                )
+            error(
+                ValueError,
+                name,
+                f"the start {start} is negative.",
+                expected="starts from 0 on, where allow_negative_indices is False",
             )
         number = int(start) + (size if start < 0 else 0)
         return (dtype if isinstance(start, int) else aval_of(start).dtype).type(number)
@@ -608,9 +605,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     position = operator.index(index)
     wrapped = position + n if position < 0 else position
     if not 0 <= wrapped < n:
-        raise IndexError(
-            message("lax.index_in_dim", f"index {position} is out of range.", got=f"size {n}")
-        )
+        error(IndexError, "lax.index_in_dim", f"index {position} is out of range.", got=f"size {n}")
     out = slice_in_dim(operand, wrapped, wrapped + 1, 1, axis)
     return out if keepdims else shape.squeeze(out, (axis,))
 

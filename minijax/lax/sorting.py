@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero
@@ -25,8 +25,7 @@ from minijax.lax.families import ANY, FLOAT, ORDERED, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather
-from minijax.lax.shape import expand_dims
-from minijax.lax.stacking import unstack
+from minijax.lax.shape import expand_dims, unstack
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -71,12 +70,11 @@ class Sort(Primitive):
         for i, x in enumerate(avals[:num_keys]):
             check_dtype("sort", f"operand[{i}]", x, ANY)
         if any(x.shape != avals[0].shape for x in avals):
-            raise TypeError(
-                message(
-                    "lax.sort",
-                    "all operands must have one shape.",
-                    got={f"operand[{i}]": x for i, x in enumerate(avals)},
-                )
+            error(
+                TypeError,
+                "lax.sort",
+                "all operands must have one shape.",
+                got={f"operand[{i}]": x for i, x in enumerate(avals)},
             )
         return list(avals)
 
@@ -270,14 +268,13 @@ def sort(
     operands: Any = operand if several else (operand,)
     arrays = [as_operand(x) for x in operands]
     if not arrays:
-        raise TypeError(message("lax.sort", "there is nothing to sort.", got="no operands"))
+        error(TypeError, "lax.sort", "there is nothing to sort.", got="no operands")
     if not 1 <= num_keys <= len(arrays):
-        raise ValueError(
-            message(
-                "lax.sort",
-                "num_keys is out of range.",
-                got={"num_keys": num_keys, "operands": len(arrays)},
-            )
+        error(
+            ValueError,
+            "lax.sort",
+            "num_keys is out of range.",
+            got={"num_keys": num_keys, "operands": len(arrays)},
         )
     outs = sort_p.bind(
         *arrays,
@@ -325,18 +322,15 @@ class TopK(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
         if dtypes.issubdtype(x.dtype, np.complexfloating):
-            raise ValueError(
-                message("lax.top_k", "complex numbers have no largest.", got={"operand": x})
-            )
+            error(ValueError, "lax.top_k", "complex numbers have no largest.", got={"operand": x})
         check_dtype("top_k", "operand", x, ORDERED)
         if not 0 <= k <= x.shape[axis]:
-            raise ValueError(
-                message(
-                    "lax.top_k",
-                    f"k is out of range: {k}.",
-                    got={"operand": x, "axis": axis},
-                    expected=f"0 … {x.shape[axis]}",
-                )
+            error(
+                ValueError,
+                "lax.top_k",
+                f"k is out of range: {k}.",
+                got={"operand": x, "axis": axis},
+                expected=f"0 … {x.shape[axis]}",
             )
         out = x.with_shape((*x.shape[:axis], k, *x.shape[axis + 1 :]))
         return [out, out.update(dtype=np.int32, weak_type=False)]
@@ -432,17 +426,14 @@ class ApproxTopK(Primitive):
         axis = canonicalize_axis(reduction_dimension, x.ndim, name)
         count = x.shape[axis]
         if not any(dtypes.issubdtype(x.dtype, kind) for kind in FLOAT):
-            raise ValueError(
-                message(name, "the operand must be of a floating dtype.", got={"operand": x})
-            )
+            error(ValueError, name, "the operand must be of a floating dtype.", got={"operand": x})
         if not 0 < k <= count or not 0 < recall_target <= 1:
-            raise ValueError(
-                message(
-                    name,
-                    "k or recall_target is out of range.",
-                    got={"operand": x, "k": k, "recall_target": recall_target},
-                    expected=f"k from 1 to {count}, recall_target from 0 to 1",
-                )
+            error(
+                ValueError,
+                name,
+                "k or recall_target is out of range.",
+                got={"operand": x, "k": k, "recall_target": recall_target},
+                expected=f"k from 1 to {count}, recall_target from 0 to 1",
             )
         if not aggregate_to_topk:
             size = count if reduction_input_size_override < 0 else reduction_input_size_override

@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax.core import tree
 from minijax.core.aval import Shape, ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -18,7 +18,6 @@ from minijax.interpreters.tangents import Zero
 from minijax.lax.binary import add, ge_p, le_p, max, min
 from minijax.lax.families import ANY, NUMERIC, Kinds, check_dtype
 from minijax.lax.families import operand as as_operand
-from minijax.lax.folding import elementwise, halves
 from minijax.lax.padding import pad
 from minijax.lax.reducers import (
     as_initial_value,
@@ -28,9 +27,22 @@ from minijax.lax.reducers import (
     region_of_jaxpr,
     stage_reducer,
 )
-from minijax.lax.reduction import Identity, highest, lowest, region_of_combiner, zero
-from minijax.lax.window_selection import select_and_gather_add_p
-from minijax.lax.windows import Window, check_window, place_by_place, window_of
+from minijax.lax.reduction import (
+    Identity,
+    elementwise,
+    halves,
+    highest,
+    lowest,
+    region_of_combiner,
+    zero,
+)
+from minijax.lax.windows import (
+    Window,
+    check_window,
+    place_by_place,
+    select_and_gather_add_p,
+    window_of,
+)
 from minijax.sharding import rules
 
 
@@ -286,9 +298,7 @@ def reduce_window(
     arrays = [as_operand(x) for x in leaves]
     inits = [as_initial_value(x, like) for x, like in zip(init_leaves, arrays, strict=True)]
     if any(aval_of(x).shape for x in inits):
-        raise TypeError(
-            message(name, "initial values must be scalars.", got=", ".join(map(str, inits)))
-        )
+        error(TypeError, name, "initial values must be scalars.", got=", ".join(map(str, inits)))
     shape = aval_of(arrays[0]).shape
     window = window_of(
         name, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation

@@ -13,19 +13,8 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
-from minijax.core.errors import message
-from minijax.lax import (
-    arguments,
-    binary,
-    collectives,
-    convert,
-    creation,
-    power,
-    slicing,
-    special,
-    trigonometry,
-    unary,
-)
+from minijax.core.errors import error
+from minijax.lax import arguments, binary, collectives, convert, creation, slicing, special, unary
 from minijax.numpy import arithmetic, elementary, logic, selection, shaping
 from minijax.numpy import creation as numpy_creation
 from minijax.numpy.one_program import one_program
@@ -181,7 +170,7 @@ def mish(x: ArrayLike) -> Array:
         Array([  -0.,    0., 1000.], dtype=float32)
     """
     x = check_array("mish", x)
-    return arithmetic.multiply(x, trigonometry.tanh(elementary.logaddexp(x, 0)))
+    return arithmetic.multiply(x, unary.tanh(elementary.logaddexp(x, 0)))
 
 
 @_activation
@@ -332,9 +321,9 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         root = _like(math.sqrt(0.5), x)
         tail = special.erfc(binary.mul(unary.neg(x), root))
         return binary.mul(binary.mul(_like(0.5, x), x), tail)
-    cube = binary.mul(_like(0.044715, x), power.integer_pow(x, 3))
+    cube = binary.mul(_like(0.044715, x), unary.integer_pow(x, 3))
     inner = binary.mul(_like(math.sqrt(2 / math.pi), x), binary.add(x, cube))
-    share = binary.mul(_like(0.5, x), binary.add(_like(1, x), trigonometry.tanh(inner)))
+    share = binary.mul(_like(0.5, x), binary.add(_like(1, x), unary.tanh(inner)))
     return binary.mul(x, share)
 
 
@@ -363,7 +352,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     axis = arguments.canonicalize_axis(axis, aval.ndim, "nn.glu")
     size = aval.shape[axis]
     if size % 2:
-        raise ValueError(message("nn.glu", "the size must be even.", got={"x": aval, "axis": axis}))
+        error(ValueError, "nn.glu", "the size must be even.", got={"x": aval, "axis": axis})
     first = slicing.slice_in_dim(x, 0, size // 2, axis=axis)
     second = slicing.slice_in_dim(x, size // 2, size, axis=axis)
     return binary.mul(first, unary.logistic(second))
@@ -451,12 +440,11 @@ def one_hot(
     (size,) = canonicalize_shape(num_classes, "nn.one_hot num_classes")
     if isinstance(axis, str):
         if collectives.axis_size(axis) != size:
-            raise ValueError(
-                message(
-                    "nn.one_hot",
-                    "there must be as many classes as the mapped axis is long.",
-                    got={"num_classes": size, f"axis {axis!r}": collectives.axis_size(axis)},
-                )
+            error(
+                ValueError,
+                "nn.one_hot",
+                "there must be as many classes as the mapped axis is long.",
+                got={"num_classes": size, f"axis {axis!r}": collectives.axis_size(axis)},
             )
         return convert.convert_element_type(logic.equal(x, collectives.axis_index(axis)), wanted)
     rank = aval_of(x).ndim + 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.lax import binary, convert, unary
 from minijax.lax import creation as lax_creation
 from minijax.numpy import arithmetic, contraction, creation, logic, selection, shaping
@@ -139,10 +139,13 @@ def _attention(
 def _check(query: Any, key: Any, value: Any, mask: Any, implementation: Any) -> None:
     name = "nn.dot_product_attention"
     if implementation == "cudnn":
-        raise NotImplementedError(message(name, "cuDNN's attention is not built."))
+        error(NotImplementedError, name, "cuDNN's attention is not built.")
     if implementation not in (None, "xla"):
-        raise ValueError(
-            message(name, f"unknown implementation {implementation!r}.", expected="None or 'xla'")
+        error(
+            ValueError,
+            name,
+            f"unknown implementation {implementation!r}.",
+            expected="None or 'xla'",
         )
     avals = {"query": aval_of(query), "key": aval_of(key), "value": aval_of(value)}
     q, k, v = avals.values()
@@ -160,7 +163,7 @@ def _check(query: Any, key: Any, value: Any, mask: Any, implementation: Any) -> 
         problem = "the number of heads of the keys must divide that of the queries."
     else:
         return
-    raise ValueError(message(name, problem, got=avals))
+    error(ValueError, name, problem, got=avals)
 
 
 def _check_pairs(query: Any, key: Any, bias: Any, mask: Any) -> None:
@@ -176,13 +179,12 @@ def _check_pairs(query: Any, key: Any, bias: Any, mask: Any) -> None:
             continue
         dims = aval_of(_of_rank_4(name, x)).shape
         if any(a not in (1, b) for a, b in zip(dims, logits, strict=True)):
-            raise IncompatibleShapesError(
-                message(
-                    "nn.dot_product_attention",
-                    f"{name} does not fit the logits.",
-                    got={name: aval_of(x), "query": aval_of(query), "key": aval_of(key)},
-                    expected=f"dimensions of {logits}, or of size 1",
-                )
+            error(
+                IncompatibleShapesError,
+                "nn.dot_product_attention",
+                f"{name} does not fit the logits.",
+                got={name: aval_of(x), "query": aval_of(query), "key": aval_of(key)},
+                expected=f"dimensions of {logits}, or of size 1",
             )
 
 
@@ -199,13 +201,12 @@ def _check_lengths(query: Any, lengths: list[Any]) -> None:
             continue
         aval = aval_of(length)
         if aval.shape != count or not dtypes.issubdtype(aval.dtype, np.integer):
-            raise ValueError(
-                message(
-                    "nn.dot_product_attention",
-                    f"{name} must be one integer for each batch.",
-                    got={name: aval, "query": aval_of(query)},
-                    expected=f"i32[{count[0]}]",
-                )
+            error(
+                ValueError,
+                "nn.dot_product_attention",
+                f"{name} must be one integer for each batch.",
+                got={name: aval, "query": aval_of(query)},
+                expected=f"i32[{count[0]}]",
             )
 
 
@@ -241,13 +242,12 @@ def _weighted(weights: Any, value: Any) -> Any:
 def _of_rank_4(name: str, x: Any) -> Any:
     missing = 4 - aval_of(x).ndim
     if missing < 0:
-        raise ValueError(
-            message(
-                "nn.dot_product_attention",
-                f"{name} must have the dimensions of the logits.",
-                got={name: aval_of(x)},
-                expected="[b, n, t, s], where the first may be absent and any may be 1",
-            )
+        error(
+            ValueError,
+            "nn.dot_product_attention",
+            f"{name} must have the dimensions of the logits.",
+            got={name: aval_of(x)},
+            expected="[b, n, t, s], where the first may be absent and any may be 1",
         )
     return shaping.expand_dims(x, tuple(range(missing)))
 

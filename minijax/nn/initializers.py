@@ -14,8 +14,8 @@ import numpy as np
 
 from minijax.core import deferral, dtypes
 from minijax.core.aval import Shape, canonicalize_shape
-from minijax.core.errors import message
-from minijax.lax import binary, convert, creation, power, unary
+from minijax.core.errors import error
+from minijax.lax import binary, convert, creation, unary
 from minijax.nn.initializer import Initializer
 from minijax.numpy import arithmetic, shaping
 from minijax.numpy.one_program import one_program
@@ -106,7 +106,7 @@ def _complex_truncated_samples(key: Any, radius: Any, dims: Shape, dtype: Any) -
     one = scalar(1, dtype)
     mass = binary.sub(one, unary.exp(unary.neg(binary.mul(radius, radius))))
     below = binary.sub(one, binary.mul(mass, _complex_uniforms(first, dims, dtype)))
-    return binary.mul(power.sqrt(unary.neg(unary.log(below))), _directions(second, dims, dtype))
+    return binary.mul(unary.sqrt(unary.neg(unary.log(below))), _directions(second, dims, dtype))
 
 
 def _complex_disc_samples(key: Any, dims: Shape, dtype: Any) -> Any:
@@ -114,7 +114,7 @@ def _complex_disc_samples(key: Any, dims: Shape, dtype: Any) -> Any:
     first, second = split_keys(key)
     part = dtypes.real_dtype_of(dtype)
     uniforms = uniform_samples(first, scalar(0, part), scalar(1, part), dims, part)
-    radii = power.sqrt(binary.mul(scalar(2, part), uniforms))
+    radii = unary.sqrt(binary.mul(scalar(2, part), uniforms))
     radii = convert.convert_element_type(radii, dtype)
     return binary.mul(radii, _directions(second, dims, dtype))
 
@@ -228,13 +228,12 @@ def _as_axes(axis: int | Sequence[int]) -> tuple[int, ...]:
 def _fan(mode: str, shape: Shape, in_axis: Any, out_axis: Any, batch_axis: Any) -> float:
     """How many inputs or outputs each unit has."""
     if len(shape) <= 1:
-        raise ValueError(
-            message(
-                "nn.initializers.variance_scaling",
-                "needs shapes with at least two dimensions.",
-                got=str(shape),
-                expected="a dimension of inputs and one of outputs",
-            )
+        error(
+            ValueError,
+            "nn.initializers.variance_scaling",
+            "needs shapes with at least two dimensions.",
+            got=str(shape),
+            expected="a dimension of inputs and one of outputs",
         )
 
     def size(axes: Any) -> int:
@@ -249,12 +248,11 @@ def _fan(mode: str, shape: Shape, in_axis: Any, out_axis: Any, batch_axis: Any) 
         "fan_geo_avg": math.sqrt(fan_in * fan_out),
     }
     if mode not in fans:
-        raise ValueError(
-            message(
-                "nn.initializers.variance_scaling",
-                f"unknown mode {mode!r}.",
-                expected="one of " + ", ".join(fans),
-            )
+        error(
+            ValueError,
+            "nn.initializers.variance_scaling",
+            f"unknown mode {mode!r}.",
+            expected="one of " + ", ".join(fans),
         )
     return fans[mode]
 
@@ -315,12 +313,11 @@ def variance_scaling(
         if distribution == "truncated_normal":
             stddev = np.sqrt(variance) / np.asarray(_TRUNCATED_STDDEV, wanted)
             return _scaled_samples("truncated_normal", key, stddev, dims, wanted, -2, 2)
-        raise ValueError(
-            message(
-                "nn.initializers.variance_scaling",
-                f"unknown distribution {distribution!r}.",
-                expected="'truncated_normal', 'normal' or 'uniform'",
-            )
+        error(
+            ValueError,
+            "nn.initializers.variance_scaling",
+            f"unknown distribution {distribution!r}.",
+            expected="'truncated_normal', 'normal' or 'uniform'",
         )
 
     return init

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax import binary, power, unary
+from minijax.core.errors import error
+from minijax.lax import binary, unary
 from minijax.numpy import arithmetic, reductions, shaping
 from minijax.numpy.normalized_exponentials import logsumexp
 from minijax.numpy.one_program import one_program
@@ -74,21 +74,22 @@ def standardize(
                [-1.22,  0.  ,  1.22]], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
-        raise ValueError(
-            message(
-                "nn.standardize", f"unknown algorithm {algorithm!r}.", expected="'fast' or 'stable'"
-            )
+        error(
+            ValueError,
+            "nn.standardize",
+            f"unknown algorithm {algorithm!r}.",
+            expected="'fast' or 'stable'",
         )
     x = strong(inexact("standardize", x))
     if mean is None:
         mean = reductions.mean(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "fast":
-        squares = reductions.mean(power.square(x), axis, keepdims=True, where=where)
+        squares = reductions.mean(unary.square(x), axis, keepdims=True, where=where)
         variance = arithmetic.subtract(squares, arithmetic.square(mean))
         # Rounding may take the difference below 0.
         variance = arithmetic.maximum(variance, 0)
     elif variance is None:
         squares = arithmetic.square(arithmetic.subtract(x, mean))
         variance = reductions.mean(squares, axis, keepdims=True, where=where)
-    divisor = power.rsqrt(arithmetic.add(variance, epsilon))
+    divisor = unary.rsqrt(arithmetic.add(variance, epsilon))
     return arithmetic.multiply(arithmetic.subtract(x, mean), divisor)

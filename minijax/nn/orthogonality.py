@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import creation, shape, slicing
 from minijax.nn.initializer import Initializer
 from minijax.numpy import arithmetic, shaping
@@ -51,14 +51,13 @@ def orthogonal(
         name = "nn.initializers.orthogonal"
         dims, wanted = canonicalize_shape(shape), _dtype(name, dtype, default)
         if len(dims) < 2:
-            raise ValueError(message(name, "needs two dimensions at least.", got={"shape": dims}))
+            error(ValueError, name, "needs two dimensions at least.", got={"shape": dims})
         if not -len(dims) <= column_axis < len(dims):
-            raise IndexError(
-                message(
-                    name,
-                    "there is no such dimension.",
-                    got={"shape": dims, "column_axis": column_axis},
-                )
+            error(
+                IndexError,
+                name,
+                "there is no such dimension.",
+                got={"shape": dims, "column_axis": column_axis},
             )
         keys, _ = as_keys(name, key)
         return _orthogonal(keys, scale, dims, column_axis % len(dims), wanted)
@@ -97,12 +96,10 @@ def delta_orthogonal(
         name = "nn.initializers.delta_orthogonal"
         dims, wanted = canonicalize_shape(shape), _dtype(name, dtype, default)
         if len(dims) not in (3, 4, 5):
-            raise ValueError(
-                message(name, "needs a shape of 3, 4 or 5 dimensions.", got={"shape": dims})
-            )
+            error(ValueError, name, "needs a shape of 3, 4 or 5 dimensions.", got={"shape": dims})
         if dims[-1] < dims[-2]:
-            raise ValueError(
-                message(name, "there must not be more inputs than outputs.", got={"shape": dims})
+            error(
+                ValueError, name, "there must not be more inputs than outputs.", got={"shape": dims}
             )
         keys, _ = as_keys(name, key)
         return _delta_orthogonal(keys, scale, dims, column_axis % 2, wanted)

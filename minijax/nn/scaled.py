@@ -19,8 +19,8 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax import barrier, binary, convert, dots, reduction, shape, unary
+from minijax.core.errors import error
+from minijax.lax import binary, convert, dots, ordering, reduction, shape, unary
 from minijax.lax.choice import clamp, select
 from minijax.numpy import creation
 from minijax.numpy.promotion import check_array
@@ -78,12 +78,11 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
         types = ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn
         given = creation.ones((1,), _FLOAT32) if global_scale is None else global_scale
         return BlockScaleConfig(mode, 16, *types, global_scale=given, infer_only=False)
-    raise ValueError(
-        message(
-            "nn.get_scaled_dot_general_config",
-            f"unknown mode {mode!r}.",
-            expected="'mxfp8' or 'nvfp4'",
-        )
+    error(
+        ValueError,
+        "nn.get_scaled_dot_general_config",
+        f"unknown mode {mode!r}.",
+        expected="'mxfp8' or 'nvfp4'",
     )
 
 
@@ -138,7 +137,7 @@ def _check_matrices(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any) -> Non
         problem = "the scales of a row do not divide it into blocks."
     else:
         return
-    raise ValueError(message("nn.scaled_matmul", problem, got=avals))
+    error(ValueError, "nn.scaled_matmul", problem, got=avals)
 
 
 def _unpacked(x: Any, scales: Any) -> Any:
@@ -191,25 +190,23 @@ def scaled_dot_general(
                [32., 32.]], dtype=float32)
     """
     if implementation not in (None, "cudnn"):
-        raise ValueError(
-            message(
-                _SCALED_DOT,
-                f"unknown implementation {implementation!r}.",
-                expected="None or 'cudnn'",
-            )
+        error(
+            ValueError,
+            _SCALED_DOT,
+            f"unknown implementation {implementation!r}.",
+            expected="None or 'cudnn'",
         )
     preferred = np.dtype(preferred_element_type)
     if configs is None and implementation is None:
         return dots.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred)
     chosen = tuple(configs or [get_scaled_dot_general_config("mxfp8")] * 3)
     if len(chosen) != 3:
-        raise ValueError(
-            message(
-                _SCALED_DOT,
-                "needs three configs.",
-                got={"configs": len(chosen)},
-                expected="one for lhs, one for rhs, one for cotangents",
-            )
+        error(
+            ValueError,
+            _SCALED_DOT,
+            "needs three configs.",
+            got={"configs": len(chosen)},
+            expected="one for lhs, one for rhs, one for cotangents",
         )
     lhs, rhs = check_array(_SCALED_DOT, lhs), check_array(_SCALED_DOT, rhs)
     (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
@@ -268,12 +265,11 @@ def _packed(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
     """Numbers of few bits, and the scales of their blocks."""
     b, m, k = aval_of(x).shape
     if not k or k % config.block_size:
-        raise ValueError(
-            message(
-                _SCALED_DOT,
-                "blocks do not divide the size that the product, or that of its derivative, sums.",
-                got={"size": k, "block_size": config.block_size},
-            )
+        error(
+            ValueError,
+            _SCALED_DOT,
+            "blocks do not divide the size that the product, or that of its derivative, sums.",
+            got={"size": k, "block_size": config.block_size},
         )
     blocks = (b, m, k // config.block_size, config.block_size)
     x = shape.reshape(x, blocks)
@@ -286,7 +282,7 @@ def _packed(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
     else:
         limit = float(dtypes.finfo(config.scale_type).max)
         # Rounding must not be optimized away.
-        scales = barrier.optimization_barrier(
+        scales = ordering.optimization_barrier(
             convert.convert_element_type(clamp(0.0, needed, limit), np.dtype(config.scale_type))
         )
         factors = convert.convert_element_type(scales, _FLOAT32)

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import arguments, binary, cumulative
 from minijax.lax.convert import convert_to_type
 from minijax.lax.shape import concatenate, reshape
@@ -95,13 +95,12 @@ def _array_api_cumulated(
     x = check_array(name, x)
     aval = aval_of(x)
     if aval.ndim == 0 or (axis is None and aval.ndim > 1):
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "the array has no dimension, or several and none is named.",
-                got={"x": aval},
-                fix="axis=... (it may be left away for arrays of one dimension)",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "the array has no dimension, or several and none is named.",
+            got={"x": aval},
+            fix="axis=... (it may be left away for arrays of one dimension)",
         )
     axis = arguments.canonicalize_axis(0 if axis is None else axis, aval.ndim, f"numpy.{name}")
     result = _cumulated(name, x, axis, dtype, None, operation)

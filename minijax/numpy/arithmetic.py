@@ -1,4 +1,7 @@
-"""Elementwise arithmetic: sums, products, quotients, powers, extremes, parts of floats."""
+"""Elementwise arithmetic: sums, products, quotients, powers, extremes, parts of floats.
+
+Greatest common divisors and least common multiples.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import checking
-from minijax.lax import binary, families, unary
-from minijax.lax.power import cbrt_p, integer_pow, pow_p, sqrt_p, square_p
+from minijax.lax import binary, control_flow, families, reduction, unary
+from minijax.lax.unary import cbrt_p, integer_pow, pow_p, sqrt_p, square_p
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     broadcast_shapes,
@@ -22,6 +25,7 @@ from minijax.numpy.promotion import (
     numeric,
     pick,
     promote,
+    promote_dtypes,
     promote_inexact,
     promote_numeric,
     real_inexact,
@@ -44,13 +48,12 @@ def check_not_complex(name: str, x: Any, exception: type[Exception] = TypeError)
         TypeError: `x` is complex; or `exception` in its place.
     """
     if is_kind(x, np.complexfloating):
-        raise exception(
-            message(
-                f"numpy.{name}",
-                "complex numbers are not accepted.",
-                got={"x": aval_of(x)},
-                fix="numpy.real, numpy.imag or numpy.abs first",
-            )
+        error(
+            exception,
+            f"numpy.{name}",
+            "complex numbers are not accepted.",
+            got={"x": aval_of(x)},
+            fix="numpy.real, numpy.imag or numpy.abs first",
         )
 
 
@@ -560,7 +563,7 @@ def clip(
         Array([-3,  0,  0], dtype=int32)
     """
     if arr is None:
-        raise ValueError(message("numpy.clip", "there is no array to clip."))
+        error(ValueError, "numpy.clip", "there is no array to clip.")
     bounds = [b for b in (min, max) if b is not None]
     for x in (arr, *bounds):
         check_not_complex("clip", check_array("clip", x), ValueError)
@@ -612,3 +615,72 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     check_not_complex("heaviside", x)
     one_sided = pick(binary.eq(x, 0), y, 1.0)
     return pick(binary.ne(x, x), x, pick(binary.lt(x, 0), 0.0, one_sided))
+
+
+@one_program()
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The greatest common divisors.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     integer, promoted.
+    Source:     mirrors jax.numpy.gcd.
+
+    Raises:
+        ValueError: an operand is not of integers.
+
+    Example:
+        >>> jnp.gcd(jnp.array([12, -18, 0]), 8)
+        Array([4, 2, 8], dtype=int32)
+    """
+    x, y = _integers("gcd", x1, x2)
+    return _gcd(x, y)
+
+
+@one_program()
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The least common multiples; 0 where an operand is 0.
+
+    Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
+    Dtypes:     integer, promoted.
+    Source:     mirrors jax.numpy.lcm.
+
+    Raises:
+        ValueError: an operand is not of integers.
+
+    Example:
+        >>> jnp.lcm(jnp.array([4, 6, 0]), 6)
+        Array([12,  6,  0], dtype=int32)
+    """
+    x, y = _integers("lcm", x1, x2)
+    divisor = _gcd(x, y)
+    divisor = pick(binary.eq(divisor, 0), 1, divisor)
+    return binary.mul(x, binary.div(y, divisor))
+
+
+def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+    x, y = map(strong_array, promote_dtypes(name, x1, x2))
+    if not is_kind(x, np.integer):
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "operands must be integers.",
+            got={"x1": aval_of(x1), "x2": aval_of(x2)},
+            fix="x.astype(int)",
+        )
+    shape = broadcast_shapes("gcd", aval_of(x).shape, aval_of(y).shape)
+    return absolute(broadcast_to(x, shape)), absolute(broadcast_to(y, shape))
+
+
+def _gcd(x: Any, y: Any) -> Any:
+    """Euclid's algorithm for all elements at once, until the last of them is done."""
+
+    def unfinished(pair: Any) -> Any:
+        _, y = pair
+        return reduction.reduce_or(binary.ne(y, 0), range(aval_of(y).ndim))
+
+    def step(pair: Any) -> Any:
+        x, y = pair
+        done = binary.eq(y, 0)
+        return pick(done, x, y), pick(done, y, binary.rem(x, pick(done, 1, y)))
+
+    return control_flow.while_loop(unfinished, step, (x, y))[0]

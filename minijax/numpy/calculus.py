@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.convert import convert_to_type
 from minijax.lax.convolution import conv_general_dilated
 from minijax.lax.precision import PrecisionLike
@@ -62,12 +62,11 @@ def diff(
     """
     a = _array("diff", a)
     if a.ndim == 0 or n < 0:
-        raise ValueError(
-            message(
-                "numpy.diff",
-                "needs a dimension to take differences along, and a count of at least 0.",
-                got={"a": a.aval, "n": n},
-            )
+        error(
+            ValueError,
+            "numpy.diff",
+            "needs a dimension to take differences along, and a count of at least 0.",
+            got={"a": a.aval, "n": n},
         )
     a = moveaxis(a, axis, -1)
     if prepend is not None:
@@ -134,27 +133,27 @@ def gradient(
         Array([1., 2., 4., 5.], dtype=float32)
     """
     if edge_order not in {None, 1}:
-        raise NotImplementedError(
-            message("numpy.gradient", "ends are of first order.", got=f"edge_order: {edge_order}")
+        error(
+            NotImplementedError,
+            "numpy.gradient",
+            "ends are of first order.",
+            got=f"edge_order: {edge_order}",
         )
     f = _array("gradient", f)
     axes = (
         tuple(range(f.ndim)) if axis is None else shaping.canonical_axes("gradient", axis, f.ndim)
     )
     if any(f.shape[d] < 2 for d in axes):
-        raise ValueError(
-            message("numpy.gradient", "two elements at least are needed.", got={"f": f.aval})
-        )
+        error(ValueError, "numpy.gradient", "two elements at least are needed.", got={"f": f.aval})
     spacings = varargs or (1.0,)
     if len(spacings) == 1:
         spacings = spacings * len(axes)
     if len(spacings) != len(axes):
-        raise TypeError(
-            message(
-                "numpy.gradient",
-                "the number of distances does not fit the axes.",
-                got={"distances": len(varargs), "axes": axes},
-            )
+        error(
+            TypeError,
+            "numpy.gradient",
+            "the number of distances does not fit the axes.",
+            got={"distances": len(varargs), "axes": axes},
         )
     slopes = [_slope(f, h, d) for h, d in zip(spacings, axes, strict=True)]
     return slopes[0] if len(axes) == 1 else slopes
@@ -287,18 +286,17 @@ def interp(
         Array([ 5., 20., 30.], dtype=float32)
     """
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
-        raise ValueError(
-            message(
-                "numpy.interp",
-                "xp and fp must have one dimension, of one size.",
-                got={"xp": np.shape(xp), "fp": np.shape(fp)},
-            )
+        error(
+            ValueError,
+            "numpy.interp",
+            "xp and fp must have one dimension, of one size.",
+            got={"xp": np.shape(xp), "fp": np.shape(fp)},
         )
     ends = {"left": left, "right": right}
     for key, end in ends.items():
         if isinstance(end, str) and end != _EXTRAPOLATE:
-            raise ValueError(
-                message("numpy.interp", f"`{key}` is a number or 'extrapolate'.", got=repr(end))
+            error(
+                ValueError, "numpy.interp", f"`{key}` is a number or 'extrapolate'.", got=repr(end)
             )
     beyond = tuple(key for key, end in ends.items() if end == _EXTRAPOLATE and isinstance(end, str))
     left, right = (None if key in beyond else end for key, end in ends.items())
@@ -338,10 +336,12 @@ def _convolved(
     """Sums of products with a kernel that slides over the array, without turning it round."""
     lengths = {"full": v.size - 1, "same": v.size // 2, "valid": 0}
     if mode not in lengths:
-        raise ValueError(
-            message(
-                f"numpy.{name}", "unknown mode.", got=repr(mode), expected="full, same or valid"
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "unknown mode.",
+            got=repr(mode),
+            expected="full, same or valid",
         )
     before = lengths[mode]
     after = v.size - v.size // 2 - 1 if mode == "same" else before
@@ -358,12 +358,11 @@ def _convolved(
 def _vectors(name: str, a: Any, v: Any) -> tuple[Array, Array]:
     a, v = (_array(name, x) for x in promote_dtypes(name, a, v))
     if a.ndim != 1 or v.ndim != 1 or a.size == 0 or v.size == 0:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "two vectors are needed, neither of them empty.",
-                got={"a": a.aval, "v": v.aval},
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "two vectors are needed, neither of them empty.",
+            got={"a": a.aval, "v": v.aval},
         )
     dtype = dtypes.to_inexact_dtype(a.dtype)
     weak = a.weak_type and v.weak_type
@@ -467,12 +466,11 @@ def cross(
     a, b = (_array("cross", x) for x in promote_dtypes("cross", a, b))
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] not in {2, 3} or b.shape[-1] not in {2, 3}:
-        raise ValueError(
-            message(
-                "numpy.cross",
-                "vectors must have 2 or 3 components.",
-                got={"a": a.aval, "b": b.aval},
-            )
+        error(
+            ValueError,
+            "numpy.cross",
+            "vectors must have 2 or 3 components.",
+            got={"a": a.aval, "b": b.aval},
         )
     third = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
     if a.shape[-1] == b.shape[-1] == 2:

@@ -15,7 +15,7 @@ import numpy as np
 from minijax.core import deferral, dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
 from minijax.lax.precision import PrecisionLike
 from minijax.numpy import arithmetic, promotion, shaping
@@ -121,22 +121,20 @@ def matmul(
     left, right = a.aval.shape, b.aval.shape
     inner = max(len(right) - 2, 0)
     if not left or not right:
-        raise ValueError(
-            message(
-                "numpy.matmul",
-                "operands must have at least one dimension.",
-                got={"a": a.aval, "b": b.aval},
-                fix="numpy.multiply for scalars",
-            )
+        error(
+            ValueError,
+            "numpy.matmul",
+            "operands must have at least one dimension.",
+            got={"a": a.aval, "b": b.aval},
+            fix="numpy.multiply for scalars",
         )
     if left[-1] != right[inner]:
-        raise TypeError(
-            message(
-                "numpy.matmul",
-                "the inner sizes differ.",
-                got={"a": a.aval, "b": b.aval},
-                expected=f"equal sizes; they are {left[-1]} and {right[inner]}",
-            )
+        error(
+            TypeError,
+            "numpy.matmul",
+            "the inner sizes differ.",
+            got={"a": a.aval, "b": b.aval},
+            expected=f"equal sizes; they are {left[-1]} and {right[inner]}",
         )
     if len(right) > 2:
         return _batched_matmul(a, b, precision, preferred_element_type, out_sharding)
@@ -324,21 +322,20 @@ def tensordot(
 def _summed_axes(axes: Any, a: Any, b: Any) -> tuple[Sequence[int], Sequence[int]]:
     if isinstance(axes, (int, np.integer)):
         if not 0 <= axes <= min(a.ndim, b.ndim):
-            raise TypeError(
-                message("numpy.tensordot", f"axes={axes} exceeds a rank.", got={"a": a, "b": b})
+            error(
+                TypeError, "numpy.tensordot", f"axes={axes} exceeds a rank.", got={"a": a, "b": b}
             )
         return range(a.ndim - axes, a.ndim), range(axes)
     if not isinstance(axes, (tuple, list)) or len(axes) != 2:
-        raise TypeError(
-            message(
-                "numpy.tensordot", "axes must be an integer or a pair of lists.", got=repr(axes)
-            )
+        error(
+            TypeError,
+            "numpy.tensordot",
+            "axes must be an integer or a pair of lists.",
+            got=repr(axes),
         )
     left, right = (x if isinstance(x, (tuple, list)) else (x,) for x in axes)
     if len(left) != len(right):
-        raise TypeError(
-            message("numpy.tensordot", "the lists of axes differ in length.", got=repr(axes))
-        )
+        error(TypeError, "numpy.tensordot", "the lists of axes differ in length.", got=repr(axes))
     return (
         arguments.canonicalize_axes(left, a.ndim, "numpy.tensordot"),
         arguments.canonicalize_axes(right, b.ndim, "numpy.tensordot"),
@@ -350,13 +347,12 @@ def _check_core(name: str, x: Any, y: Any, ranks: tuple[int, int], places: tuple
     a, b = x.aval, y.aval
     fit = a.ndim >= ranks[0] and b.ndim >= ranks[1]
     if not fit or a.shape[places[0]] != b.shape[places[1]]:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "the operands do not fit together.",
-                got={"x1": a, "x2": b},
-                expected=f"{ranks[0]} and {ranks[1]} dimensions at least, and equal inner sizes",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "the operands do not fit together.",
+            got={"x1": a, "x2": b},
+            expected=f"{ranks[0]} and {ranks[1]} dimensions at least, and equal inner sizes",
         )
 
 
@@ -566,14 +562,14 @@ def _plan(spec: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
         inputs, result, _ = parser.parse_einsum_input((spec, *shapes), shapes=True)
         terms = tuple(inputs.split(","))
         _check_subscripts(terms, result, shapes)
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            message(
-                "numpy.einsum",
-                f"the subscripts do not fit the operands: {error}",
-                got={"subscripts": repr(spec), "shapes": shapes},
-            )
-        ) from None
+    except (ValueError, TypeError) as caught:
+        error(
+            ValueError,
+            "numpy.einsum",
+            f"the subscripts do not fit the operands: {caught}",
+            got={"subscripts": repr(spec), "shapes": shapes},
+            cause=None,
+        )
     if len(shapes) <= 2:
         return _Plan(terms, result, (tuple(range(len(shapes))),))
     path, _ = opt_einsum.contract_path(

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, eager
@@ -28,7 +28,7 @@ from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
 )
-from minijax.runtime import dlpack
+from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host
 from minijax.sharding import rules
@@ -197,12 +197,11 @@ def _repeated(name: str, x: Any, dims: tuple[int, ...], device: Any, sharding: A
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "the value does not broadcast to the shape.",
-                got={"fill_value": aval_of(x), "shape": dims},
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "the value does not broadcast to the shape.",
+            got={"fill_value": aval_of(x), "shape": dims},
         )
     target = sharding if device is None else device
     if current.value is not eager.EAGER and isinstance(target, (NamedSharding, PartitionSpec)):
@@ -380,8 +379,11 @@ def array(
         Array([0, 1, 2], dtype=bfloat16)
     """
     if order not in {None, "K", "C"}:
-        raise NotImplementedError(
-            message("numpy.array", "elements are in row-major order.", got=f"order: {order!r}")
+        error(
+            NotImplementedError,
+            "numpy.array",
+            "elements are in row-major order.",
+            got=f"order: {order!r}",
         )
     if dtype is not None:
         dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.array")
@@ -406,13 +408,12 @@ def _array_of(x: Any, dtype: Any, copy: bool) -> Any:
         if dtype is None:
             return array_from_host(x)
         if type(x) is complex and not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(
-                message(
-                    "numpy.array",
-                    "a complex number cannot become a real one.",
-                    got={"object": x, "dtype": dtype},
-                    fix="numpy.real(x)",
-                )
+            error(
+                TypeError,
+                "numpy.array",
+                "a complex number cannot become a real one.",
+                got={"object": x, "dtype": dtype},
+                fix="numpy.real(x)",
             )
         return array_from_host(_host_array([x], dtype)[0])
     return array_from_host(_checked_host_array(x, dtype))
@@ -424,15 +425,14 @@ _copy_program = one_program()(shape.copy)
 def _checked_host_array(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """What NumPy reads from an object, if it is numbers."""
     if x is None:
-        raise ValueError(message("numpy.array", "None is no array.", got="None"))
+        error(ValueError, "numpy.array", "None is no array.", got="None")
     host = np.asarray(x)
     if host.dtype.kind in "OUSMm":
-        raise TypeError(
-            message(
-                "numpy.array",
-                "the elements are not numbers.",
-                got=f"{x!r}, in NumPy of dtype {host.dtype}",
-            )
+        error(
+            TypeError,
+            "numpy.array",
+            "the elements are not numbers.",
+            got=f"{x!r}, in NumPy of dtype {host.dtype}",
         )
     return host if dtype is None else host.astype(dtype)
 
@@ -478,19 +478,23 @@ def _kind(leaf: Any) -> Any:
 def _host_array(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(x, dtype)
-    except OverflowError as error:
-        raise OverflowError(
-            message("numpy.array", f"a Python int does not fit into {dtype}.", fix="dtype=float")
-        ) from error
-    except ValueError as error:
-        raise ValueError(
-            message(
-                "numpy.array",
-                "the nesting is uneven.",
-                got=str(error),
-                expected="lists of equal lengths at each depth",
-            )
-        ) from error
+    except OverflowError as caught:
+        error(
+            OverflowError,
+            "numpy.array",
+            f"a Python int does not fit into {dtype}.",
+            fix="dtype=float",
+            cause=caught,
+        )
+    except ValueError as caught:
+        error(
+            ValueError,
+            "numpy.array",
+            "the nesting is uneven.",
+            got=str(caught),
+            expected="lists of equal lengths at each depth",
+            cause=caught,
+        )
     except TypeError:
         # A float where an integer dtype was asked for, in a dtype that NumPy does not know itself.
         return np.asarray(x).astype(dtype)
@@ -503,13 +507,12 @@ def _stacked(x: Any, dtype: Any) -> Any:
     parts = [_stacked(item, dtype) for item in x]
     shapes = {aval_of(part).shape for part in parts}
     if len(shapes) > 1:
-        raise ValueError(
-            message(
-                "numpy.array",
-                "the nesting is uneven.",
-                got=f"elements of shapes {', '.join(map(str, sorted(shapes)))}",
-                expected="elements of one shape at each depth",
-            )
+        error(
+            ValueError,
+            "numpy.array",
+            "the nesting is uneven.",
+            got=f"elements of shapes {', '.join(map(str, sorted(shapes)))}",
+            expected="elements of one shape at each depth",
         )
     if not parts:
         return zeros((0,), dtype)
@@ -610,7 +613,7 @@ def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None
         >>> jnp.from_dlpack(np.arange(3, dtype=np.int16))
         Array([0, 1, 2], dtype=int16)
     """
-    return dlpack.from_dlpack(x, device=device, copy=copy)
+    return transfer.from_dlpack(x, device=device, copy=copy)
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
@@ -628,14 +631,14 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     """
     try:
         host = np.frombuffer(buffer, np.dtype(dtype), count, offset)
-    except ValueError as error:
-        raise ValueError(
-            message(
-                "numpy.frombuffer",
-                f"the buffer does not hold such elements: {error}.",
-                got={"dtype": np.dtype(dtype), "count": count, "offset": offset},
-            )
-        ) from None
+    except ValueError as caught:
+        error(
+            ValueError,
+            "numpy.frombuffer",
+            f"the buffer does not hold such elements: {caught}.",
+            got={"dtype": np.dtype(dtype), "count": count, "offset": offset},
+            cause=None,
+        )
     return array(host)
 
 
@@ -657,12 +660,11 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 def _refused(name: str) -> Callable[..., Any]:
     def function(*_: Any, **__: Any) -> Any:
-        raise NotImplementedError(
-            message(
-                f"numpy.{name}",
-                "reads from outside, which transformed functions must not.",
-                fix=f"minijax.numpy.asarray(numpy.{name}(...))",
-            )
+        error(
+            NotImplementedError,
+            f"numpy.{name}",
+            "reads from outside, which transformed functions must not.",
+            fix=f"minijax.numpy.asarray(numpy.{name}(...))",
         )
 
     function.__name__ = function.__qualname__ = name

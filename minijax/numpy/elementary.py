@@ -12,8 +12,8 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax import arguments, binary, power, special, trigonometry, unary
+from minijax.core.errors import error
+from minijax.lax import arguments, binary, special, unary
 from minijax.lax.convert import convert_to_type
 from minijax.lax.creation import full_like
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -44,7 +44,7 @@ def sin(x: ArrayLike, /) -> Array:
         >>> jnp.sin(jnp.radians(jnp.array([0, 30, 90]))).round(3)
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    return trigonometry.sin(inexact("sin", x))
+    return unary.sin(inexact("sin", x))
 
 
 @one_program()
@@ -59,7 +59,7 @@ def cos(x: ArrayLike, /) -> Array:
         >>> jnp.cos(jnp.radians(jnp.array([0, 60, 180]))).round(3)
         Array([ 1. ,  0.5, -1. ], dtype=float32)
     """
-    return trigonometry.cos(inexact("cos", x))
+    return unary.cos(inexact("cos", x))
 
 
 @one_program()
@@ -74,7 +74,7 @@ def tan(x: ArrayLike, /) -> Array:
         >>> jnp.tan(jnp.radians(jnp.array([0, 45, 135]))).round(3)
         Array([ 0.,  1., -1.], dtype=float32)
     """
-    return trigonometry.tan(inexact("tan", x))
+    return unary.tan(inexact("tan", x))
 
 
 @one_program()
@@ -89,7 +89,7 @@ def arcsin(x: ArrayLike, /) -> Array:
         >>> jnp.degrees(jnp.arcsin(jnp.array([0.0, 0.5, 2.0]))).round()
         Array([ 0., 30., nan], dtype=float32)
     """
-    return trigonometry.asin(inexact("arcsin", x))
+    return unary.asin(inexact("arcsin", x))
 
 
 asin = arcsin
@@ -107,7 +107,7 @@ def arccos(x: ArrayLike, /) -> Array:
         >>> jnp.degrees(jnp.arccos(jnp.array([1.0, 0.5, 2.0]))).round()
         Array([ 0., 60., nan], dtype=float32)
     """
-    return trigonometry.acos(inexact("arccos", x))
+    return unary.acos(inexact("arccos", x))
 
 
 acos = arccos
@@ -125,7 +125,7 @@ def arctan(x: ArrayLike, /) -> Array:
         >>> jnp.degrees(jnp.arctan(jnp.array([0.0, 1.0, jnp.inf]))).round()
         Array([ 0., 45., 90.], dtype=float32)
     """
-    return trigonometry.atan(inexact("arctan", x))
+    return unary.atan(inexact("arctan", x))
 
 
 atan = arctan
@@ -143,7 +143,7 @@ def sinh(x: ArrayLike, /) -> Array:
         >>> jnp.sinh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
         Array([-inf,   0.,  inf], dtype=float32)
     """
-    return trigonometry.sinh(inexact("sinh", x))
+    return unary.sinh(inexact("sinh", x))
 
 
 @one_program()
@@ -158,7 +158,7 @@ def cosh(x: ArrayLike, /) -> Array:
         >>> jnp.cosh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
         Array([inf,  1., inf], dtype=float32)
     """
-    return trigonometry.cosh(inexact("cosh", x))
+    return unary.cosh(inexact("cosh", x))
 
 
 @one_program()
@@ -173,7 +173,7 @@ def tanh(x: ArrayLike, /) -> Array:
         >>> jnp.tanh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
         Array([-1.,  0.,  1.], dtype=float32)
     """
-    return trigonometry.tanh(inexact("tanh", x))
+    return unary.tanh(inexact("tanh", x))
 
 
 @one_program()
@@ -188,7 +188,7 @@ def arcsinh(x: ArrayLike, /) -> Array:
         >>> jnp.sinh(jnp.arcsinh(jnp.array([-3.0, 0.0, 3.0]))).round()
         Array([-3.,  0.,  3.], dtype=float32)
     """
-    return trigonometry.asinh(inexact("arcsinh", x))
+    return unary.asinh(inexact("arcsinh", x))
 
 
 asinh = arcsinh
@@ -206,7 +206,7 @@ def arccosh(x: ArrayLike, /) -> Array:
         >>> jnp.arccosh(jnp.array([1.0, 0.5, jnp.inf]))
         Array([ 0., nan, inf], dtype=float32)
     """
-    return trigonometry.acosh(inexact("arccosh", x))
+    return unary.acosh(inexact("arccosh", x))
 
 
 acosh = arccosh
@@ -224,7 +224,7 @@ def arctanh(x: ArrayLike, /) -> Array:
         >>> jnp.arctanh(jnp.array([0.0, 1.0, 2.0]))
         Array([ 0., inf, nan], dtype=float32)
     """
-    return trigonometry.atanh(inexact("arctanh", x))
+    return unary.atanh(inexact("arctanh", x))
 
 
 atanh = arctanh
@@ -472,12 +472,12 @@ def sinc(x: ArrayLike, /) -> Array:
     near = binary.lt(unary.abs(t), 0.1)
     far = pick(near, 1.0, t)
     # Near 0 the series: to the precision of float64, and with the right derivatives at 0.
-    square = power.square(t)
+    square = unary.square(t)
     series: Any = 1 / math.factorial(9)
     for n in (7, 5, 3, 1):
         sign = -1.0 if n % 4 == 3 else 1.0
         series = binary.add(binary.mul(square, series), sign / math.factorial(n))
-    return pick(near, series, binary.div(trigonometry.sin(far), far))
+    return pick(near, series, binary.div(unary.sin(far), far))
 
 
 @one_program()
@@ -615,16 +615,15 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     check_out("round", out)
     decimals = arguments.an_integer(decimals, "numpy.round", "`decimals`")
     if aval_of(a).dtype == dtypes.bool_:
-        raise ValueError(message("numpy.round", "booleans cannot be rounded.", got=str(aval_of(a))))
+        error(ValueError, "numpy.round", "booleans cannot be rounded.", got=str(aval_of(a)))
     if is_kind(a, np.integer):
         if decimals < 0:
-            raise NotImplementedError(
-                message(
-                    "numpy.round",
-                    "integers are not rounded to tens.",
-                    got={"a": aval_of(a), "decimals": decimals},
-                    fix="convert a to floats",
-                )
+            error(
+                NotImplementedError,
+                "numpy.round",
+                "integers are not rounded to tens.",
+                got={"a": aval_of(a), "decimals": decimals},
+                fix="convert a to floats",
             )
         return a
     return _each_part(lambda part: _round_decimals(part, decimals), a)

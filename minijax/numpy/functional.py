@@ -1,4 +1,12 @@
-"""Functions of functions: what works on vectors or numbers, applied to whole arrays."""
+"""Functions of functions: what works on vectors or numbers, applied to whole arrays.
+
+Functions of functions: what works on vectors or numbers, applied to whole arrays.
+
+Elementwise functions applied again and again: along an axis, over slices, and at indices.
+
+Input: a function of elements, and an array whose first dimension is gone through.  Output: what is
+left of it, in the dtype that the function keeps.  `ufuncs` gives these their public form.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +18,20 @@ from typing import Any, cast
 import numpy as np
 
 from minijax.core import tree
-from minijax.core.errors import message
-from minijax.lax import arguments
+from minijax.core.errors import error
+from minijax.lax import arguments, reduction
+from minijax.lax.control_flow.scanning import scan
 from minijax.lax.shape import squeeze
 from minijax.numpy.creation import asarray
-from minijax.numpy.promotion import broadcast_shapes, check_array
-from minijax.numpy.selection import where
-from minijax.numpy.shaping import expand_dims
+from minijax.numpy.joining import append, concatenate
+from minijax.numpy.promotion import broadcast_shapes, broadcast_to, check_array
+from minijax.numpy.ranges import arange
+from minijax.numpy.selection import take, where
+from minijax.numpy.shaping import expand_dims, ravel, reshape
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+from minijax.transforms.stages import ShapeDtypeStruct
+from minijax.transforms.tracing import eval_shape
 from minijax.transforms.vmap import vmap
 
 _CoreDims = tuple[tuple[str, ...], ...]
@@ -30,13 +43,12 @@ def _parse_signature(signature: str) -> tuple[_CoreDims, _CoreDims]:
     """The names of the core dimensions of arguments and of results."""
     text = signature.replace(" ", "")
     if _SIGNATURE.fullmatch(text) is None:
-        raise ValueError(
-            message(
-                "numpy.vectorize",
-                "the signature is not understood.",
-                got=repr(signature),
-                expected="core dimensions of arguments and results, such as '(n,m),(m)->(n)'",
-            )
+        error(
+            ValueError,
+            "numpy.vectorize",
+            "the signature is not understood.",
+            got=repr(signature),
+            expected="core dimensions of arguments and results, such as '(n,m),(m)->(n)'",
         )
     sides = [
         tuple(
@@ -56,12 +68,11 @@ def _check_core_dims(
     for name, size in zip(dims, shape, strict=False):
         fits = fits and sizes.setdefault(name, size) == size
     if not fits:
-        raise ValueError(
-            message(
-                "numpy.vectorize",
-                f"{what} does not fit the signature.",
-                got={"core shape": shape, "signature": f"({','.join(dims)})", "sizes": sizes},
-            )
+        error(
+            ValueError,
+            "numpy.vectorize",
+            f"{what} does not fit the signature.",
+            got={"core shape": shape, "signature": f"({','.join(dims)})", "sizes": sizes},
         )
 
 
@@ -91,9 +102,7 @@ def vectorize(
     """
     places = {i for i in excluded if isinstance(i, int)}
     if any(isinstance(i, int) and i < 0 for i in places):
-        raise ValueError(
-            message("numpy.vectorize", "excluded positions count from 0.", got=repr(excluded))
-        )
+        error(ValueError, "numpy.vectorize", "excluded positions count from 0.", got=repr(excluded))
 
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
@@ -120,12 +129,11 @@ def _map_over(function: Callable[..., Any], args: Sequence[Any], signature: str 
     if signature is not None:
         inputs, outputs = _parse_signature(signature)
     if len(inputs) != len(arrays):
-        raise TypeError(
-            message(
-                "numpy.vectorize",
-                "the number of arguments does not fit the signature.",
-                got=f"{len(arrays)} arguments for {signature}",
-            )
+        error(
+            TypeError,
+            "numpy.vectorize",
+            "the number of arguments does not fit the signature.",
+            got=f"{len(arrays)} arguments for {signature}",
         )
     sizes: dict[str, int] = {}
     loops = []
@@ -169,13 +177,12 @@ def _checked(
         out = function(*args)
         results = out if isinstance(out, (tuple, list)) else (out,)
         if len(results) != len(outputs) or (len(outputs) > 1) != isinstance(out, (tuple, list)):
-            raise TypeError(
-                message(
-                    "numpy.vectorize",
-                    "the number of results does not fit the signature.",
-                    got=f"{len(results)} results",
-                    expected=f"{len(outputs)}",
-                )
+            error(
+                TypeError,
+                "numpy.vectorize",
+                "the number of results does not fit the signature.",
+                got=f"{len(results)} results",
+                expected=f"{len(outputs)}",
             )
         known = dict(sizes)
         for i, (x, dims) in enumerate(zip(results, outputs, strict=True)):
@@ -242,12 +249,11 @@ def apply_over_axes(
         if found.ndim == rank - 1:
             found = expand_dims(found, axis)
         if found.ndim != rank:
-            raise ValueError(
-                message(
-                    "numpy.apply_over_axes",
-                    "the function must keep all dimensions, or drop the one it reduces.",
-                    got=f"{rank} dimensions before, {found.ndim} after",
-                )
+            error(
+                ValueError,
+                "numpy.apply_over_axes",
+                "the function must keep all dimensions, or drop the one it reduces.",
+                got=f"{rank} dimensions before, {found.ndim} after",
             )
     return found
 
@@ -285,12 +291,11 @@ def piecewise(
     if len(functions) == len(conditions):
         functions.append(0)
     if len(functions) != len(conditions) + 1:
-        raise ValueError(
-            message(
-                "numpy.piecewise",
-                "there must be a function for each condition, and at most one more.",
-                got=f"{len(conditions)} conditions, {len(funclist)} functions",
-            )
+        error(
+            ValueError,
+            "numpy.piecewise",
+            "there must be a function for each condition, and at most one more.",
+            got=f"{len(conditions)} conditions, {len(funclist)} functions",
         )
 
     def values(function: Any) -> Any:
@@ -301,3 +306,133 @@ def piecewise(
     for condition, function in zip(conditions, functions, strict=False):
         result = where(condition, values(function), result)
     return result
+
+
+Function = Callable[..., Any]
+
+
+def kept_dtype(function: Function, dtype: Any, *others: Any) -> Any:
+    """The dtype of `function(x, *others)` once its results have taken the place of `x`.
+
+    Args:
+        function: of elements.
+        dtype: that x has at first.
+        *others: the dtypes of the other arguments.
+    """
+    elements = [ShapeDtypeStruct((), other) for other in others]
+    found = eval_shape(function, ShapeDtypeStruct((), dtype), *elements).dtype
+    return found if found == dtype else kept_dtype(function, found, *others)
+
+
+def _number(value: Any, dtype: Any) -> Any:
+    """A neutral element in some dtype; -1 has all bits of an unsigned number too."""
+    return asarray(np.asarray(value).astype(dtype))
+
+
+def folded(
+    function: Function,
+    rows: Any,
+    initial: Any = None,
+    mask: Any = None,
+    *,
+    identity: Any,
+    associative: bool,
+) -> Array:
+    """The rows combined into one, in their order.
+
+    Args:
+        function: of two elements.
+        rows: what is combined.
+        initial: what comes before them.
+        mask: where there is an element at all; everywhere by default.
+        identity: what stands in place of `initial` where there may be no element.
+        associative: whether neighbours may be combined first, with the identity between them.
+    """
+    dtype = kept_dtype(function, rows.dtype, rows.dtype)
+    neutral = None if identity is None else _number(identity, dtype)
+    if initial is None and (mask is not None or not rows.shape[0]):
+        initial = neutral
+    if not rows.shape[0]:
+        return broadcast_to(initial.astype(dtype), rows.shape[1:])
+    if not associative or (mask is not None and neutral is None):
+        return _in_turn(function, rows, initial, dtype, mask)
+    rows = rows.astype(dtype)
+    if mask is not None:
+        rows = where(mask, rows, neutral)
+    while rows.shape[0] > 1:
+        half = rows.shape[0] // 2
+        pairs = function(rows[0 : 2 * half : 2], rows[1 : 2 * half : 2])
+        rows = concatenate([pairs, rows[2 * half :]], 0)
+    return rows[0] if initial is None else function(initial.astype(dtype), rows[0])
+
+
+def _in_turn(function: Function, rows: Any, start: Any, dtype: Any, mask: Any) -> Array:
+    first = rows[0] if start is None else broadcast_to(start, rows.shape[1:])
+    rest = (rows[1:] if start is None else rows, mask)
+
+    def step(total: Any, item: Any) -> tuple[Any, None]:
+        row, is_meant = item
+        together = function(total, row).astype(dtype)
+        return together if is_meant is None else where(is_meant, together, total), None
+
+    total, _ = scan(step, first.astype(dtype), rest)
+    return total
+
+
+def accumulated(function: Function, rows: Any, *, associative: bool) -> Array:
+    """What the rows up to each one are, combined in their order."""
+    dtype = kept_dtype(function, rows.dtype, rows.dtype)
+    totals = rows.astype(dtype)
+    if associative:
+        (result,) = reduction.scan(lambda x, y: [function(x, y)], [totals], 0)
+        return result
+    if rows.shape[0] < 2:
+        return totals
+
+    def step(total: Any, row: Any) -> tuple[Any, Any]:
+        together = function(total, row).astype(dtype)
+        return together, together
+
+    _, later = scan(step, totals[0], rows[1:])
+    return concatenate([totals[:1], later], 0)
+
+
+def folded_slices(function: Function, rows: Any, starts: Any) -> Array:
+    """The rows from each start to the next one combined; its first row if there are none."""
+    size = rows.shape[0]
+    rows = rows.astype(kept_dtype(function, rows.dtype, rows.dtype))
+    starts = where(starts < 0, starts + size, starts)
+    ends = append(starts[1:], asarray(size, starts.dtype))
+
+    def joined(totals: Any, row: Any) -> tuple[Any, None]:
+        number, value = row
+        is_inside = (number > starts) & (number < ends)
+        mask = expand_dims(is_inside, tuple(range(1, totals.ndim)))
+        return where(mask, function(totals, value).astype(totals.dtype), totals), None
+
+    totals, _ = scan(joined, take(rows, starts, 0), (arange(size, dtype=starts.dtype), rows))
+    return totals
+
+
+def applied_at(function: Function, x: Any, indices: Any, others: Sequence[Any]) -> Array:
+    """An array to whose elements at `indices` the function was applied.
+
+    An element whose index comes several times is changed as often, one after the other.
+    """
+    x = x.astype(kept_dtype(function, x.dtype, *(other.dtype for other in others)))
+    parts = indices if isinstance(indices, tuple) else (indices,)
+    if all(part is None or part is ... or isinstance(part, int | slice) for part in parts):
+        place = x.at[indices]
+        return place.set(function(place.get(), *others))
+    # What lies outside has a number that no element has.
+    numbers = arange(x.size).reshape(x.shape).at[indices].get(mode="fill", fill_value=x.size)
+    operands = [ravel(broadcast_to(other, numbers.shape)) for other in others]
+
+    def step(flat: Any, item: Any) -> tuple[Any, None]:
+        number, *values = item
+        place = flat.at[number]
+        changed = function(place.get(mode="clip"), *values).astype(flat.dtype)
+        return place.set(changed, mode="drop"), None
+
+    flat, _ = scan(step, ravel(x), (ravel(numbers), *operands))
+    return reshape(flat, x.shape)

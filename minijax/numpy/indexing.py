@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, has_aval
-from minijax.core.errors import NonConcreteBooleanIndexError, message
+from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
@@ -27,7 +27,6 @@ from minijax.interpreters.jvp import JVPTrace
 from minijax.interpreters.partial_eval import PartialTrace
 from minijax.lax import (
     binary,
-    bounds,
     choice,
     convert,
     creation,
@@ -162,7 +161,7 @@ def assert_in_bounds(
     own = [pair for pair in with_operands(template, operands) if type(pair[0]) is not New]
     for axis, ((entry, operand), size) in enumerate(zip(own, aval_of(x).shape, strict=True)):
         if type(entry) is Picked:
-            bounds.assert_in_bounds(name, operand, size, axis, wrap=wrap)
+            gather_numbers.assert_in_bounds(name, operand, size, axis, wrap=wrap)
 
 
 def read(x: Any, *operands: Any, template: Template) -> Array:
@@ -222,17 +221,16 @@ def _completed(items: Sequence[Any], dims: Shape, x: Any) -> Sequence[Any]:
     for i, item in enumerate(items):
         if item is Ellipsis:
             if place is not None:
-                raise IndexError(message("indexing", "more than one ellipsis.", got=str(items)))
+                error(IndexError, "indexing", "more than one ellipsis.", got=str(items))
             place = i
         elif item is not None:
             used += 1
     if used > len(dims):
-        raise IndexError(
-            message(
-                "indexing",
-                "too many indices.",
-                got=f"{used} indices for an array of type {aval_of(x)}",
-            )
+        error(
+            IndexError,
+            "indexing",
+            "too many indices.",
+            got=f"{used} indices for an array of type {aval_of(x)}",
         )
     full = (_FULL,) * (len(dims) - used)
     return (*items, *full) if place is None else (*items[:place], *full, *items[place + 1 :])
@@ -257,24 +255,28 @@ def _parse_slice(item: slice, size: int, dynamic: bool, operands: list[Any]) -> 
 
 def _refuse_slice(item: slice, caught: Exception) -> NoReturn:
     if type(caught) is ValueError:
-        raise ValueError(message("indexing", "a slice has step 0.", got=str(item))) from None
+        error(ValueError, "indexing", "a slice has step 0.", got=str(item), cause=None)
     if type(caught) is TypeError:
-        raise TypeError(
-            message("indexing", "the bounds of a slice must be integers.", got=str(item))
-        ) from None
-    raise IndexError(
-        message(
+        error(
+            TypeError,
             "indexing",
-            "the bounds of a slice must be known.",
+            "the bounds of a slice must be integers.",
             got=str(item),
-            fix="lax.dynamic_slice(x, starts, sizes) takes traced starts",
+            cause=None,
         )
-    ) from None
+    error(
+        IndexError,
+        "indexing",
+        "the bounds of a slice must be known.",
+        got=str(item),
+        fix="lax.dynamic_slice(x, starts, sizes) takes traced starts",
+        cause=None,
+    )
 
 
 def _parse_position(item: Any, size: int, dynamic: bool, operands: list[Any]) -> Entry:
     if not size and aval_of(item).ndim == 0:
-        raise IndexError(message("indexing", "a dimension of size 0 has no positions."))
+        error(IndexError, "indexing", "a dimension of size 0 has no positions.")
     if type(item) is not int:
         operands.append(item)
         return PICKED
@@ -344,35 +346,32 @@ def _checked(item: Any, inside_tuple: bool) -> Any:
     if isinstance(item, (list, tuple)) and inside_tuple:
         item = np.asarray(item) if len(item) else np.zeros(0, np.int32)
     if isinstance(item, (list, tuple)):
-        raise TypeError(
-            message(
-                "indexing",
-                "a list is no index.",
-                got=repr(item),
-                fix="x[numpy.array(index)] for an array of positions, x[tuple(index)] for one "
-                "index a dimension",
-            )
+        error(
+            TypeError,
+            "indexing",
+            "a list is no index.",
+            got=repr(item),
+            fix="x[numpy.array(index)] for an array of positions, x[tuple(index)] for one "
+            "index a dimension",
         )
     if isinstance(item, str):
-        raise TypeError(message("indexing", "strings are no indices.", got=repr(item)))
+        error(TypeError, "indexing", "strings are no indices.", got=repr(item))
     if not has_aval(item):
-        raise IndexError(
-            message(
-                "indexing",
-                "not an index.",
-                got=f"{item!r} of type {type(item).__name__}",
-                expected="integers, slices, arrays, None or Ellipsis",
-            )
+        error(
+            IndexError,
+            "indexing",
+            "not an index.",
+            got=f"{item!r} of type {type(item).__name__}",
+            expected="integers, slices, arrays, None or Ellipsis",
         )
     aval = aval_of(item)
     if not (dtypes.issubdtype(aval.dtype, np.integer) or aval.dtype == dtypes.bool_):
-        raise TypeError(
-            message(
-                "indexing",
-                "indices must be integers or booleans.",
-                got=str(aval),
-                fix="index.astype(int)",
-            )
+        error(
+            TypeError,
+            "indexing",
+            "indices must be integers or booleans.",
+            got=str(aval),
+            fix="index.astype(int)",
         )
     return item
 
@@ -381,13 +380,12 @@ def _positions_of_mask(x: Any, mask: Any, dim: int) -> tuple[Any, list[Any]]:
     """The positions where a mask over dimensions from `dim` is true, one array for each."""
     known = mask.concrete() if isinstance(mask, Tracer) else mask
     if known is None:
-        raise NonConcreteBooleanIndexError(
-            message(
-                "indexing",
-                "a traced boolean mask selects an unknown number of elements.",
-                got=str(mask.aval),
-                fix="minijax.numpy.where(mask, x, y), or nonzero and unique with size=",
-            )
+        error(
+            NonConcreteBooleanIndexError,
+            "indexing",
+            "a traced boolean mask selects an unknown number of elements.",
+            got=str(mask.aval),
+            fix="minijax.numpy.where(mask, x, y), or nonzero and unique with size=",
         )
     host = np.asarray(known)
     if host.ndim == 0:
@@ -405,13 +403,12 @@ def check_mask(dims: Shape, aval: Any, dim: int = 0) -> None:
     """
     expected = aval.shape[dim : dim + len(dims)]
     if dims != expected:
-        raise IndexError(
-            message(
-                "indexing",
-                "a boolean mask does not have the shape of what it masks.",
-                got=f"a mask of shape {dims} for dimensions from {dim} of {aval}",
-                expected=f"shape {expected}",
-            )
+        error(
+            IndexError,
+            "indexing",
+            "a boolean mask does not have the shape of what it masks.",
+            got=f"a mask of shape {dims} for dimensions from {dim} of {aval}",
+            expected=f"shape {expected}",
         )
 
 
@@ -522,13 +519,13 @@ def layout_of(template: Template, operands: Sequence[Any]) -> Layout:
     try:
         block = np.broadcast_shapes(*shapes)
     except ValueError:
-        raise ValueError(
-            message(
-                "indexing",
-                "the index arrays have no common shape.",
-                got=", ".join(map(str, shapes)),
-            )
-        ) from None
+        error(
+            ValueError,
+            "indexing",
+            "the index arrays have no common shape.",
+            got=", ".join(map(str, shapes)),
+            cause=None,
+        )
     order = [] if template.adjacent else ["block"] * len(block)
     for entry in template.entries:
         if type(entry) not in _SINGLE:

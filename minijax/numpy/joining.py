@@ -1,25 +1,33 @@
-"""Functions that join arrays, split them, and put elements in or take them out.
+"""Functions that join arrays, split them, put elements in or take them out, and ravel trees.
+
+Functions that join arrays, split them, and put elements in or take them out.
 
 Input: arrays.  Output: one array of several, or several of one.
+
+Trees of arrays as one vector, and back.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
-from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, IncompatibleShapesError, message
+from minijax.core import dtypes, tree
+from minijax.core.aval import Shape, aval_of
+from minijax.core.errors import ConcretizationTypeError, IncompatibleShapesError, error
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, binary, convert, creation, shape, sorting, stacking
+from minijax.lax import arguments, binary, convert, creation, shape, sorting
+from minijax.lax.convert import convert_element_type
+from minijax.lax.unary import real
 from minijax.numpy import shaping
+from minijax.numpy.creation import zeros
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, check_out, promote_dtypes
-from minijax.numpy.shaping import array_argument
+from minijax.numpy.shaping import array_argument, ravel, reshape
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists, Axis, DTypeLike
 from minijax.runtime.array import Array
 
@@ -37,11 +45,14 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
     elif hasattr(arrays, "shape") and aval_of(arrays).ndim:
         items = list(unstack(arrays))
     else:
-        raise IncompatibleShapesError(
-            message(f"numpy.{name}", "needs a sequence of arrays.", got=repr(arrays))
+        error(
+            IncompatibleShapesError,
+            f"numpy.{name}",
+            "needs a sequence of arrays.",
+            got=repr(arrays),
         )
     if not items:
-        raise ValueError(message(f"numpy.{name}", "needs at least one array."))
+        error(ValueError, f"numpy.{name}", "needs at least one array.")
     return items
 
 
@@ -78,8 +89,8 @@ def concatenate(
     if axis is None:
         items, axis = [shaping.ravel(x) for x in items], 0
     if any(aval_of(x).ndim == 0 for x in items):
-        raise ValueError(
-            message("numpy.concatenate", "cannot join scalars.", fix="numpy.stack joins scalars")
+        error(
+            ValueError, "numpy.concatenate", "cannot join scalars.", fix="numpy.stack joins scalars"
         )
     axis = arguments.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
     joined = _of_one_dtype("concatenate", items, dtype)
@@ -133,15 +144,14 @@ def stack(
     items = _sequence("stack", arrays)
     dims = aval_of(items[0]).shape
     if any(aval_of(x).shape != dims for x in items):
-        raise ValueError(
-            message(
-                "numpy.stack",
-                "all arrays must have the same shape.",
-                got=", ".join(str(aval_of(x)) for x in items),
-            )
+        error(
+            ValueError,
+            "numpy.stack",
+            "all arrays must have the same shape.",
+            got=", ".join(str(aval_of(x)) for x in items),
         )
     axis = arguments.canonicalize_axis(axis, len(dims) + 1, "numpy.stack")
-    return stacking.stack(_of_one_dtype("stack", items, dtype), axis)
+    return shape.stack(_of_one_dtype("stack", items, dtype), axis)
 
 
 @one_program(static=("axis",))
@@ -160,8 +170,8 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """
     x = array_argument("unstack", x)
     if x.aval.ndim == 0:
-        raise ValueError(message("numpy.unstack", "a scalar has no dimension to unstack."))
-    return stacking.unstack(x, axis)
+        error(ValueError, "numpy.unstack", "a scalar has no dimension to unstack.")
+    return shape.unstack(x, axis)
 
 
 @one_program(static=("dtype",))
@@ -248,12 +258,11 @@ def block(arrays: ArrayOrLists) -> Array:
     """
     depths = set(_depths(arrays))
     if len(depths) != 1:
-        raise ValueError(
-            message(
-                "numpy.block",
-                "all blocks must be nested equally deep, in lists that are not empty.",
-                got=f"depths {sorted(depths)}",
-            )
+        error(
+            ValueError,
+            "numpy.block",
+            "all blocks must be nested equally deep, in lists that are not empty.",
+            got=f"depths {sorted(depths)}",
         )
     (depth,) = depths
     return _joined_blocks(arrays, max(depth, _largest_rank(arrays)), depth)
@@ -261,7 +270,7 @@ def block(arrays: ArrayOrLists) -> Array:
 
 def _depths(arrays: Any) -> list[int]:
     if isinstance(arrays, tuple):
-        raise ValueError(message("numpy.block", "blocks come in lists.", got=repr(arrays)))
+        error(ValueError, "numpy.block", "blocks come in lists.", got=repr(arrays))
     if not isinstance(arrays, list):
         return [0]
     return [1 + depth for x in arrays for depth in _depths(x)]
@@ -332,13 +341,12 @@ def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[
         problem = "the dimension cannot be cut into so many equal parts."
         valid = parts > 0 and (uneven or not rest)
     if not valid:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                problem,
-                got=f"size {size}, {where}",
-                fix="numpy.array_split cuts unevenly",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            problem,
+            got=f"size {size}, {where}",
+            fix="numpy.array_split cuts unevenly",
         )
     return _parts(ary, tuple(sizes), axis)
 
@@ -351,9 +359,7 @@ def _parts(x: Any, sizes: tuple[int, ...], axis: int) -> list[Any]:
 def _split_at(name: str, ary: Any, where: Any, axis: int, least_rank: int) -> list[Any]:
     ary = array_argument(name, ary)
     if ary.aval.ndim < least_rank:
-        raise ValueError(
-            message(f"numpy.{name}", f"needs {least_rank} dimensions.", got=str(ary.aval))
-        )
+        error(ValueError, f"numpy.{name}", f"needs {least_rank} dimensions.", got=str(ary.aval))
     return split(ary, where, axis)
 
 
@@ -422,24 +428,24 @@ def _known_integers(name: str, obj: Any, size: int) -> np.ndarray[Any, Any]:
     known = check_array(name, obj)
     known = known.concrete() if isinstance(known, Tracer) else known
     if known is None:
-        raise ConcretizationTypeError(
-            message(
-                f"numpy.{name}",
-                "the positions are traced, so the shape of the result is unknown.",
-                got=str(aval_of(obj)),
-            )
+        error(
+            ConcretizationTypeError,
+            f"numpy.{name}",
+            "the positions are traced, so the shape of the result is unknown.",
+            got=str(aval_of(obj)),
         )
     host = np.asarray(known)
     if host.dtype == np.bool_:
         if host.shape != (size,):
-            raise ValueError(
-                message(
-                    f"numpy.{name}", f"the mask must have shape ({size},).", got=str(host.shape)
-                )
+            error(
+                ValueError,
+                f"numpy.{name}",
+                f"the mask must have shape ({size},).",
+                got=str(host.shape),
             )
         return np.nonzero(host)[0]
     if not np.issubdtype(host.dtype, np.integer):
-        raise ValueError(message(f"numpy.{name}", "positions must be integers.", got=repr(obj)))
+        error(ValueError, f"numpy.{name}", "positions must be integers.", got=repr(obj))
     return host
 
 
@@ -478,8 +484,11 @@ def delete(
         return _without_traced(arr, obj, axis)
     gone = _known_integers("delete", obj, size)
     if ((gone < -size) | (gone >= size)).any():
-        raise (IndexError if gone.ndim else ValueError)(
-            message("numpy.delete", "a position is out of range.", got=f"{obj}, size {size}")
+        error(
+            IndexError if gone.ndim else ValueError,
+            "numpy.delete",
+            "a position is out of range.",
+            got=f"{obj}, size {size}",
         )
     kept = np.delete(np.arange(size, dtype=np.int32), gone)
     return shaping.slicing_take(arr, kept, axis)
@@ -580,12 +589,11 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     filt = array_argument("trim_zeros", filt)
     known = filt.concrete() if isinstance(filt, Tracer) else filt
     if known is None:
-        raise ConcretizationTypeError(
-            message(
-                "numpy.trim_zeros",
-                "the array is traced, so the shape of the result is unknown.",
-                got=str(filt.aval),
-            )
+        error(
+            ConcretizationTypeError,
+            "numpy.trim_zeros",
+            "the array is traced, so the shape of the result is unknown.",
+            got=str(filt.aval),
         )
     rank = filt.aval.ndim
     axes = range(rank) if axis is None else shaping.canonical_axes("numpy.trim_zeros", axis, rank)
@@ -598,3 +606,106 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
         stop = int(last) + 1 if "b" in trim.lower() else size
         index[d] = slice(start, max(start, stop))
     return filt[tuple(index)]
+
+
+class Unravel:
+    """The way back from a vector to the tree that it was made of; equal for equal trees.
+
+    Shapes: vector: T[n] -> the tree's leaves.
+    """
+
+    __slots__ = ("dtype", "dtypes", "shapes", "treedef")
+
+    def __init__(
+        self, treedef: Any, shapes: Sequence[Shape], kinds: Sequence[Any], dtype: Any
+    ) -> None:
+        self.treedef = treedef
+        self.shapes = tuple(shapes)
+        self.dtypes = tuple(kinds)
+        self.dtype = dtype
+
+    def _facts(self) -> tuple[Any, ...]:
+        return self.treedef, self.shapes, self.dtypes, self.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unravel) and self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash(self._facts())
+
+    def __call__(self, vector: Any) -> Any:
+        """The tree whose leaves, one after another, are the vector's elements."""
+        if not self.shapes:
+            return tree.unflatten(self.treedef, ())
+        vector = array_argument("flatten_util.ravel_pytree", vector)
+        self._check(aval_of(vector))
+        sizes = [math.prod(shape) for shape in self.shapes]
+        parts = shape.split(vector, sizes) if len(sizes) > 1 else [vector]
+        return tree.unflatten(self.treedef, map(self._leaf, parts, self.shapes, self.dtypes))
+
+    def _leaf(self, part: Any, shape: Shape, dtype: Any) -> Any:
+        leaf = reshape(part, shape)
+        if self._is_uniform:
+            return leaf
+        if dtypes.issubdtype(self.dtype, np.complexfloating) and dtype != self.dtype:
+            # The imaginary parts are those that the promotion added.
+            leaf = real(leaf)
+        return convert_element_type(leaf, dtype)
+
+    @property
+    def _is_uniform(self) -> bool:
+        return all(dtype == self.dtype for dtype in self.dtypes)
+
+    def _check(self, aval: Any) -> None:
+        size = sum(math.prod(shape) for shape in self.shapes)
+        if aval.shape != (size,):
+            error(
+                ValueError,
+                "flatten_util.ravel_pytree",
+                "the vector does not fit the tree.",
+                got={"vector": aval},
+                expected=f"{size} elements, one for each of the tree's",
+            )
+        if not self._is_uniform and aval.dtype != self.dtype:
+            error(
+                TypeError,
+                "flatten_util.ravel_pytree",
+                "the vector's dtype is not the one that the tree's dtypes promote to.",
+                got={"vector": aval},
+                expected=str(self.dtype),
+                fix=f"vector.astype({str(self.dtype)!r})",
+            )
+
+
+def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
+    """A tree's leaves one after another in a vector, and the function that makes it a tree again.
+
+    Args:
+        pytree: the tree of arrays and numbers.
+
+    Shapes:     leaves T[s], U[t], .. -> V[sum of the sizes].
+    Dtypes:     the leaves' dtypes promoted.  The function takes this dtype and gives each leaf its
+                own; a vector for a tree of one dtype may have any, which its leaves then have.
+    Derivative: linear, as is the function.
+    Source:     mirrors jax.flatten_util.ravel_pytree (0.10).
+
+    Raises:
+        TypeError: a leaf is no array and no number; the function is given another dtype.
+        ValueError: the function is given a vector of another size.
+
+    Example:
+        >>> vector, unravel = minijax.flatten_util.ravel_pytree({"b": 2.0, "w": np.ones(2)})
+        >>> vector
+        Array([2., 1., 1.], dtype=float32)
+        >>> unravel(2 * vector)["w"]
+        Array([2., 2.], dtype=float32)
+    """
+    leaves, treedef = tree.flatten(pytree)
+    if not leaves:
+        return zeros(0, dtypes.default_float_dtype()), Unravel(treedef, (), (), None)
+    avals = [aval_of(array_argument("flatten_util.ravel_pytree", leaf)) for leaf in leaves]
+    promoted = promote_dtypes("flatten_util.ravel_pytree", *leaves)
+    vectors = [ravel(leaf) for leaf in promoted]
+    vector = concatenate(vectors) if len(vectors) > 1 else vectors[0]
+    kinds = [aval.dtype for aval in avals]
+    return vector, Unravel(treedef, [a.shape for a in avals], kinds, np.dtype(vector.dtype))

@@ -1,7 +1,19 @@
-"""Matrices made or taken by place: identities, triangles, diagonals, grids of indices."""
+"""Matrices made or taken by place: identities, triangles, diagonals, and indices of elements.
+
+Matrices made or taken by place: identities, triangles, diagonals, grids of indices.
+
+Functions between the coordinates of places and their numbers in row-major order.
+
+Input: integers.  Output: coordinates, numbers, or index arrays for the open mesh of several.
+
+Objects whose brackets build arrays: `mgrid`, `ogrid`, `r_`, `c_`.
+
+The slices in the brackets are ranges: `0:5` counts, `0:1:5j` divides into five samples.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
@@ -9,21 +21,23 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax import arguments, binary, shape, slicing
+from minijax.core.aval import aval_of, canonicalize_shape
+from minijax.core.errors import ConcretizationTypeError, error
+from minijax.core.trace import Tracer
+from minijax.lax import arguments, binary, convert, creation, shape, slicing
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota, full, full_like
 from minijax.lax.padding import pad
-from minijax.numpy import reductions, shaping
+from minijax.numpy import arithmetic, reductions, shaping
 from minijax.numpy.arithmetic import power
 from minijax.numpy.creation import asarray, dtype_argument, made_on_host, on_device, zeros
-from minijax.numpy.joining import stack
+from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_to, check_array, pick, strong
-from minijax.numpy.ranges import arange
+from minijax.numpy.promotion import broadcast_to, check_array, pick, promote_dtypes, strong
+from minijax.numpy.ranges import arange, linspace
 from minijax.numpy.selection import nonzero
-from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement
+from minijax.numpy.shaping import array_argument, expand_dims, moveaxis
+from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike
 from minijax.runtime.array import Array, array_from_host
 
 _INDEX = dtypes.int32
@@ -67,7 +81,7 @@ def eye(
 def _sizes(name: str, *sizes: Any) -> tuple[int, ...]:
     found = tuple(arguments.an_integer(n, f"numpy.{name}", "a size") for n in sizes)
     if min(found) < 0:
-        raise ValueError(message(f"numpy.{name}", "sizes must not be negative.", got=str(found)))
+        error(ValueError, f"numpy.{name}", "sizes must not be negative.", got=str(found))
     return found
 
 
@@ -178,12 +192,11 @@ def _triangle(name: str, m: Any, k: int, *, keep_below: bool) -> Any:
 
 def _check_is_matrix(name: str, x: Any) -> None:
     if aval_of(x).ndim < 2:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "an array of two dimensions or more is needed.",
-                got=str(aval_of(x)),
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "an array of two dimensions or more is needed.",
+            got=str(aval_of(x)),
         )
 
 
@@ -253,9 +266,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
     dims = np.shape(arr)
     if len(dims) != 2:
-        raise ValueError(
-            message(f"numpy.{name}", "a matrix is needed.", got=f"an array of shape {dims}")
-        )
+        error(ValueError, f"numpy.{name}", "a matrix is needed.", got=f"an array of shape {dims}")
     rows, columns = dims
     return rows, columns
 
@@ -307,12 +318,11 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """
     dims = np.shape(arr)
     if len(dims) < 2 or len(set(dims)) > 1:
-        raise ValueError(
-            message(
-                "numpy.diag_indices_from",
-                "an array of two equal dimensions or more is needed.",
-                got=f"shape {dims}",
-            )
+        error(
+            ValueError,
+            "numpy.diag_indices_from",
+            "an array of two equal dimensions or more is needed.",
+            got=f"shape {dims}",
         )
     return diag_indices(dims[0], len(dims))
 
@@ -372,7 +382,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     if aval.ndim == 2:
         return diagonal(v, k)
     if aval.ndim != 1:
-        raise ValueError(message("numpy.diag", "a vector or a matrix is needed.", got={"v": aval}))
+        error(ValueError, "numpy.diag", "a vector or a matrix is needed.", got={"v": aval})
     size = aval.size + abs(k)
     padding = [(max(-k, 0), max(k, 0), 0)]
     rows = pad(v, full_like(v, 0, shape=()), padding)
@@ -445,22 +455,20 @@ def meshgrid(
                [9]], dtype=int32)]
     """
     if not copy or indexing not in {"xy", "ij"}:
-        raise ValueError(
-            message(
-                "numpy.meshgrid",
-                "an option does not exist.",
-                got={"copy": copy, "indexing": repr(indexing)},
-                expected="copy=True, and indexing 'xy' or 'ij'",
-            )
+        error(
+            ValueError,
+            "numpy.meshgrid",
+            "an option does not exist.",
+            got={"copy": copy, "indexing": repr(indexing)},
+            expected="copy=True, and indexing 'xy' or 'ij'",
         )
     arrays = [asarray(check_array("meshgrid", x)) for x in xi]
     if any(aval_of(x).ndim != 1 for x in arrays):
-        raise ValueError(
-            message(
-                "numpy.meshgrid",
-                "arrays of one dimension are needed.",
-                got=" ".join(str(aval_of(x)) for x in arrays),
-            )
+        error(
+            ValueError,
+            "numpy.meshgrid",
+            "arrays of one dimension are needed.",
+            got=" ".join(str(aval_of(x)) for x in arrays),
         )
     return list(_meshgrid(*arrays, sparse=sparse, swapped=indexing == "xy"))
 
@@ -536,8 +544,272 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     """
     x = check_array("vander", x)
     if aval_of(x).ndim != 1:
-        raise ValueError(message("numpy.vander", "a vector is needed.", got={"x": aval_of(x)}))
+        error(ValueError, "numpy.vander", "a vector is needed.", got={"x": aval_of(x)})
     (columns,) = _sizes("vander", aval_of(x).size if N is None else N)
     exponents = arange(columns) if increasing else arange(columns - 1, -1, -1)
     powers = power(shape.expand_dims(x, (1,)), shape.expand_dims(exponents, (0,)))
     return convert_element_type(powers, dtypes.to_numeric_dtype(aval_of(x).dtype))
+
+
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
+    """Vectors of positions as index arrays, whose selection is the product of all.
+
+    Shapes:     int[n_i] for each of k vectors -> int[1, .., n_i, .., 1], with k dimensions.
+    Source:     mirrors jax.numpy.ix_ (0.10).
+
+    Raises:
+        ValueError: an argument is no vector.
+        NotImplementedError: an argument is a mask.
+
+    Example:
+        >>> x = jnp.arange(12).reshape(3, 4)
+        >>> x[jnp.ix_(jnp.array([0, 2]), jnp.array([1, 3]))]
+        Array([[ 1,  3],
+               [ 9, 11]], dtype=int32)
+    """
+    vectors = [array_argument("ix_", x) for x in args]
+    found = []
+    for i, x in enumerate(vectors):
+        if x.aval.ndim != 1:
+            error(ValueError, "numpy.ix_", "needs vectors.", got=str(x.aval))
+        if x.dtype == dtypes.bool_:
+            error(
+                NotImplementedError,
+                "numpy.ix_",
+                "masks are not understood.",
+                fix="numpy.flatnonzero(mask)",
+            )
+        default = dtypes.default_int_dtype()
+        positions = x if x.aval.size else convert.convert_element_type(x, default)
+        found.append(shape.expand_dims(positions, [d for d in range(len(vectors)) if d != i]))
+    return tuple(found)
+
+
+@one_program(static=("shape",))
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
+    """The coordinates of places given by their numbers in row-major order.
+
+    Args:
+        indices: the numbers; negative ones count from the end, others are clamped.
+        shape: of the array.
+
+    Shapes:     indices: int[s] -> int[s] for each dimension.
+    Source:     mirrors jax.numpy.unravel_index (0.10).
+
+    Example:
+        >>> jnp.unravel_index(jnp.array([5, 0]), (2, 3))
+        (Array([1, 0], dtype=int32), Array([2, 0], dtype=int32))
+    """
+    indices = array_argument("unravel_index", indices)
+    dims = canonicalize_shape(shape, "numpy.unravel_index")
+    total = math.prod(dims)
+    indices = arithmetic.clip(indices, -total, total - 1)
+    place = arithmetic.remainder(indices, max(total, 1))
+    found = []
+    for size in dims[::-1]:
+        place, coordinate = arithmetic.divmod(place, max(size, 1))
+        found.append(coordinate)
+    return tuple(found[::-1])
+
+
+def ravel_multi_index(
+    multi_index: Sequence[Any],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """The numbers, in row-major order, of places given by their coordinates.
+
+    Args:
+        multi_index: integers, one array for each dimension.
+        dims: the shape of the array.
+        mode: what happens out of range: "raise", "clip" or "wrap".
+        order: "C" for row-major order, "F" for column-major order.
+        dtype: of the result.
+
+    Shapes:     int[s] for each dimension -> int[s].
+    Source:     mirrors jax.numpy.ravel_multi_index (0.10).
+
+    Raises:
+        ValueError: the arguments do not fit, or a place is out of range.
+        ConcretizationTypeError: the mode is "raise", and coordinates are traced.
+
+    Example:
+        >>> jnp.ravel_multi_index((jnp.array([1, 0]), jnp.array([2, 0])), (2, 3))
+        Array([5, 0], dtype=int32)
+    """
+    name = "numpy.ravel_multi_index"
+    sizes = canonicalize_shape(dims, name)
+    arrays = [array_argument("ravel_multi_index", x) for x in multi_index]
+    if len(arrays) != len(sizes) or mode not in ("raise", "clip", "wrap") or order not in "CF":
+        error(
+            ValueError,
+            name,
+            "the arguments do not fit together.",
+            got=f"{len(arrays)} arrays for {len(sizes)} dimensions, {mode=}, {order=}",
+            expected="an array for each dimension, a mode of 'raise', 'clip' or 'wrap', and "
+            "order 'C' or 'F'",
+        )
+    if not all(dtypes.issubdtype(x.dtype, np.integer) for x in arrays):
+        error(ValueError, name, "coordinates must be integers.", got=", ".join(map(str, arrays)))
+    if mode == "raise":
+        _check_coordinates(arrays, sizes)
+    if dtype is not None:
+        dtype = dtypes.canonicalize_user_dtype(dtype, name)
+    return _raveled(arrays, sizes, mode, order, dtype)
+
+
+def _check_coordinates(arrays: Sequence[Any], sizes: Sequence[int]) -> None:
+    for x, size in zip(arrays, sizes, strict=True):
+        known = x.concrete() if isinstance(x, Tracer) else x
+        if known is None:
+            error(
+                ConcretizationTypeError,
+                "numpy.ravel_multi_index",
+                "mode 'raise' needs known coordinates.",
+                got=str(aval_of(x)),
+                fix="mode='clip' or mode='wrap'",
+            )
+        host = np.asarray(known)
+        if ((host < 0) | (host >= size)).any():
+            error(
+                ValueError,
+                "numpy.ravel_multi_index",
+                "a coordinate is out of range.",
+                got=f"{host} for a dimension of size {size}",
+            )
+
+
+@one_program(static=("sizes", "mode", "order", "dtype"))
+def _raveled(arrays: Any, sizes: tuple[int, ...], mode: str, order: str, dtype: Any) -> Any:
+    pairs = list(zip(arrays, sizes, strict=True))
+    number: Any = creation.full((), 0, dtypes.default_int_dtype())
+    for x, size in pairs if order == "C" else pairs[::-1]:
+        coordinate = x
+        if mode == "clip":
+            coordinate = arithmetic.clip(x, 0, size - 1)
+        elif mode == "wrap":
+            coordinate = arithmetic.remainder(x, size)
+        number = number * size + coordinate
+    return number if dtype is None else convert.convert_element_type(number, dtype)
+
+
+def _range(item: slice, name: str) -> Any:
+    start = 0 if item.start is None else item.start
+    if item.stop is None:
+        error(
+            ValueError, f"numpy.{name}", "a range needs an end.", got=repr(item), fix=f"{name}[0:n]"
+        )
+    if isinstance(item.step, complex):
+        return linspace(start, item.stop, int(abs(item.step)))
+    return arange(start, item.stop, 1 if item.step is None else item.step)
+
+
+class Grid:
+    """`mgrid` and `ogrid`: the coordinates of all points of a grid, in full or broadcastable.
+
+    Source:     mirrors jax.numpy.mgrid and jax.numpy.ogrid.
+
+    Example:
+        >>> jnp.mgrid[0:2, 0:3]
+        Array([[[0, 0, 0],
+                [1, 1, 1]],
+        <BLANKLINE>
+               [[0, 1, 2],
+                [0, 1, 2]]], dtype=int32)
+        >>> jnp.ogrid[0:1:5j]  # as `linspace` does
+        Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+
+    def __init__(self, name: str, *, sparse: bool) -> None:
+        self.name = name
+        self.sparse = sparse
+
+    def __getitem__(self, key: slice | tuple[slice, ...]) -> Any:
+        if isinstance(key, slice):
+            return _range(key, self.name)
+        ranges = promote_dtypes(self.name, *(_range(item, self.name) for item in key))
+        grids = meshgrid(*ranges, indexing="ij", sparse=self.sparse)
+        return grids if self.sparse else stack(grids)
+
+    def __repr__(self) -> str:
+        return f"minijax.numpy.{self.name}"
+
+
+# Where a vector gets its second dimension.
+_MATRICES = {"r": 0, "c": 1}
+
+
+class Joiner:
+    """`r_` and `c_`: what stands in the brackets, joined along one axis.
+
+    A text in front, such as "0,2,1", names the axis, the least number of dimensions, and where
+    dimensions of arrays with fewer go; "r" or "c" makes a vector a row or a column.
+
+    Source:     mirrors jax.numpy.r_ and jax.numpy.c_.
+
+    Example:
+        >>> jnp.r_[0, 5:8, jnp.array([1, 2])]
+        Array([0, 5, 6, 7, 1, 2], dtype=int32)
+        >>> jnp.c_[jnp.array([1, 2]), jnp.array([3, 4])]
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+
+    def __init__(self, name: str, axis: int, ndmin: int, place: int) -> None:
+        self.name = name
+        self.settings = axis, ndmin, place
+
+    def __getitem__(self, key: Any) -> Any:
+        items = list(key) if isinstance(key, tuple) else [key]
+        axis, ndmin, place = self.settings
+        text = items.pop(0) if items and isinstance(items[0], str) else ""
+        if text and text not in _MATRICES:
+            axis, ndmin, place = self._parse(text)
+        parts = []
+        for item in items:
+            part = _range(item, self.name) if isinstance(item, slice) else asarray(item)
+            parts.append(self._raised(part, max(ndmin, 1), place))
+        joined = concatenate(parts, axis)
+        return (
+            expand_dims(joined, _MATRICES[text])
+            if text in _MATRICES and joined.ndim == 1
+            else joined
+        )
+
+    def _parse(self, text: str) -> tuple[int, int, int]:
+        try:
+            numbers = [int(number) for number in text.split(",")]
+        except ValueError:
+            numbers = []
+        if not 0 < len(numbers) <= 3:
+            error(
+                ValueError,
+                f"numpy.{self.name}",
+                "the directive is not understood.",
+                got=repr(text),
+                expected="up to three integers, such as '0,2,1', or 'r' or 'c' for a matrix",
+            )
+        return tuple((numbers + [1, -1][len(numbers) - 1 :])[:3])  # type: ignore[return-value]
+
+    def _raised(self, x: Any, ndmin: int, place: int) -> Any:
+        """`x` with new dimensions up to `ndmin`; its own ones start at `place`."""
+        missing = ndmin - x.ndim
+        if missing <= 0:
+            return x
+        own = place if place >= 0 else missing + 1 + place
+        raised = expand_dims(x, tuple(range(missing)))
+        return moveaxis(
+            raised, tuple(range(missing, ndmin)), tuple(range(own, own + ndmin - missing))
+        )
+
+    def __repr__(self) -> str:
+        return f"minijax.numpy.{self.name}"
+
+
+mgrid = Grid("mgrid", sparse=False)
+ogrid = Grid("ogrid", sparse=True)
+r_ = Joiner("r_", 0, 1, -1)
+c_ = Joiner("c_", -1, 2, 0)

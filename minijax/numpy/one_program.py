@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from minijax.core.trace import current
 from minijax.interpreters import eager, recordings
 from minijax.interpreters.staging import StagingTrace
-from minijax.runtime import versions
+from minijax.runtime import client
 from minijax.transforms import jit
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,7 +34,7 @@ def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> 
         keep_unused=False,
         inline=False,
         device=None,
-        compiler_options=tuple(versions.ONE_OP_OPTIONS.items()),
+        compiler_options=tuple(client.ONE_OP_OPTIONS.items()),
     )
     half = jit.JitFunction(function, settings, transparent=True)
     return eager.native_function(

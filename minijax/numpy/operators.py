@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minijax.core import dtypes, hooks
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.lax import convert, references
@@ -27,11 +27,11 @@ from minijax.numpy import (
     joining,
     logic,
     matrices,
+    namespace,
     ordering,
     reductions,
     selection,
     shaping,
-    standard,
     updates,
 )
 from minijax.numpy.one_program import native_program, one_program
@@ -51,13 +51,12 @@ def _is_operand(x: Any) -> bool:
         TypeError: `x` is a list or a tuple, which NumPy would take for an array.
     """
     if isinstance(x, (list, tuple)):
-        raise TypeError(
-            message(
-                "operators",
-                "lists and tuples are no arrays.",
-                got=f"an operand of type {type(x).__name__}",
-                fix="numpy.asarray(x)",
-            )
+        error(
+            TypeError,
+            "operators",
+            "lists and tuples are no arrays.",
+            got=f"an operand of type {type(x).__name__}",
+            fix="numpy.asarray(x)",
         )
     return isinstance(x, _OPERANDS) or hasattr(x, "__jax_array__")
 
@@ -115,27 +114,26 @@ def _set_item(self: Any, index: Any, value: Any) -> None:
     if type(self.aval) is AbstractRef:
         references.set(self, index, value)
         return
-    raise TypeError(
-        message(
-            "indexing",
-            "arrays do not change.",
-            got=f"an assignment to elements of {self.aval}",
-            fix="x = x.at[index].set(value)",
-        )
+    error(
+        TypeError,
+        "indexing",
+        "arrays do not change.",
+        got=f"an assignment to elements of {self.aval}",
+        fix="x = x.at[index].set(value)",
     )
 
 
 def _contains(self: Any, item: Any) -> bool:
     if self.ndim != 1:
-        raise ValueError(
-            message("in", "only an array of one dimension can be searched.", got=str(self.aval))
+        error(
+            ValueError, "in", "only an array of one dimension can be searched.", got=str(self.aval)
         )
     return bool(reductions.any(logic.equal(self, item)))
 
 
 def _iterate(self: Any) -> Iterator[Any]:
     if self.ndim == 0:
-        raise TypeError(message("iter", "a scalar array has no elements.", got=str(self.aval)))
+        error(TypeError, "iter", "a scalar array has no elements.", got=str(self.aval))
     return iter(joining.unstack(self))
 
 
@@ -243,12 +241,11 @@ def _bits_as(x: Any, dtype: Any) -> Any:
     if old == new:
         return convert.bitcast_convert_type(x, dtype)
     if x.ndim == 0 or (old < new and x.shape[-1] * old % new):
-        raise ValueError(
-            message(
-                "view",
-                "the last dimension does not hold whole elements of the new dtype.",
-                got={"x": x.aval, "dtype": dtype},
-            )
+        error(
+            ValueError,
+            "view",
+            "the last dimension does not hold whole elements of the new dtype.",
+            got={"x": x.aval, "dtype": dtype},
         )
     *outer, last = x.shape
     if old > new:
@@ -273,7 +270,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         Array([ True,  True], dtype=bool)
     """
     if type is not None:
-        raise NotImplementedError(message("view", "only `dtype` is understood.", got="type=..."))
+        error(NotImplementedError, "view", "only `dtype` is understood.", got="type=...")
     dtype = creation.dtype_argument("view", dtype, dtypes.default_float_dtype())
     kinds = (np.complexfloating,)
     if any(dtypes.issubdtype(d, kind) for d in (self.dtype, dtype) for kind in kinds):
@@ -290,13 +287,12 @@ def _complex_view(x: Any, dtype: Any) -> Any:
         return _view(shaping.reshape(pairs, (*x.shape[:-1], -1)), dtype)
     parts = _view(x, dtypes.real_dtype_of(dtype))
     if parts.shape[-1] % 2:
-        raise ValueError(
-            message(
-                "view",
-                "the last dimension does not hold pairs of parts.",
-                got={"array": x.aval, "dtype": dtype},
-                expected="twice as many real numbers as there will be complex ones",
-            )
+        error(
+            ValueError,
+            "view",
+            "the last dimension does not hold pairs of parts.",
+            got={"array": x.aval, "dtype": dtype},
+            expected="twice as many real numbers as there will be complex ones",
         )
     pairs = shaping.reshape(parts, (*parts.shape[:-1], -1, 2))
     return pairs[..., 0] + creation.asarray(1j, dtype) * pairs[..., 1]
@@ -316,19 +312,18 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
         1
     """
     if stream is not None:
-        raise NotImplementedError(message("to_device", "streams are not understood."))
+        error(NotImplementedError, "to_device", "streams are not understood.")
     return device_put(self, device)
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
-    if api_version not in {None, "2021.12", "2022.12", "2023.12", standard.__array_api_version__}:
-        raise ValueError(
-            message(
-                "__array_namespace__",
-                "this version is not known.",
-                got=f"api_version: {api_version!r}",
-                expected=f"None or {standard.__array_api_version__!r}",
-            )
+    if api_version not in {None, "2021.12", "2022.12", "2023.12", namespace.__array_api_version__}:
+        error(
+            ValueError,
+            "__array_namespace__",
+            "this version is not known.",
+            got=f"api_version: {api_version!r}",
+            expected=f"None or {namespace.__array_api_version__!r}",
         )
     return sys.modules["minijax.numpy"]
 
@@ -355,8 +350,8 @@ def _byte_count(self: Any) -> int:
 
 def _flat(self: Any) -> NoReturn:
     """Refuses: elements of arrays on devices are not visited one by one."""
-    raise NotImplementedError(
-        message("flat", "arrays have no iterator over all elements.", fix="x.ravel()")
+    error(
+        NotImplementedError, "flat", "arrays have no iterator over all elements.", fix="x.ravel()"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import arguments, binary, control_flow, convert, creation, shape, sorting
 from minijax.numpy import logic, promotion, selection, shaping
 from minijax.numpy.arithmetic import is_kind
@@ -28,12 +28,11 @@ _FEW = 32
 
 def _check_sort_options(name: str, kind: Any, order: Any) -> None:
     if kind is not None or order is not None:
-        raise TypeError(
-            message(
-                f"numpy.{name}",
-                "kind and order are not understood: sorts are stable, and arrays have no fields.",
-                got=f"kind={kind!r}, order={order!r}",
-            )
+        error(
+            TypeError,
+            f"numpy.{name}",
+            "kind and order are not understood: sorts are stable, and arrays have no fields.",
+            got=f"kind={kind!r}, order={order!r}",
         )
 
 
@@ -139,15 +138,14 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     """
     arrays = [array_argument("lexsort", key) for key in cast(Iterable[Any], keys)]
     if not arrays:
-        raise TypeError(message("numpy.lexsort", "needs at least one key."))
+        error(TypeError, "numpy.lexsort", "needs at least one key.")
     dims = arrays[0].aval.shape
     if any(x.aval.shape != dims for x in arrays):
-        raise ValueError(
-            message(
-                "numpy.lexsort",
-                "all keys must have the same shape.",
-                got=", ".join(str(x.aval) for x in arrays),
-            )
+        error(
+            ValueError,
+            "numpy.lexsort",
+            "all keys must have the same shape.",
+            got=", ".join(str(x.aval) for x in arrays),
         )
     dtype = dtypes.default_int_dtype()
     if not dims:
@@ -194,13 +192,12 @@ def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
     a, axis = _with_axis(name, a, axis)
     size = a.aval.shape[axis]
     if not -size <= arguments.an_integer(kth, f"numpy.{name}", "`kth`") < size:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "`kth` is out of range.",
-                got=f"kth: {kth}   size: {size}",
-                expected=f"a position from {-size} to {size - 1}" if size else "elements",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "`kth` is out of range.",
+            got=f"kth: {kth}   size: {size}",
+            expected=f"a position from {-size} to {size - 1}" if size else "elements",
         )
 
 
@@ -249,14 +246,17 @@ def searchsorted(
         Array(2, dtype=int32)
     """
     if side not in ("left", "right"):
-        raise ValueError(
-            message("numpy.searchsorted", f"unknown side {side!r}.", expected="'left' or 'right'")
+        error(
+            ValueError,
+            "numpy.searchsorted",
+            f"unknown side {side!r}.",
+            expected="'left' or 'right'",
         )
     if method not in ("default", "scan", "scan_unrolled", "sort", "compare_all"):
-        raise ValueError(message("numpy.searchsorted", f"unknown method {method!r}."))
+        error(ValueError, "numpy.searchsorted", f"unknown method {method!r}.")
     a, v = array_argument("searchsorted", a), array_argument("searchsorted", v)
     if a.aval.ndim != 1:
-        raise ValueError(message("numpy.searchsorted", "a must be a vector.", got=str(a.aval)))
+        error(ValueError, "numpy.searchsorted", "a must be a vector.", got=str(a.aval))
     if sorter is not None:
         a = shaping.slicing_take(a, sorter, 0)
     a, v = promotion.promote_dtypes("searchsorted", a, v)
@@ -333,7 +333,7 @@ def digitize(
     """
     x, bins = array_argument("digitize", x), array_argument("digitize", bins)
     if bins.aval.ndim != 1:
-        raise ValueError(message("numpy.digitize", "bins must be a vector.", got=str(bins.aval)))
+        error(ValueError, "numpy.digitize", "bins must be a vector.", got=str(bins.aval))
     return _digitized(x, bins, "left" if right else "right", method or "scan")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import convert, padding, shape, slicing
 from minijax.numpy import elementary, functional, reductions, shaping, statistics
@@ -84,18 +84,20 @@ def pad(
     if callable(mode):
         return _pad_by_function(array, widths, mode, kwargs)
     if mode not in _OPTIONS:
-        raise NotImplementedError(
-            message("numpy.pad", f"unknown mode {mode!r}.", expected=", ".join(_OPTIONS))
+        error(
+            NotImplementedError,
+            "numpy.pad",
+            f"unknown mode {mode!r}.",
+            expected=", ".join(_OPTIONS),
         )
     options = _OPTIONS[mode] | kwargs
     if len(options) > len(_OPTIONS[mode]):
-        raise ValueError(
-            message(
-                "numpy.pad",
-                f"mode {mode!r} does not take all these arguments.",
-                got=", ".join(sorted(kwargs)),
-                expected=", ".join(sorted(_OPTIONS[mode])) or "none",
-            )
+        error(
+            ValueError,
+            "numpy.pad",
+            f"mode {mode!r} does not take all these arguments.",
+            got=", ".join(sorted(kwargs)),
+            expected=", ".join(sorted(_OPTIONS[mode])) or "none",
         )
     if mode in ("constant", "empty"):
         return _pad_constant(array, _values(options.get("constant_values", 0)), widths)
@@ -111,30 +113,30 @@ def pad(
 def _widths(pad_width: Any, rank: int) -> Widths:
     widths = _pairs("pad_width", pad_width, rank)
     if any(n < 0 for pair in widths for n in pair):
-        raise ValueError(message("numpy.pad", "widths must not be negative.", got=repr(pad_width)))
+        error(ValueError, "numpy.pad", "widths must not be negative.", got=repr(pad_width))
     return widths
 
 
 def _pairs(argument: str, given: Any, rank: int) -> Widths:
     """An integer, a pair, or a pair for each dimension as the last."""
     if isinstance(given, Tracer) and given.concrete() is None:
-        raise ConcretizationTypeError(
-            message("numpy.pad", f"{argument} must be known.", got=str(given.aval))
+        error(
+            ConcretizationTypeError, "numpy.pad", f"{argument} must be known.", got=str(given.aval)
         )
     try:
         host = np.asarray(given)
         table = np.broadcast_to(host, (rank, 2))
     except ValueError:
-        raise ValueError(
-            message(
-                "numpy.pad",
-                f"{argument} does not fit the array.",
-                got=repr(given),
-                expected=f"a number, a pair, or {rank} pairs",
-            )
-        ) from None
+        error(
+            ValueError,
+            "numpy.pad",
+            f"{argument} does not fit the array.",
+            got=repr(given),
+            expected=f"a number, a pair, or {rank} pairs",
+            cause=None,
+        )
     if host.size and not np.issubdtype(host.dtype, np.integer):
-        raise TypeError(message("numpy.pad", f"{argument} must hold integers.", got=repr(given)))
+        error(TypeError, "numpy.pad", f"{argument} must hold integers.", got=repr(given))
     return tuple((int(before), int(after)) for before, after in table)
 
 
@@ -161,14 +163,14 @@ def _pad_constant(array: Any, values: Any, widths: Widths) -> Any:
 def _pad_by_position(array: Any, widths: Widths, mode: str, reflect_type: str) -> Any:
     """A border of the array's own elements, or of their reflections at the ends."""
     if reflect_type not in ("even", "odd"):
-        raise ValueError(message("numpy.pad", f"unknown reflect_type {reflect_type!r}."))
+        error(ValueError, "numpy.pad", f"unknown reflect_type {reflect_type!r}.")
     for dim, (before, after) in enumerate(widths):
         if not before and not after:
             continue
         size = aval_of(array).shape[dim]
         if size == 0:
-            raise ValueError(
-                message("numpy.pad", f"cannot pad the empty dimension {dim} with mode {mode!r}.")
+            error(
+                ValueError, "numpy.pad", f"cannot pad the empty dimension {dim} with mode {mode!r}."
             )
         places = np.arange(-before, size + after)
         if mode == "edge":

@@ -1,22 +1,34 @@
-"""Polynomials, given by their coefficients, those of the highest powers first."""
+"""Polynomials, given by their coefficients, those of the highest powers first.
+
+Polynomials, given by their coefficients, those of the highest powers first.
+
+Polynomials and their zeros, and polynomials through points: what needs linear algebra.
+"""
 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
+from minijax.numpy import linalg
+from minijax.numpy.arithmetic import sqrt
 from minijax.numpy.calculus import convolve
+from minijax.numpy.contraction import outer
 from minijax.numpy.creation import asarray, full_like, zeros
 from minijax.numpy.joining import concatenate
+from minijax.numpy.linalg import operands
+from minijax.numpy.matrices import eye, vander
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import broadcast_shapes, check_array, promote_dtypes
 from minijax.numpy.ranges import arange
-from minijax.numpy.shaping import atleast_1d, broadcast_to
+from minijax.numpy.reductions import sum as sum_of
+from minijax.numpy.selection import nonzero, where
+from minijax.numpy.shaping import atleast_1d, broadcast_to, roll
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -24,7 +36,7 @@ from minijax.runtime.array import Array
 def _coefficients(name: str, p: Any) -> Array:
     p = atleast_1d(asarray(check_array(name, p, "p")))
     if p.ndim != 1:
-        raise ValueError(message(f"numpy.{name}", "coefficients are a vector.", got={"p": p.aval}))
+        error(ValueError, f"numpy.{name}", "coefficients are a vector.", got={"p": p.aval})
     return p
 
 
@@ -171,7 +183,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 def _order(name: str, m: Any) -> int:
     order = operator.index(m)
     if order < 0:
-        raise ValueError(message(f"numpy.{name}", "the order must not be negative.", got=f"m: {m}"))
+        error(ValueError, f"numpy.{name}", "the order must not be negative.", got=f"m: {m}")
     return order
 
 
@@ -197,13 +209,223 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     if constants.shape == (1,):
         constants = broadcast_to(constants, (order,))
     if constants.shape != (order,):
-        raise ValueError(
-            message(
-                "numpy.polyint",
-                "there must be one constant for each order.",
-                got={"m": m, "k": aval_of(constants)},
-            )
+        error(
+            ValueError,
+            "numpy.polyint",
+            "there must be one constant for each order.",
+            got={"m": m, "k": aval_of(constants)},
         )
     for i in range(order):
         p = concatenate([p / arange(p.size, 0, -1, dtype=p.dtype), constants[i : i + 1]])
     return p
+
+
+@one_program()
+def poly(seq_of_zeros: ArrayLike) -> Array:
+    """The coefficients of the polynomial with the given zeros, and 1 first.
+
+    Shapes:     seq_of_zeros: T[n], the zeros, or T[n, n], a matrix whose eigenvalues they are
+                -> T[n + 1].
+    Dtypes:     inexact; integers become floats; complex of a matrix.
+    Source:     mirrors jax.numpy.poly.
+
+    Raises:
+        ValueError: the zeros are neither a vector nor a square matrix.
+
+    Example:
+        >>> jnp.poly(jnp.array([1.0, -1.0]))  # (x - 1)(x + 1)
+        Array([ 1.,  0., -1.], dtype=float32)
+    """
+    roots = atleast_1d(operands.inexact("poly", seq_of_zeros))
+    if roots.ndim == 2 and roots.shape[0] == roots.shape[1] > 0:
+        roots = linalg.eigvals(roots)
+    if roots.ndim != 1:
+        error(
+            ValueError,
+            "numpy.poly",
+            "zeros are a vector, or the eigenvalues of a square matrix.",
+            got={"seq_of_zeros": aval_of(roots)},
+        )
+    p = asarray(np.ones(1, roots.dtype))
+    nothing = zeros(1, roots.dtype)
+    for i in range(roots.size):
+        p = concatenate([p, nothing]) - roots[i] * concatenate([nothing, p])
+    return p
+
+
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
+    """The zeros of a polynomial: the eigenvalues of its companion matrix.
+
+    Shapes:     p: T[n] -> complex T[n - 1], or fewer where leading coefficients are stripped.
+    Dtypes:     complex.
+    Source:     mirrors jax.numpy.roots (0.10).
+
+    Args:
+        p: the coefficients, that of the highest power first.
+        strip_zeros: whether zeros at the beginning of p are dropped; how many there are must be
+            known then.  Else the last zeros are NaN, one for each.
+
+    Raises:
+        ValueError: p is no vector.
+        ConcretizationTypeError: p is traced, and zeros are to be stripped.
+
+    Example:
+        >>> jnp.roots(jnp.array([1.0, -3.0, 2.0])).real
+        Array([2., 1.], dtype=float32)
+    """
+    p = atleast_1d(operands.inexact("roots", p))
+    if p.ndim != 1:
+        error(
+            ValueError, "numpy.roots", "the coefficients must be a vector.", got={"p": aval_of(p)}
+        )
+    if p.size < 2:
+        return zeros(0, dtypes.to_complex_dtype(p.dtype))
+    if not strip_zeros:
+        return _roots_without_leading(p)
+    (places,) = nonzero(p)
+    if places.size == 0:
+        return zeros(0, dtypes.to_complex_dtype(p.dtype))
+    first, last = int(places[0]), int(places[-1]) + 1
+    found = _roots(p[first:last])
+    return concatenate([found, zeros(p.size - last, found.dtype)])
+
+
+@one_program()
+def _roots(p: Any) -> Any:
+    if p.size < 2:
+        return zeros(0, dtypes.to_complex_dtype(p.dtype))
+    companion = eye(p.size - 1, k=-1, dtype=p.dtype)
+    return linalg.eigvals(companion.at[0].set(-p[1:] / p[0]))
+
+
+@one_program()
+def _roots_without_leading(p: Any) -> Any:
+    """As many zeros as without leading zeros of p, then NaN.
+
+    Leading zeros are moved to the end, where each is one more zero of the polynomial at 0.
+    """
+    is_lead = arange(p.size) < (p != 0).argmax()
+    count = where((p == 0).all(), p.size, is_lead.sum())
+    found = _roots(roll(where((p == 0).all(), 1, p), -count))
+    found = found[(found == 0).argsort(stable=True)]
+    return where(arange(found.size) < found.size - count, found, np.nan + 1j * np.nan)
+
+
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = ...,
+    full: Literal[False] = ...,
+    w: ArrayLike | None = ...,
+    cov: Literal[False] = ...,
+) -> Array: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = ...,
+    full: bool = ...,
+    w: ArrayLike | None = ...,
+    cov: bool | str = ...,
+) -> Array | tuple[Array, ...]: ...
+
+
+@one_program(static=("deg", "full", "cov"))
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> Array | tuple[Array, ...]:
+    """The coefficients of the polynomial that comes closest to points, by least squares.
+
+    Shapes:     x: T[m], y: T[m] or T[m, k] -> T[deg + 1] or T[deg + 1, k].
+    Dtypes:     inexact, promoted; integers become floats.
+    Source:     mirrors jax.numpy.polyfit (0.10).
+
+    Args:
+        x: where the points are.
+        y: the values there.
+        deg: the highest power.
+        rcond: singular values less than this times the largest count as zero; None: the machine
+            precision times m.
+        full: whether the squared residuals, the rank, the singular values and rcond are returned
+            too.
+        w: a weight for each point, T[m].
+        cov: whether the covariance of the coefficients is returned too, scaled by the residuals, or
+            as it is for "unscaled".
+
+    Raises:
+        TypeError: the shapes do not fit.
+        ValueError: `deg` is negative, or the covariance cannot be scaled: there are too few points.
+
+    Example:
+        >>> x = jnp.array([0.0, 1.0, 2.0])
+        >>> jnp.polyfit(x, 4 * x + 2, 1).round()
+        Array([4., 2.], dtype=float32)
+    """
+    x, y = operands.inexact_together("polyfit", x, y)
+    _check_points(x, y, deg)
+    if rcond is None:
+        rcond = x.size * float(dtypes.finfo(x.dtype).eps)
+    left, right = vander(x, deg + 1), y
+    if w is not None:
+        weights = _weights(w, x)
+        left = left * weights[:, None]
+        right = right * (weights if y.ndim == 1 else weights[:, None])
+    scales = sqrt(sum_of(left * left, 0))
+    scaled = left / scales
+    c, residuals, rank, s = linalg.lstsq(scaled, right, rcond)
+    c = (c.T / scales).T
+    if full:
+        return c, residuals, rank, s, asarray(rcond)
+    if not cov:
+        return c
+    if cov != "unscaled" and x.size <= deg + 1:
+        error(
+            ValueError,
+            "numpy.polyfit",
+            "there are too few points to scale the covariance by the residuals.",
+            got={"x": aval_of(x), "deg": deg},
+            fix="cov='unscaled'",
+        )
+    covariance = linalg.inv(scaled.T @ scaled) / outer(scales, scales)
+    if cov == "unscaled":
+        return c, covariance if y.ndim == 1 else covariance[:, :, None]
+    factor = residuals / (x.size - deg - 1)
+    return c, covariance * factor if y.ndim == 1 else covariance[:, :, None] * factor
+
+
+def _check_points(x: Any, y: Any, deg: Any) -> None:
+    """Refuses points, or a degree, to which no polynomial can be fitted."""
+    if deg < 0:
+        error(
+            ValueError, "numpy.polyfit", "deg is negative.", got={"deg": deg}, expected="0 or more"
+        )
+    if x.ndim != 1 or y.ndim not in (1, 2) or x.size == 0 or x.size != y.shape[0]:
+        error(
+            TypeError,
+            "numpy.polyfit",
+            "x and y are no points.",
+            got={"x": aval_of(x), "y": aval_of(y)},
+            expected="x: T[m] and y: T[m] or T[m, k], with m at least 1",
+        )
+
+
+def _weights(w: Any, x: Any) -> Any:
+    w = operands.inexact("polyfit", w)
+    if w.shape != x.shape:
+        error(
+            TypeError,
+            "numpy.polyfit",
+            "w does not hold a weight for each point.",
+            got={"w": aval_of(w), "x": aval_of(x)},
+            expected="vectors of one length",
+        )
+    return w

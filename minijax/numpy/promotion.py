@@ -18,7 +18,7 @@ import numpy as np
 
 from minijax.core import config, dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.trace import Tracer
 from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax import families
@@ -134,14 +134,13 @@ def real_inexact(name: str, x: Any) -> Array:
     """
     x = inexact(name, x)
     if aval_of(x).dtype not in _REAL_INEXACT:
-        raise TypeError(
-            message(
-                title(name),
-                "complex numbers are not accepted.",
-                got={"x": aval_of(x)},
-                expected="a real array",
-                fix="numpy.real, numpy.imag or numpy.abs first",
-            )
+        error(
+            TypeError,
+            title(name),
+            "complex numbers are not accepted.",
+            got={"x": aval_of(x)},
+            expected="a real array",
+            fix="numpy.real, numpy.imag or numpy.abs first",
         )
     return x
 
@@ -165,13 +164,12 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
         kind: Any = next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))
         return kind(x)
     is_list = isinstance(x, (list, tuple))
-    raise TypeError(
-        message(
-            title(name),
-            "operands must be arrays or numbers.",
-            got={argument: _shown(x)},
-            fix="numpy.asarray(x)" if is_list else None,
-        )
+    error(
+        TypeError,
+        title(name),
+        "operands must be arrays or numbers.",
+        got={argument: _shown(x)},
+        fix="numpy.asarray(x)" if is_list else None,
     )
 
 
@@ -191,8 +189,11 @@ def check_out(name: str, out: Any) -> None:
         NotImplementedError: `out` is given.
     """
     if out is not None:
-        raise NotImplementedError(
-            message(title(name), "results cannot be written into an array.", fix="leave out= away")
+        error(
+            NotImplementedError,
+            title(name),
+            "results cannot be written into an array.",
+            fix="leave out= away",
         )
 
 
@@ -318,14 +319,14 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        raise ValueError(
-            message(
-                title(name),
-                "operand shapes do not fit together.",
-                got="shapes " + ", ".join(map(str, shapes)),
-                expected="dimensions, aligned at the end, that are equal or 1",
-            )
-        ) from None
+        error(
+            ValueError,
+            title(name),
+            "operand shapes do not fit together.",
+            got="shapes " + ", ".join(map(str, shapes)),
+            expected="dimensions, aligned at the end, that are equal or 1",
+            cause=None,
+        )
 
 
 def pick(mask: Any, x: Any, y: Any) -> Array:

@@ -1,9 +1,15 @@
-"""Arrays of numbers that follow a rule: ranges, spaced samples, functions of indices."""
+"""Arrays of numbers that follow a rule: ranges, windows, functions of indices.
+
+Arrays of numbers that follow a rule: ranges, spaced samples, functions of indices.
+
+Window functions: weights that fall off towards both ends.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
@@ -11,15 +17,15 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, binary, shape
 from minijax.lax.convert import convert_to_type
 from minijax.lax.creation import broadcasted_iota, iota
-from minijax.lax.power import pow_p
-from minijax.lax.unary import exp, floor, log
-from minijax.numpy.arithmetic import is_kind
-from minijax.numpy.creation import astype, dtype_argument, made_on_host, on_device
+from minijax.lax.unary import exp, floor, log, pow_p
+from minijax.numpy.arithmetic import absolute, is_kind, sqrt
+from minijax.numpy.creation import asarray, astype, dtype_argument, made_on_host, on_device, ones
+from minijax.numpy.elementary import cos, i0
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     broadcast_shapes,
@@ -37,20 +43,22 @@ from minijax.transforms.vmap import vmap
 def _known_number(name: str, argument: str, x: Any) -> Any:
     """A bound of `arange` as a Python or NumPy scalar."""
     if isinstance(x, Tracer) and x.concrete() is None:
-        raise ConcretizationTypeError(
-            message(
-                f"numpy.{name}",
-                f"`{argument}` decides on the shape, so it must be known.",
-                got=str(x.aval),
-                fix="mark the argument as static (jit's static_argnums)",
-            )
+        error(
+            ConcretizationTypeError,
+            f"numpy.{name}",
+            f"`{argument}` decides on the shape, so it must be known.",
+            got=str(x.aval),
+            fix="mark the argument as static (jit's static_argnums)",
         )
     if type(x) in dtypes.python_scalar_dtypes:
         return x
     value = np.asarray(check_array(name, x, argument))
     if value.ndim:
-        raise ValueError(
-            message(f"numpy.{name}", f"`{argument}` must be a scalar.", got=f"shape {value.shape}")
+        error(
+            ValueError,
+            f"numpy.{name}",
+            f"`{argument}` must be a scalar.",
+            got=f"shape {value.shape}",
         )
     return value[()]
 
@@ -85,9 +93,9 @@ def arange(
     bounds = {"start": start, "stop": stop, "step": step}
     first, last, stride = (_known_number("arange", key, x) for key, x in bounds.items())
     if any(np.iscomplexobj(x) for x in (first, last, stride)):
-        raise ValueError(message("numpy.arange", "bounds must be real.", got=bounds))
+        error(ValueError, "numpy.arange", "bounds must be real.", got=bounds)
     if stride == 0:
-        raise ZeroDivisionError(message("numpy.arange", "the step is zero.", got=bounds))
+        error(ZeroDivisionError, "numpy.arange", "the step is zero.", got=bounds)
     joined, _ = dtypes.lattice_result_type(*bounds.values())
     dtype = dtype_argument("arange", dtype, joined)
     size = int(max(math.ceil((last - first) / stride), 0))
@@ -121,8 +129,8 @@ _counted = one_program(static=("start", "step", "size", "dtype"))(_count)
 def _sample_count(name: str, num: Any) -> int:
     count = arguments.an_integer(num, f"numpy.{name}", "`num`")
     if count < 0:
-        raise ValueError(
-            message(f"numpy.{name}", "the number of samples must not be negative.", got=str(num))
+        error(
+            ValueError, f"numpy.{name}", "the number of samples must not be negative.", got=str(num)
         )
     return count
 
@@ -358,3 +366,93 @@ def _mapped_over_one(
     function: Callable[..., Any], in_axes: tuple[int | None, ...], options: dict[str, Any]
 ) -> Callable[..., Any]:
     return vmap(functools.partial(function, **options), in_axes=in_axes)
+
+
+def _window(name: str, count: Any, weight: Callable[[Any, int], Any]) -> Any:
+    """The weights at places 0 to count - 1; a single place has weight 1."""
+    size = int(count) if isinstance(count, (float, np.floating)) else operator.index(count)
+    if size < 0:
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "the number of weights must not be negative.",
+            got=str(size),
+        )
+    dtype = dtypes.default_float_dtype()
+    return ones(size, dtype) if size <= 1 else weight(arange(size, dtype=dtype), size - 1)
+
+
+def bartlett(M: int) -> Array:  # noqa: N803  NumPy's name
+    """M weights in the shape of a triangle, 0 at both ends.
+
+    Shapes:     -> float[M].
+    Source:     mirrors jax.numpy.bartlett.
+
+    Example:
+        >>> jnp.bartlett(5)
+        Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
+    return _window("bartlett", M, lambda n, last: 1 - absolute(2 * n / last - 1))
+
+
+def blackman(M: int) -> Array:  # noqa: N803  NumPy's name
+    """M weights of Blackman's three cosine terms.
+
+    Shapes:     -> float[M].
+    Source:     mirrors jax.numpy.blackman.
+
+    Example:
+        >>> (100 * jnp.blackman(5)).round()
+        Array([ -0.,  34., 100.,  34.,  -0.], dtype=float32)
+    """
+
+    def weight(n: Any, last: int) -> Any:
+        turn = 2 * math.pi * n / last
+        return 0.42 - 0.5 * cos(turn) + 0.08 * cos(2 * turn)
+
+    return _window("blackman", M, weight)
+
+
+def hamming(M: int) -> Array:  # noqa: N803  NumPy's name
+    """M weights of a raised cosine, 0.08 at both ends.
+
+    Shapes:     -> float[M].
+    Source:     mirrors jax.numpy.hamming.
+
+    Example:
+        >>> (100 * jnp.hamming(5)).round()
+        Array([  8.,  54., 100.,  54.,   8.], dtype=float32)
+    """
+    return _window("hamming", M, lambda n, last: 0.54 - 0.46 * cos(2 * math.pi * n / last))
+
+
+def hanning(M: int) -> Array:  # noqa: N803  NumPy's name
+    """M weights of a raised cosine, 0 at both ends.
+
+    Shapes:     -> float[M].
+    Source:     mirrors jax.numpy.hanning.
+
+    Example:
+        >>> (100 * jnp.hanning(5)).round()
+        Array([  0.,  50., 100.,  50.,   0.], dtype=float32)
+    """
+    return _window("hanning", M, lambda n, last: 0.5 - 0.5 * cos(2 * math.pi * n / last))
+
+
+def kaiser(M: int, beta: ArrayLike) -> Array:  # noqa: N803  NumPy's name
+    """M weights of Kaiser's window, the steeper the larger `beta`.
+
+    Shapes:     beta: T[] -> float[M].
+    Source:     mirrors jax.numpy.kaiser.
+
+    Example:
+        >>> (100 * jnp.kaiser(5, 4.0)).round()
+        Array([  9.,  63., 100.,  63.,   9.], dtype=float32)
+    """
+    beta = asarray(beta, dtypes.default_float_dtype())
+
+    def weight(n: Any, last: int) -> Any:
+        place = 2 * n / last - 1
+        return i0(beta * sqrt(1 - place * place)) / i0(beta)
+
+    return _window("kaiser", M, weight)

@@ -16,8 +16,8 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax import arguments, binary, collectives, power, reduction, unary
+from minijax.core.errors import error
+from minijax.lax import arguments, binary, collectives, reduction, unary
 from minijax.lax.convert import convert_to_type
 from minijax.lax.shape import reshape
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -190,10 +190,11 @@ def _mask(name: str, where: Any) -> Any:
 def _initial(name: str, initial: Any, dtype: Any) -> Any:
     initial = check_array(name, initial, "initial")
     if aval_of(initial).ndim:
-        raise ValueError(
-            message(
-                f"numpy.{name}", "the initial value must be a scalar.", got=str(aval_of(initial))
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "the initial value must be a scalar.",
+            got=str(aval_of(initial)),
         )
     return convert_to_type(initial, dtype, weak_type=False)
 
@@ -293,21 +294,19 @@ def _extreme(
     aval = aval_of(a)
     axes = over(name, a, axis)
     if initial is None and where is not None:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "with `where`, an initial value is needed in case nothing is selected.",
-                fix="initial=...",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "with `where`, an initial value is needed in case nothing is selected.",
+            fix="initial=...",
         )
     if initial is None and 0 in [aval.shape[axis] for axis in axes.dims]:
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "there is no extreme among no elements.",
-                got={"a": aval},
-                fix="initial=...",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "there is no extreme among no elements.",
+            got={"a": aval},
+            fix="initial=...",
         )
     x = convert_to_type(a, aval.dtype, weak_type=False)
     if where is not None:
@@ -389,9 +388,7 @@ def _is_nonzero(name: str, a: Any) -> Any:
     if aval.dtype == dtypes.bool_:
         return a
     if aval.is_extended:
-        raise TypeError(
-            message(f"numpy.{name}", "random keys are neither zero nor not.", got={"a": aval})
-        )
+        error(TypeError, f"numpy.{name}", "random keys are neither zero nor not.", got={"a": aval})
     return binary.ne(a, np.zeros((), aval.dtype)[()])
 
 
@@ -626,8 +623,8 @@ def _variance(
     computed, result = _variance_dtypes(name, a, dtype)
     if correction is not None:
         if ddof:
-            raise ValueError(
-                message(f"numpy.{name}", "`ddof` and `correction` are two names for one thing.")
+            error(
+                ValueError, f"numpy.{name}", "`ddof` and `correction` are two names for one thing."
             )
         ddof = correction
     a = convert_to_type(a, computed, weak_type=False)
@@ -636,9 +633,9 @@ def _variance(
         known_mean = _divided(total, _count(name, a, axes, where, True))
     distance = binary.sub_p.bind(*promote(name, a, known_mean))
     if is_kind(distance, np.complexfloating):
-        squares = binary.add(power.square(unary.real(distance)), power.square(unary.imag(distance)))
+        squares = binary.add(unary.square(unary.real(distance)), unary.square(unary.imag(distance)))
     else:
-        squares = power.square(distance)
+        squares = unary.square(distance)
     total = _summed(name, squares, axes, keepdims, where)
     count = _count(name, a, axes, where, keepdims)
     if isinstance(count, int):
@@ -659,13 +656,12 @@ def _variance_dtypes(name: str, a: Any, dtype: Any) -> tuple[Any, Any]:
     result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
     is_complex = dtypes.issubdtype(given, np.complexfloating)
     if is_complex and not dtypes.issubdtype(result, np.complexfloating):
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "of complex numbers, no variance is computed in a real dtype.",
-                got={"a": aval_of(a), "dtype": result},
-                fix="leave dtype= away: the variance is real anyway",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "of complex numbers, no variance is computed in a real dtype.",
+            got={"a": aval_of(a), "dtype": result},
+            fix="leave dtype= away: the variance is real anyway",
         )
     wide, _ = dtypes.lattice_result_type(given, result)
     return _moment_dtype(wide), dtypes.to_inexact_dtype(result)
@@ -699,7 +695,7 @@ def std(
         Array([1., 0.], dtype=float32)
     """
     check_out("std", out)
-    return power.sqrt(_variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
+    return unary.sqrt(_variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
 
 
 def _arg_extreme(
@@ -715,8 +711,8 @@ def _arg_extreme(
         place = arguments.canonicalize_axis(axis, ndim, f"numpy.{name}")
         x, axes = a, (place,)
     if aval_of(x).shape[place] == 0:
-        raise ValueError(
-            message(f"numpy.{name}", "there is nothing to choose from.", got={"a": aval_of(a)})
+        error(
+            ValueError, f"numpy.{name}", "there is nothing to choose from.", got={"a": aval_of(a)}
         )
     check_not_complex(name, x)
     found = reduction(x, place, dtypes.default_int_dtype())

@@ -13,12 +13,11 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import (
     arguments,
     binary,
-    bounds,
     choice,
     convert,
     creation,
@@ -105,9 +104,7 @@ def where(
         return _where(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
-    raise TypeError(
-        message("numpy.where", "needs both x and y, or neither.", got=f"x={x!r}, y={y!r}")
-    )
+    error(TypeError, "numpy.where", "needs both x and y, or neither.", got=f"x={x!r}, y={y!r}")
 
 
 @one_program()
@@ -150,9 +147,7 @@ def nonzero(
     """
     a = array_argument("nonzero", a)
     if a.aval.ndim == 0:
-        raise ValueError(
-            message("numpy.nonzero", "a scalar has no indices.", fix="numpy.atleast_1d(a)")
-        )
+        error(ValueError, "numpy.nonzero", "a scalar has no indices.", fix="numpy.atleast_1d(a)")
     if size is None:
         host = _known("nonzero", a, "give size, or use the form numpy.where(condition, x, y)")
         return tuple(asarray(index, dtypes.default_int_dtype()) for index in np.nonzero(host))
@@ -167,13 +162,12 @@ def _known(name: str, x: Any, fix: str) -> np.ndarray[Any, Any]:
     """
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
-        raise ConcretizationTypeError(
-            message(
-                f"numpy.{name}",
-                "the array is traced, so the shape of the result is unknown.",
-                got=str(aval_of(x)),
-                fix=fix,
-            )
+        error(
+            ConcretizationTypeError,
+            f"numpy.{name}",
+            "the array is traced, so the shape of the result is unknown.",
+            got=str(aval_of(x)),
+            fix=fix,
         )
     return np.asarray(value)
 
@@ -259,12 +253,11 @@ def select(
         Array([ 0, 10, -2, -3, 99], dtype=int32)
     """
     if len(condlist) != len(choicelist) or not len(condlist):
-        raise ValueError(
-            message(
-                "numpy.select",
-                "needs as many choices as conditions, one at least.",
-                got=f"{len(condlist)} conditions, {len(choicelist)} choices",
-            )
+        error(
+            ValueError,
+            "numpy.select",
+            "needs as many choices as conditions, one at least.",
+            got=f"{len(condlist)} conditions, {len(choicelist)} choices",
         )
     *choices, out = promotion.promote_dtypes("select", *choicelist, default)
     for condition, values in zip(list(condlist)[::-1], choices[::-1], strict=True):
@@ -297,21 +290,19 @@ def choose(
     check_out("choose", out)
     a = array_argument("choose", a)
     if not dtypes.issubdtype(a.dtype, np.integer):
-        raise ValueError(message("numpy.choose", "the numbers must be integers.", got=str(a.aval)))
+        error(ValueError, "numpy.choose", "the numbers must be integers.", got=str(a.aval))
     options = list(cast(Iterable[Any], choices))
     count = len(options)
     if mode == "raise":
         host = _known("choose", a, "mode='clip' or mode='wrap'")
         if host.size and (host.min() < 0 or host.max() >= count):
-            raise ValueError(
-                message("numpy.choose", "a number is out of range.", got=f"{count} choices")
-            )
+            error(ValueError, "numpy.choose", "a number is out of range.", got=f"{count} choices")
     elif mode == "clip":
         a = arithmetic.clip(a, 0, count - 1)
     elif mode == "wrap":
         a = arithmetic.remainder(a, count)
     else:
-        raise ValueError(message("numpy.choose", f"unknown mode {mode!r}."))
+        error(ValueError, "numpy.choose", f"unknown mode {mode!r}.")
     return _chosen(a, options)
 
 
@@ -388,19 +379,17 @@ def _take(
         a, axis = shaping.ravel(a), 0
     axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.take")
     if mode == "raise":
-        raise NotImplementedError(
-            message("numpy.take", "mode 'raise' is not possible in compiled code.")
-        )
+        error(NotImplementedError, "numpy.take", "mode 'raise' is not possible in compiled code.")
     if mode not in (None, "fill", "clip", "wrap"):
-        raise ValueError(
-            message("numpy.take", f"unknown mode {mode!r}.", expected="'fill', 'clip' or 'wrap'")
+        error(
+            ValueError, "numpy.take", f"unknown mode {mode!r}.", expected="'fill', 'clip' or 'wrap'"
         )
     size = a.aval.shape[axis]
     if not size and indices.aval.size:
-        raise IndexError(message("numpy.take", f"dimension {axis} is empty.", got=str(a.aval)))
+        error(IndexError, "numpy.take", f"dimension {axis} is empty.", got=str(a.aval))
     indices = _whole_numbers(indices)
     if mode is None:
-        bounds.assert_in_bounds("gather", indices, size, axis)
+        gather_numbers.assert_in_bounds("gather", indices, size, axis)
     if mode == "wrap":
         indices = arithmetic.remainder(indices, max(size, 1))
     return a.at[(*(slice(None),) * axis, indices)].get(
@@ -417,7 +406,7 @@ def _whole_numbers(indices: Any) -> Any:
     if indices.dtype == dtypes.bool_ or not indices.aval.size:
         return convert.convert_element_type(indices, _INT32)
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise ValueError(message("numpy.take", "indices must be integers.", got=str(indices.aval)))
+        error(ValueError, "numpy.take", "indices must be integers.", got=str(indices.aval))
     return indices
 
 
@@ -467,8 +456,8 @@ def _take_along_axis(
     arr: Any, indices: Any, axis: int | None, mode: Any, fill_value: Any, wrap: bool | None
 ) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise TypeError(
-            message("numpy.take_along_axis", "indices must be integers.", got=str(indices.aval))
+        error(
+            TypeError, "numpy.take_along_axis", "indices must be integers.", got=str(indices.aval)
         )
     if axis is None:
         arr, axis = shaping.ravel(arr), 0
@@ -484,7 +473,7 @@ def _take_along_axis(
         indices, np.int64 if indices.dtype.itemsize == 8 else np.int32
     )
     if mode is None:
-        bounds.assert_in_bounds("gather", indices, size, axis, wrap=wrap)
+        gather_numbers.assert_in_bounds("gather", indices, size, axis, wrap=wrap)
     if wrap:
         indices = where(indices < 0, indices + size, indices)
     return _gathered_along(arr, indices, axis, mode, fill_value)
@@ -496,12 +485,11 @@ def _check_along_axis(arr: Any, indices: Any, axis: int) -> None:
         for d, (n, m) in enumerate(zip(arr.shape, indices.shape, strict=True))
     )
     if not fits:
-        raise ValueError(
-            message(
-                "numpy.take_along_axis",
-                f"the shapes must agree, or be 1, but along axis {axis}.",
-                got={"arr": arr, "indices": indices},
-            )
+        error(
+            ValueError,
+            "numpy.take_along_axis",
+            f"the shapes must agree, or be 1, but along axis {axis}.",
+            got={"arr": arr, "indices": indices},
         )
 
 
@@ -531,12 +519,11 @@ def _gathered_along(arr: Any, indices: Any, axis: int, mode: Any, fill_value: An
 
 def _refuse_inplace(name: str, inplace: bool, exception: type[Exception] = ValueError) -> None:
     if inplace:
-        raise exception(
-            message(
-                f"numpy.{name}",
-                "arrays cannot be written in place.",
-                fix="inplace=False, and use the result",
-            )
+        error(
+            exception,
+            f"numpy.{name}",
+            "arrays cannot be written in place.",
+            fix="inplace=False, and use the result",
         )
 
 
@@ -611,11 +598,9 @@ def put(
     """
     _refuse_inplace("put", inplace)
     if mode == "raise":
-        raise NotImplementedError(
-            message("numpy.put", "mode 'raise' is not possible in compiled code.")
-        )
+        error(NotImplementedError, "numpy.put", "mode 'raise' is not possible in compiled code.")
     if mode not in (None, "clip", "wrap"):
-        raise ValueError(message("numpy.put", f"unknown mode {mode!r}."))
+        error(ValueError, "numpy.put", f"unknown mode {mode!r}.")
     a, ind, v = (array_argument("put", x) for x in (a, ind, v))
     updates.check_lossless(a, v, "numpy.put")
     return _put(a, ind, v, mode)
@@ -663,12 +648,11 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     _refuse_inplace("place", inplace)
     arr, mask, vals = (array_argument("place", x) for x in (arr, mask, vals))
     if arr.aval.size != mask.aval.size or not vals.aval.size:
-        raise ValueError(
-            message(
-                "numpy.place",
-                "needs a mask of the array's size, and values.",
-                got={"arr": arr.aval, "mask": mask.aval, "vals": vals.aval},
-            )
+        error(
+            ValueError,
+            "numpy.place",
+            "needs a mask of the array's size, and values.",
+            got={"arr": arr.aval, "mask": mask.aval, "vals": vals.aval},
         )
     updates.check_lossless(arr, vals, "numpy.place")
     return _placed(arr, mask, vals)
@@ -708,16 +692,15 @@ def fill_diagonal(
     """
     _refuse_inplace("fill_diagonal", inplace, NotImplementedError)
     if wrap:
-        raise NotImplementedError(message("numpy.fill_diagonal", "wrap is not understood."))
+        error(NotImplementedError, "numpy.fill_diagonal", "wrap is not understood.")
     a = array_argument("fill_diagonal", a)
     dims = a.aval.shape
     if len(dims) < 2 or (len(dims) > 2 and len(set(dims)) > 1):
-        raise ValueError(
-            message(
-                "numpy.fill_diagonal",
-                "needs two dimensions, or more that are equal.",
-                got=str(a.aval),
-            )
+        error(
+            ValueError,
+            "numpy.fill_diagonal",
+            "needs two dimensions, or more that are equal.",
+            got=str(a.aval),
         )
     updates.check_lossless(a, val, "numpy.fill_diagonal")
     return _with_diagonal(a, array_argument("fill_diagonal", val))
@@ -767,12 +750,11 @@ def compress(
     axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.compress")
     length = a.aval.shape[axis]
     if condition.aval.ndim != 1 or condition.aval.size > length:
-        raise ValueError(
-            message(
-                "numpy.compress",
-                "the condition must be a vector, at most as long as the dimension.",
-                got={"condition": condition.aval, "a": a.aval},
-            )
+        error(
+            ValueError,
+            "numpy.compress",
+            "the condition must be a vector, at most as long as the dimension.",
+            got={"condition": condition.aval, "a": a.aval},
         )
     (places,) = nonzero(condition, size=size, fill_value=length)
     if not length:

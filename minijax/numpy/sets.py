@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, creation, shape, sorting
 from minijax.numpy import (
@@ -171,18 +171,17 @@ def unique(
     if size is None:
         last = number.concrete() if isinstance(number, Tracer) else number
         if last is None:
-            raise ConcretizationTypeError(
-                message(
-                    "numpy.unique",
-                    "the array is traced, so the number of its unique elements is unknown.",
-                    got=str(ar.aval),
-                    fix="give size",
-                )
+            error(
+                ConcretizationTypeError,
+                "numpy.unique",
+                "the array is traced, so the number of its unique elements is unknown.",
+                got=str(ar.aval),
+                fix="give size",
             )
         size = int(last[-1]) + 1 if number.aval.size else 0
     elif fill_value is None and size and not number.aval.size:
-        raise ValueError(
-            message("numpy.unique", "an empty array needs a fill_value to fill up the result.")
+        error(
+            ValueError, "numpy.unique", "an empty array needs a fill_value to fill up the result."
         )
     values, first, inverse, counts = _collected(rows, order, number, fill_value, axis, size)
     inverse = shaping.reshape_array(inverse, dims) if flat else inverse
@@ -329,9 +328,7 @@ def isin(
         Array([ True, False,  True], dtype=bool)
     """
     if method not in _METHODS:
-        raise ValueError(
-            message("numpy.isin", f"unknown method {method!r}.", expected=", ".join(_METHODS))
-        )
+        error(ValueError, "numpy.isin", f"unknown method {method!r}.", expected=", ".join(_METHODS))
     element, others = array_argument("isin", element), array_argument("isin", test_elements)
     element, others = promotion.promote_dtypes("isin", element, shaping.ravel(others))
     dims, count = element.aval.shape, others.aval.size

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, binary, choice, convert, cumulative, shape, slicing, unary
 from minijax.lax.creation import full
@@ -59,19 +59,18 @@ def shape_argument(x: Any, dims: Any, name: str) -> Shape:
     except ConcretizationTypeError:
         raise
     except TypeError:
-        raise TypeError(message(name, "the shape must hold integers.", got=repr(dims))) from None
+        error(TypeError, name, "the shape must hold integers.", got=repr(dims), cause=None)
     if -1 not in sizes:
         return sizes
     size = aval_of(x).size
     known = math.prod(d for d in sizes if d != -1)
     if sizes.count(-1) > 1 or known == 0 or size % known:
-        raise TypeError(
-            message(
-                name,
-                "the size of the array does not fit the shape.",
-                got={"array": aval_of(x), "shape": sizes},
-                expected="one -1 at most, and sizes whose product divides the array's size",
-            )
+        error(
+            TypeError,
+            name,
+            "the size of the array does not fit the shape.",
+            got={"array": aval_of(x), "shape": sizes},
+            expected="one -1 at most, and sizes whose product divides the array's size",
         )
     return tuple(size // known if d == -1 else d for d in sizes)
 
@@ -119,10 +118,12 @@ def reshape_array(a: Any, dims: Shape, order: str = "C", *, out_sharding: Any = 
         found = shape.transpose(turned, range(len(dims))[::-1])
         return explicit.placed(found, out_sharding, "numpy.reshape")
     if order == "A":
-        raise NotImplementedError(
-            message("numpy.reshape", "order 'A' needs memory layouts, which arrays do not show.")
+        error(
+            NotImplementedError,
+            "numpy.reshape",
+            "order 'A' needs memory layouts, which arrays do not show.",
         )
-    raise ValueError(message("numpy.reshape", f"unknown order {order!r}.", expected="'C' or 'F'"))
+    error(ValueError, "numpy.reshape", f"unknown order {order!r}.", expected="'C' or 'F'")
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
@@ -196,9 +197,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """
     x = array_argument("matrix_transpose", x)
     if x.aval.ndim < 2:
-        raise ValueError(
-            message("numpy.matrix_transpose", "needs two dimensions.", got=str(x.aval))
-        )
+        error(ValueError, "numpy.matrix_transpose", "needs two dimensions.", got=str(x.aval))
     return swapaxes(x, -1, -2)
 
 
@@ -238,12 +237,11 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     sources = canonical_axes("numpy.moveaxis", source, rank)
     targets = canonical_axes("numpy.moveaxis", destination, rank)
     if len(sources) != len(targets):
-        raise ValueError(
-            message(
-                "numpy.moveaxis",
-                "source and destination must be equally many.",
-                got={"source": source, "destination": destination},
-            )
+        error(
+            ValueError,
+            "numpy.moveaxis",
+            "source and destination must be equally many.",
+            got={"source": source, "destination": destination},
         )
     order = [d for d in range(rank) if d not in sources]
     for target, d in sorted(zip(targets, sources, strict=True)):
@@ -268,7 +266,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     rank = a.aval.ndim
     axis = arguments.canonicalize_axis(axis, rank, "numpy.rollaxis")
     if not -rank <= start <= rank:
-        raise ValueError(message("numpy.rollaxis", "start is out of range.", got=str(start)))
+        error(ValueError, "numpy.rollaxis", "start is out of range.", got=str(start))
     start = start + rank if start < 0 else start
     return moveaxis(a, axis, start - 1 if start > axis else start)
 
@@ -337,12 +335,11 @@ def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Array:
         return array
     lead = len(dims) - len(own)
     if lead < 0 or any(a not in (1, b) for a, b in zip(own, dims[lead:], strict=True)):
-        raise ValueError(
-            message(
-                "numpy.broadcast_to",
-                "the array does not fit the shape.",
-                got={"array": aval_of(array), "shape": dims},
-            )
+        error(
+            ValueError,
+            "numpy.broadcast_to",
+            "the array does not fit the shape.",
+            got={"array": aval_of(array), "shape": dims},
         )
     kept = range(lead, len(dims))
     return shape.broadcast_in_dim(array, dims, kept, out_sharding=out_sharding)
@@ -549,12 +546,11 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
         shifts = [shift]
     counts = {len(shifts), len(axes)} - {1}
     if len(counts) > 1:
-        raise ValueError(
-            message(
-                "numpy.roll",
-                "shift and axis must be equally many.",
-                got=f"{len(shifts)} shifts, {len(axes)} axes",
-            )
+        error(
+            ValueError,
+            "numpy.roll",
+            "shift and axis must be equally many.",
+            got=f"{len(shifts)} shifts, {len(axes)} axes",
         )
     for i in range(*counts or {1}):
         dim = arguments.canonicalize_axis(axes[i % len(axes)], len(dims), "numpy.roll")
@@ -565,7 +561,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
 def _rolled(a: Any, shift: Any, axis: int) -> Array:
     size = aval_of(a).shape[axis]
     if not dtypes.issubdtype(aval_of(shift).dtype, np.integer):
-        raise TypeError(message("numpy.roll", "shifts must be integers.", got=str(shift)))
+        error(TypeError, "numpy.roll", "shifts must be integers.", got=str(shift))
     if size == 0:
         return a
     if hasattr(shift, "aval"):
@@ -657,13 +653,12 @@ def repeat(
     known = repeats.concrete() if isinstance(repeats, Tracer) else repeats
     if known is None:
         if total_repeat_length is None:
-            raise ConcretizationTypeError(
-                message(
-                    "numpy.repeat",
-                    "the number of repeats is traced, so the shape of the result is unknown.",
-                    got=str(repeats.aval),
-                    fix="give total_repeat_length",
-                )
+            error(
+                ConcretizationTypeError,
+                "numpy.repeat",
+                "the number of repeats is traced, so the shape of the result is unknown.",
+                got=str(repeats.aval),
+                fix="give total_repeat_length",
             )
         check_repeats(aval_of(repeats), size)
         return _repeated_to(a, repeats, axis, total_repeat_length)
@@ -687,14 +682,13 @@ def check_repeats(counts: Any, size: int) -> None:
         ValueError: there are too few or too many.
     """
     if counts.dtype != dtypes.bool_ and not dtypes.issubdtype(counts.dtype, np.integer):
-        raise TypeError(message("numpy.repeat", "repeats must be integers.", got=str(counts.dtype)))
+        error(TypeError, "numpy.repeat", "repeats must be integers.", got=str(counts.dtype))
     if counts.size not in (1, size):
-        raise ValueError(
-            message(
-                "numpy.repeat",
-                "there must be one number of repeats, or one for each position.",
-                got=f"{counts.size} numbers for {size} positions",
-            )
+        error(
+            ValueError,
+            "numpy.repeat",
+            "there must be one number of repeats, or one for each position.",
+            got=f"{counts.size} numbers for {size} positions",
         )
 
 
@@ -739,7 +733,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     a = array_argument("resize", a)
     dims = tuple(map(operator.index, new_shape if np.iterable(new_shape) else (new_shape,)))
     if any(n < 0 for n in dims):
-        raise ValueError(message("numpy.resize", "dimensions must not be negative.", got=str(dims)))
+        error(ValueError, "numpy.resize", "dimensions must not be negative.", got=str(dims))
     size, wanted = a.aval.size, math.prod(dims)
     if size == 0 or wanted == 0:
         return full(dims, 0, a.aval.dtype)

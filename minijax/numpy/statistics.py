@@ -13,8 +13,8 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax import binary, power, reduction, shape, unary
+from minijax.core.errors import error
+from minijax.lax import binary, reduction, shape, unary
 from minijax.lax.convert import convert_element_type, convert_to_type
 from minijax.numpy import accumulations, ordering, reductions, selection, shaping
 from minijax.numpy.arithmetic import check_not_complex, is_kind
@@ -115,13 +115,12 @@ def _weights_like(a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> Any
     if given == dims:
         return weights
     if axis is None or given != tuple(dims[axis] for axis in axes):
-        raise ValueError(
-            message(
-                "numpy.average",
-                "the weights do not fit.",
-                got={"a": aval_of(a), "weights": aval_of(weights), "axis": axis},
-                expected="weights of the shape of a, or of its dimensions along `axis`",
-            )
+        error(
+            ValueError,
+            "numpy.average",
+            "the weights do not fit.",
+            got={"a": aval_of(a), "weights": aval_of(weights), "axis": axis},
+            expected="weights of the shape of a, or of its dimensions along `axis`",
         )
     return shape.broadcast_in_dim(weights, dims, axes)
 
@@ -354,17 +353,14 @@ def _quantile_operands(name: str, a: Any, q: Any) -> tuple[Any, Any]:
 def _check_quantile(name: str, a: Any, q: Any, method: str, weights: Any) -> None:
     check_not_complex(name, a, ValueError)
     if aval_of(q).ndim > 1:
-        raise ValueError(
-            message(f"numpy.{name}", "q must be a number or a vector.", got={"q": aval_of(q)})
-        )
+        error(ValueError, f"numpy.{name}", "q must be a number or a vector.", got={"q": aval_of(q)})
     if method not in _METHODS or (weights is not None and method != "inverted_cdf"):
-        raise ValueError(
-            message(
-                f"numpy.{name}",
-                "the method is not known, or does not take weights.",
-                got={"method": repr(method)},
-                expected=f"one of {', '.join(_METHODS)}; the last one with weights",
-            )
+        error(
+            ValueError,
+            f"numpy.{name}",
+            "the method is not known, or does not take weights.",
+            got={"method": repr(method)},
+            expected=f"one of {', '.join(_METHODS)}; the last one with weights",
         )
 
 
@@ -633,7 +629,7 @@ def nanstd(
         >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
         Array(2., dtype=float32)
     """
-    return power.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+    return unary.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
 @one_program(static=("axis", "dtype", "out"))

@@ -15,10 +15,10 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.eager import check_callable
 from minijax.lax.arguments import canonicalize_axis
-from minijax.numpy import accumulations, arithmetic, elementary, logic, reductions, repetition
+from minijax.numpy import accumulations, arithmetic, elementary, functional, logic, reductions
 from minijax.numpy.creation import asarray
 from minijax.numpy.functional import vectorize
 from minijax.numpy.promotion import check_array, check_out
@@ -132,16 +132,15 @@ class ufunc:  # noqa: N801  NumPy's name
         start = None if initial is None else asarray(initial).astype(a.dtype)
         nothing = not rows.shape[0] or where is not None
         if nothing and start is None and self.identity is None:
-            raise ValueError(
-                message(
-                    name,
-                    "there is nothing to reduce, or with `where` there may be nothing.",
-                    got=str(aval_of(a)),
-                    fix="initial=, the result for nothing",
-                )
+            error(
+                ValueError,
+                name,
+                "there is nothing to reduce, or with `where` there may be nothing.",
+                got=str(aval_of(a)),
+                fix="initial=, the result for nothing",
             )
         mask = None if where is None else _rows(broadcast_to(where, a.shape), axes)
-        return repetition.folded(
+        return functional.folded(
             self._function,
             rows,
             start,
@@ -169,15 +168,13 @@ class ufunc:  # noqa: N801  NumPy's name
         name = f"numpy.{self.__name__}.accumulate"
         check_out(name, out)
         if axis is None:
-            raise ValueError(
-                message(name, "goes along one axis.", got="axis None", fix="a.ravel()")
-            )
+            error(ValueError, name, "goes along one axis.", got="axis None", fix="a.ravel()")
         if self._accumulate is not None:
             return self._accumulate(a, axis, dtype)
         a = asarray(check_array(name, a), dtype)
         axis = canonicalize_axis(axis, a.ndim, name)
         rows = moveaxis(a, axis, 0)
-        totals = repetition.accumulated(self._function, rows, associative=self._associative)
+        totals = functional.accumulated(self._function, rows, associative=self._associative)
         return moveaxis(totals, 0, axis)
 
     def at(
@@ -207,15 +204,14 @@ class ufunc:  # noqa: N801  NumPy's name
             return getattr(a.at[indices], self._update)(b)
         others = [] if b is None else [asarray(b)]
         if len(others) + 1 != self.nin:
-            raise TypeError(
-                message(
-                    f"numpy.{self.__name__}.at",
-                    "takes as many operands as the function.",
-                    got=f"{len(others) + 1} operand{'s' if others else ''}",
-                    expected=str(self.nin),
-                )
+            error(
+                TypeError,
+                f"numpy.{self.__name__}.at",
+                "takes as many operands as the function.",
+                got=f"{len(others) + 1} operand{'s' if others else ''}",
+                expected=str(self.nin),
             )
-        return repetition.applied_at(self._function, a, indices, others)
+        return functional.applied_at(self._function, a, indices, others)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803  NumPy's names
         """The function of each element of A with each element of B.
@@ -264,21 +260,20 @@ class ufunc:  # noqa: N801  NumPy's name
         a = asarray(check_array(name, a), dtype)
         starts = asarray(check_array(name, indices, "indices"))
         _check_slices(name, a, starts, axis)
-        totals = repetition.folded_slices(self._function, moveaxis(a, axis, 0), starts)
+        totals = functional.folded_slices(self._function, moveaxis(a, axis, 0), starts)
         return moveaxis(totals, 0, axis)
 
     def _check_is_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
-            raise ValueError(
-                message(
-                    f"numpy.{self.__name__}.{method}",
-                    "needs a function of two arguments with one result.",
-                    got=f"{self.nin} arguments, {self.nout} results",
-                )
+            error(
+                ValueError,
+                f"numpy.{self.__name__}.{method}",
+                "needs a function of two arguments with one result.",
+                got=f"{self.nin} arguments, {self.nout} results",
             )
 
     def _refuse(self, reason: str, fix: str | None = None) -> Any:
-        raise NotImplementedError(message(f"numpy.{self.__name__}", f"{reason}.", fix=fix))
+        error(NotImplementedError, f"numpy.{self.__name__}", f"{reason}.", fix=fix)
 
     def __repr__(self) -> str:
         return f"<minijax.numpy.ufunc {self.__name__!r}>"
@@ -317,7 +312,7 @@ def _check_slices(name: str, a: Any, indices: Any, axis: Any) -> None:
         problem = "slices are taken along one axis"
     if problem is not None:
         got = {"a": aval_of(a), "indices": aval_of(indices), "axis": repr(axis)}
-        raise ValueError(message(name, f"{problem}.", got=got))
+        error(ValueError, name, f"{problem}.", got=got)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:

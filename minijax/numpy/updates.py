@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager
@@ -25,7 +25,7 @@ from minijax.lax import (
     convert,
     gather_numbers,
     gather_scatter,
-    reference_views,
+    reference_indexing,
     shape,
     slicing,
 )
@@ -262,7 +262,7 @@ class IndexUpdateRef:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
 
 
-def at(x: Any) -> IndexUpdateHelper | reference_views.Indexer:
+def at(x: Any) -> IndexUpdateHelper | reference_indexing.Indexer:
     """New arrays with some elements replaced: `x.at[index].set(values)`, `.add`, `.min`, and more.
 
     Of a traced reference, `x.at[index]` is a part of it.
@@ -277,7 +277,7 @@ def at(x: Any) -> IndexUpdateHelper | reference_views.Indexer:
         Array([10, 20, 30], dtype=int32)
     """
     if type(getattr(x, "aval", None)) is AbstractRef:
-        return reference_views.Indexer(x)
+        return reference_indexing.Indexer(x)
     return IndexUpdateHelper(x)
 
 
@@ -421,13 +421,12 @@ def _fitted(values: Any, selected: Shape, made: Shape, target: Shape, places: Se
     given = aval_of(values).shape
     lead = len(whole) - len(given)
     if lead < 0 or any(m not in (1, n) for m, n in zip(given, whole[lead:], strict=True)):
-        raise ValueError(
-            message(
-                "numpy.ndarray.at[...]",
-                "the values do not fit the selection.",
-                got={"values": aval_of(values), "selection": tuple(whole)},
-                expected="values that broadcast to the shape of x[index]",
-            )
+        error(
+            ValueError,
+            "numpy.ndarray.at[...]",
+            "the values do not fit the selection.",
+            got={"values": aval_of(values), "selection": tuple(whole)},
+            expected="values that broadcast to the shape of x[index]",
         )
     dropped = [d - lead for d in made if d >= lead]
     values = shape.squeeze(values, dropped) if dropped else values

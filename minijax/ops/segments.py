@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.interpreters.structural import full
 from minijax.lax import reduction
@@ -47,33 +47,30 @@ def _count(name: str, ids: Any, num_segments: Any) -> int:
     if num_segments is not None:
         count = operator.index(num_segments)
         if count < 0:
-            raise ValueError(
-                message(
-                    f"ops.{name}",
-                    "the number of segments must not be negative.",
-                    got=f"num_segments: {count}",
-                )
+            error(
+                ValueError,
+                f"ops.{name}",
+                "the number of segments must not be negative.",
+                got=f"num_segments: {count}",
             )
         return count
     known = ids.concrete() if isinstance(ids, Tracer) else ids
     if known is None:
-        raise ConcretizationTypeError(
-            message(
-                f"ops.{name}",
-                "the number of segments depends on traced ids.",
-                got={"segment_ids": aval_of(ids)},
-                expected="ids that are known, or num_segments",
-                fix="num_segments=n, with all ids below n",
-            )
+        error(
+            ConcretizationTypeError,
+            f"ops.{name}",
+            "the number of segments depends on traced ids.",
+            got={"segment_ids": aval_of(ids)},
+            expected="ids that are known, or num_segments",
+            fix="num_segments=n, with all ids below n",
         )
     if aval_of(ids).size == 0:
-        raise ValueError(
-            message(
-                f"ops.{name}",
-                "without ids there is no largest one.",
-                got={"segment_ids": aval_of(ids)},
-                fix="num_segments=n",
-            )
+        error(
+            ValueError,
+            f"ops.{name}",
+            "without ids there is no largest one.",
+            got={"segment_ids": aval_of(ids)},
+            fix="num_segments=n",
         )
     return max(0, int(np.max(np.asarray(known))) + 1)
 
@@ -88,16 +85,17 @@ def _reduced(
 ) -> Any:
     data, ids = (array_argument(f"ops.{name}", x) for x in (data, segment_ids))
     if not dtypes.issubdtype(ids.dtype, np.integer):
-        raise TypeError(
-            message(f"ops.{name}", "ids must be integers.", got={"segment_ids": ids.aval})
-        )
+        error(TypeError, f"ops.{name}", "ids must be integers.", got={"segment_ids": ids.aval})
     count = _count(name, ids, num_segments)
     buckets = 1
     if bucket_size is not None:
         size = operator.index(bucket_size)
         if size < 1:
-            raise ValueError(
-                message(f"ops.{name}", "buckets hold at least one row.", got=f"bucket_size: {size}")
+            error(
+                ValueError,
+                f"ops.{name}",
+                "buckets hold at least one row.",
+                got=f"bucket_size: {size}",
             )
         buckets = -(-(ids.shape[0] if ids.ndim else 1) // size)
         options["bucket_size"] = size

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import cumulative, reduction, slicing
 from minijax.lax import shape as lax_shape
 from minijax.lax.binary import (
@@ -32,16 +32,20 @@ from minijax.lax.binary import (
     ne,
     sub,
 )
-from minijax.lax.binary import max as maximum
-from minijax.lax.binary import min as minimum
+from minijax.lax.binary import (
+    max as maximum,
+)
+from minijax.lax.binary import (
+    min as minimum,
+)
 from minijax.lax.choice import clamp, select
-from minijax.lax.control_flow import scan, while_loop
+from minijax.lax.control_flow.looping import while_loop
+from minijax.lax.control_flow.scanning import scan
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import full_like
-from minijax.lax.power import sqrt
 from minijax.lax.special import lgamma
 from minijax.lax.unary import abs as absolute
-from minijax.lax.unary import bitwise_not, ceil, floor, log, log1p, neg
+from minijax.lax.unary import bitwise_not, ceil, floor, log, log1p, neg, sqrt
 from minijax.numpy import shaping
 from minijax.numpy.creation import asarray
 from minijax.numpy.one_program import one_program
@@ -148,13 +152,12 @@ def poisson(
     """
     generator = aval_of(key).dtype.impl
     if generator != THREEFRY:
-        raise NotImplementedError(
-            message(
-                "random.poisson",
-                "is there for one generator only.",
-                got=f"a key of {generator.name}",
-                expected=f"a key of {THREEFRY.name}",
-            )
+        error(
+            NotImplementedError,
+            "random.poisson",
+            "is there for one generator only.",
+            got=f"a key of {generator.name}",
+            expected=f"a key of {THREEFRY.name}",
         )
     default = dtypes.default_int_dtype()
     wanted = check_kind("poisson", dtype, np.integer, "an integer", default)
@@ -411,24 +414,22 @@ def multinomial(
     """
     n, p = check_array("multinomial", n), check_array("multinomial", p)
     if not aval_of(p).ndim:
-        raise ValueError(
-            message(
-                "random.multinomial",
-                "the probabilities need an axis of outcomes.",
-                got={"p": aval_of(p)},
-            )
+        error(
+            ValueError,
+            "random.multinomial",
+            "the probabilities need an axis of outcomes.",
+            got={"p": aval_of(p)},
         )
     outcomes = aval_of(p).shape[-1:]
     needed = lax_shape.broadcast_shapes(aval_of(n).shape, aval_of(p).shape[:-1]) + outcomes
     dims = needed if shape is None else canonicalize_shape(shape, "random.multinomial shape")
     if len(dims) < len(needed) or lax_shape.broadcast_shapes(dims, needed) != dims:
-        raise ValueError(
-            message(
-                "random.multinomial",
-                "the parameters do not fit the shape.",
-                got={"shape": dims, "n": aval_of(n), "p": aval_of(p)},
-                expected=f"a shape that ends in that of the parameters, {needed}",
-            )
+        error(
+            ValueError,
+            "random.multinomial",
+            "the parameters do not fit the shape.",
+            got={"shape": dims, "n": aval_of(n), "p": aval_of(p)},
+            expected=f"a shape that ends in that of the parameters, {needed}",
         )
     wanted = dtypes.default_float_dtype()
     if dtype is not None:

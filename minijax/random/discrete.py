@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import (
     arguments,
     binary,
@@ -82,8 +82,8 @@ def bernoulli(
     """
     chosen = check_mode("bernoulli", mode)
     if not dtypes.issubdtype(aval_of(p).dtype, np.floating):
-        raise TypeError(
-            message("random.bernoulli", "the probability must be a float.", got={"p": aval_of(p)})
+        error(
+            TypeError, "random.bernoulli", "the probability must be a float.", got={"p": aval_of(p)}
         )
     return bernoulli_samples(key, p, check_shape("bernoulli", shape, p), chosen)
 
@@ -162,9 +162,7 @@ def randint(
     if dtype is not None:
         wanted = dtypes.canonicalize_user_dtype(dtype, "random.randint")
     if not dtypes.issubdtype(wanted, np.integer):
-        raise TypeError(
-            message("random.randint", "the dtype must be an integer.", got=f"dtype: {wanted}")
-        )
+        error(TypeError, "random.randint", "the dtype must be an integer.", got=f"dtype: {wanted}")
     dims = check_shape("randint", shape, minval, maxval)
     low, high = (_integer_bound(x) for x in (minval, maxval))
     return _randint(key, low, high, dims, wanted)
@@ -287,12 +285,11 @@ def categorical(
     dims = batch if shape is None else canonicalize_shape(shape, "random.categorical shape")
     lead = len(dims) - len(batch)
     if lead < 0 or any(b not in (1, d) for b, d in zip(batch, dims[lead:], strict=True)):
-        raise ValueError(
-            message(
-                "random.categorical",
-                "the shape does not end in that of the batch.",
-                got={"shape": dims, "batch": batch},
-            )
+        error(
+            ValueError,
+            "random.categorical",
+            "the shape does not end in that of the batch.",
+            got={"shape": dims, "batch": batch},
         )
     if not replace:
         _check_enough("categorical", math.prod(dims[:lead]), aval.shape[axis])
@@ -301,12 +298,11 @@ def categorical(
 
 def _check_enough(name: str, count: int, size: int) -> None:
     if count > size:
-        raise ValueError(
-            message(
-                f"random.{name}",
-                "without replacement, no more can be drawn than there are.",
-                got=f"{count} of {size}",
-            )
+        error(
+            ValueError,
+            f"random.{name}",
+            "without replacement, no more can be drawn than there are.",
+            got=f"{count} of {size}",
         )
 
 
@@ -356,12 +352,11 @@ def permutation(
     x = check_array("permutation", x)
     if not aval_of(x).ndim:
         if not dtypes.issubdtype(aval_of(x).dtype, np.integer):
-            raise TypeError(
-                message(
-                    "random.permutation",
-                    "x must be an integer or at least a vector.",
-                    got=str(aval_of(x)),
-                )
+            error(
+                TypeError,
+                "random.permutation",
+                "x must be an integer or at least a vector.",
+                got=str(aval_of(x)),
             )
         return _permuted_range(key, max(operator.index(x), 0))
     axis = arguments.canonicalize_axis(axis, aval_of(x).ndim, "random.permutation")
@@ -433,9 +428,7 @@ def choice(
         size = aval.shape[axis]
     count = math.prod(dims)
     if count and size <= 0:
-        raise ValueError(
-            message("random.choice", "there is nothing to choose from.", got={"a": aval})
-        )
+        error(ValueError, "random.choice", "there is nothing to choose from.", got={"a": aval})
     if not replace:
         _check_enough("choice", count, size)
     if p is not None:
@@ -446,12 +439,11 @@ def choice(
 def _probabilities(p: Any, size: int) -> Any:
     p = check_array("choice", p)
     if aval_of(p).shape != (size,):
-        raise ValueError(
-            message(
-                "random.choice",
-                "there must be one probability for each element.",
-                got={"p": aval_of(p), "elements": size},
-            )
+        error(
+            ValueError,
+            "random.choice",
+            "there must be one probability for each element.",
+            got={"p": aval_of(p), "elements": size},
         )
     return p
 

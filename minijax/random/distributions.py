@@ -15,8 +15,8 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import IncompatibleShapesError, message
-from minijax.lax import binary, convert, power, reduction, slicing, special, trigonometry, unary
+from minijax.core.errors import IncompatibleShapesError, error
+from minijax.lax import binary, convert, reduction, slicing, special, unary
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
 from minijax.numpy.one_program import one_program
@@ -61,13 +61,12 @@ def check_shape(name: str, given: Any, *params: Any) -> Shape:
         return dims
     lead = len(dims) - len(needed)
     if lead < 0 or any(n not in (1, d) for n, d in zip(needed, dims[lead:], strict=True)):
-        raise IncompatibleShapesError(
-            message(
-                f"random.{name}",
-                "the parameters do not fit the shape.",
-                got={"shape": dims, "parameters": needed},
-                expected="parameters that broadcast to the shape",
-            )
+        error(
+            IncompatibleShapesError,
+            f"random.{name}",
+            "the parameters do not fit the shape.",
+            got={"shape": dims, "parameters": needed},
+            expected="parameters that broadcast to the shape",
         )
     return dims
 
@@ -103,9 +102,7 @@ def check_kind(
         return default
     wanted = dtypes.canonicalize_user_dtype(dtype, f"random.{name}")
     if not dtypes.issubdtype(wanted, kind):
-        raise ValueError(
-            message(f"random.{name}", f"the dtype must be {word}.", got=f"dtype: {wanted}")
-        )
+        error(ValueError, f"random.{name}", f"the dtype must be {word}.", got=f"dtype: {wanted}")
     return cast("np.dtype[Any]", wanted)
 
 
@@ -363,9 +360,7 @@ def check_mode(name: str, mode: str | None) -> str:
         ValueError: it is neither "low" nor "high".
     """
     if mode not in (None, "low", "high"):
-        raise ValueError(
-            message(f"random.{name}", f"unknown mode {mode!r}.", expected="'low' or 'high'")
-        )
+        error(ValueError, f"random.{name}", f"unknown mode {mode!r}.", expected="'low' or 'high'")
     return mode or "low"
 
 
@@ -485,7 +480,7 @@ def _cauchy(key: Any, dims: Shape, dtype: Any) -> Any:
     eps = scalar(dtypes.finfo(dtype).eps, dtype)
     u = uniform_samples(key, eps, scalar(1, dtype), dims, dtype)
     centred = binary.sub(u, scalar(0.5, dtype))
-    return trigonometry.tan(binary.mul(scalar(np.pi, dtype), centred))
+    return unary.tan(binary.mul(scalar(np.pi, dtype), centred))
 
 
 @sampler("maxwell")
@@ -517,4 +512,4 @@ def maxwell(
 def maxwell_samples(key: Any, dims: Shape, dtype: Any) -> Any:
     """Maxwell samples, for checked arguments."""
     vectors = normal_samples(key, (*dims, 3), dtype)
-    return power.sqrt(reduction.reduce_sum(binary.mul(vectors, vectors), (len(dims),)))
+    return unary.sqrt(reduction.reduce_sum(binary.mul(vectors, vectors), (len(dims),)))

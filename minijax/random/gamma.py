@@ -16,22 +16,13 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import lowering, staging
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import Zero
-from minijax.lax import (
-    binary,
-    control_flow,
-    creation,
-    incomplete_gamma,
-    power,
-    reduction,
-    slicing,
-    unary,
-)
+from minijax.lax import binary, control_flow, creation, incomplete_gamma, reduction, slicing, unary
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
 from minijax.numpy.one_program import one_program
@@ -65,12 +56,11 @@ class RandomGamma(Primitive):
 
     def abstract_eval(self, keys: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
         if not dtypes.issubdtype(a.dtype, np.floating) or a.shape[: keys.ndim] != keys.shape:
-            raise TypeError(
-                message(
-                    "random_gamma",
-                    "needs keys, and floats whose shape begins with theirs.",
-                    got={"keys": keys, "a": a},
-                )
+            error(
+                TypeError,
+                "random_gamma",
+                "needs keys, and floats whose shape begins with theirs.",
+                got={"keys": keys, "a": a},
             )
         return a.strip_weak_type()
 
@@ -170,7 +160,7 @@ def _samples_of_keys(keys: Any, a: Any, log_space: bool) -> Any:
         out = binary.add(binary.add(unary.log(d), unary.log(cube)), boost)
     else:
         u = binary.sub(one, uniform_samples(second, scalar(0, dtype), one, (), dtype))
-        boost = select(large, creation.full_like(a, 1), power.pow(u, binary.div(one, a)))
+        boost = select(large, creation.full_like(a, 1), unary.pow(u, binary.div(one, a)))
         out = binary.mul(binary.mul(d, cube), boost)
     return out
 
@@ -191,7 +181,7 @@ def _accepted_cubes(keys: Any, d: Any) -> Any:
     aval = aval_of(d)
     dtype = aval.dtype
     zero, one = scalar(0, dtype), scalar(1, dtype)
-    c = binary.div(scalar(1 / 3, dtype), power.sqrt(d))
+    c = binary.div(scalar(1 / 3, dtype), unary.sqrt(d))
 
     def unfinished(trial: _Trial) -> Any:
         return reduction.reduce_or(trial.pending, tuple(range(aval.ndim)))

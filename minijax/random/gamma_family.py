@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
-from minijax.lax import binary, power, reduction, unary
+from minijax.core.errors import error
+from minijax.lax import binary, reduction, unary
 from minijax.lax import shape as lax_shape
 from minijax.numpy import arithmetic
 from minijax.numpy.one_program import one_program
@@ -191,7 +191,7 @@ def _t(key: Any, df: Any, dims: Shape, dtype: Any) -> Any:
     normal = normal_samples(first, dims, dtype)
     half = binary.div(fitted(df, dims, dtype), scalar(2, dtype))
     gammas = gamma_samples(second, half, dims, dtype, False)
-    return binary.mul(normal, power.sqrt(binary.div(half, gammas)))
+    return binary.mul(normal, unary.sqrt(binary.div(half, gammas)))
 
 
 @sampler("dirichlet")
@@ -229,12 +229,11 @@ def dirichlet(
     alpha = check_array("dirichlet", alpha)
     aval = aval_of(alpha)
     if not aval.ndim:
-        raise ValueError(
-            message(
-                "random.dirichlet",
-                "the parameters need an axis of outcomes.",
-                got={"alpha": aval},
-            )
+        error(
+            ValueError,
+            "random.dirichlet",
+            "the parameters need an axis of outcomes.",
+            got={"alpha": aval},
         )
     batch = np.broadcast_to(np.zeros((), bool), aval.shape[:-1])
     dims = check_shape("dirichlet", shape, batch)

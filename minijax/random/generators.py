@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.structural import broadcast_in_dim
-from minijax.lax import barrier, binary, convert, creation, random_bits, shape, slicing
+from minijax.lax import binary, convert, creation, ordering, random_bits, shape, slicing
 from minijax.random import hashes
 
 _UINT32 = np.dtype(np.uint32)
@@ -125,7 +125,7 @@ class CounterHash(Generator):
         """Keys from numbers of two words, which are the last ones of a counter."""
         counter = self._filled(numbers)
         counter = [*counter[2:], *counter[:2]]
-        return barrier.optimization_barrier(_columns(self.hashed(key, counter)[: self.words]))
+        return ordering.optimization_barrier(_columns(self.hashed(key, counter)[: self.words]))
 
     def _filled(self, numbers: Sequence[Any]) -> list[Any]:
         """A counter whose first words are those of numbers, and whose others are zero."""
@@ -323,8 +323,8 @@ def _counters(dims: Shape, extra: Shape) -> tuple[Any, Any]:
         low = shape.reshape(creation.iota(_UINT32, size), extra)
         zero = np.zeros((), _UINT32)[()]
         return broadcast_in_dim(zero, target, ()), broadcast_in_dim(low, target, kept)
-    raise NotImplementedError(
-        message("random.bits", "more than 2**32 numbers from one key.", got=str(extra))
+    error(
+        NotImplementedError, "random.bits", "more than 2**32 numbers from one key.", got=str(extra)
     )
 
 
@@ -364,4 +364,4 @@ def _pieces(words: Any, bit_width: int) -> Any:
 
 def _new_keys(first: Any, second: Any) -> Any:
     """Keys from their words, behind a barrier: XLA would hash anew for each of their uses."""
-    return barrier.optimization_barrier(_columns((first, second)))
+    return ordering.optimization_barrier(_columns((first, second)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import config, dtypes, extended_dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import lowering
@@ -93,13 +93,12 @@ class RandomWrap(Primitive):
 
     def abstract_eval(self, data: ShapedArray, *, impl: Generator) -> ShapedArray:
         if data.dtype != _UINT32 or data.shape[-1:] != (impl.words,):
-            raise TypeError(
-                message(
-                    "random.wrap_key_data",
-                    "not the data of random keys.",
-                    got=str(data),
-                    expected=f"u32[..., {impl.words}]",
-                )
+            error(
+                TypeError,
+                "random.wrap_key_data",
+                "not the data of random keys.",
+                got=str(data),
+                expected=f"u32[..., {impl.words}]",
             )
         return shaped_array(data.shape[:-1], _KEY_DTYPES[impl])
 
@@ -296,7 +295,7 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
         ValueError: there is no such generator, or both arguments are given.
     """
     if impl is not None and dtype is not None:
-        raise ValueError(message(name, "give either impl or dtype.", got=f"{impl!r}, {dtype!r}"))
+        error(ValueError, name, "give either impl or dtype.", got=f"{impl!r}, {dtype!r}")
     chosen = dtype if impl is None else impl
     if chosen is None:
         chosen = config.default_prng_impl.value
@@ -304,11 +303,11 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
         return chosen.impl
     if isinstance(chosen, Generator):
         return chosen
-    facts = {"got": repr(chosen), "expected": ", ".join(map(repr, GENERATORS))}
+    got, expected = repr(chosen), ", ".join(map(repr, GENERATORS))
     if not isinstance(chosen, str):
-        raise TypeError(message(name, "a generator is named by a string.", **facts))
+        error(TypeError, name, "a generator is named by a string.", got=got, expected=expected)
     if chosen not in GENERATORS:
-        raise ValueError(message(name, "unknown random number generator.", **facts))
+        error(ValueError, name, "unknown random number generator.", got=got, expected=expected)
     return GENERATORS[chosen]
 
 
@@ -317,19 +316,17 @@ def _make(seed: Any, impl: Any, name: str, dtype: Any = None) -> Any:
         seed = _known_seed(seed, name)
     aval = aval_of(seed)
     if dtypes.is_extended(aval.dtype):
-        raise TypeError(message(name, "a key was given in place of a seed.", got=str(aval)))
+        error(TypeError, name, "a key was given in place of a seed.", got=str(aval))
     if aval.shape:
-        raise TypeError(
-            message(name, "needs one seed.", got=str(aval), fix="minijax.vmap over the seeds")
-        )
+        error(TypeError, name, "needs one seed.", got=str(aval), fix="minijax.vmap over the seeds")
     if not dtypes.issubdtype(aval.dtype, np.integer):
-        raise TypeError(message(name, "the seed must be an integer.", got=str(aval)))
+        error(TypeError, name, "the seed must be an integer.", got=str(aval))
     return random_seed_p.bind(seed, impl=resolve_impl(impl, name, dtype))
 
 
 def _known_seed(seed: int | np.integer[Any], name: str) -> Any:
     if isinstance(seed, int) and not -(2**63) <= seed < 2**63:
-        raise OverflowError(message(name, "the seed does not fit 64 bits.", got=str(seed)))
+        error(OverflowError, name, "the seed does not fit 64 bits.", got=str(seed))
     wide = np.array(int(seed) & (2**64 - 1), np.uint64)
     if config.enable_x64.value:
         return wide.view(np.int64)[()]
@@ -394,22 +391,20 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
     elif aval.dtype == _UINT32 and aval.shape[-1:] == (generator.words,):
         wrapped, old = random_wrap_p.bind(keys, impl=generator), True
     else:
-        raise TypeError(
-            message(
-                name,
-                "not a random key.",
-                got=str(aval),
-                expected="a key made by minijax.random.key or minijax.random.PRNGKey",
-            )
+        error(
+            TypeError,
+            name,
+            "not a random key.",
+            got=str(aval),
+            expected="a key made by minijax.random.key or minijax.random.PRNGKey",
         )
     if single and aval_of(wrapped).shape:
-        raise ValueError(
-            message(
-                name,
-                "needs one key.",
-                got=f"an array of keys of shape {aval_of(wrapped).shape}",
-                fix="minijax.vmap over the keys",
-            )
+        error(
+            ValueError,
+            name,
+            "needs one key.",
+            got=f"an array of keys of shape {aval_of(wrapped).shape}",
+            fix="minijax.vmap over the keys",
         )
     return wrapped, old
 
@@ -455,15 +450,11 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     keys, old = as_keys("random.fold_in", key)
     if isinstance(data, int):
         if not 0 <= data < 2**32:
-            raise OverflowError(
-                message("random.fold_in", "the data must fit 32 bits.", got=str(data))
-            )
+            error(OverflowError, "random.fold_in", "the data must fit 32 bits.", got=str(data))
         return _in_style(random_fold_in_p.bind(keys, np.uint32(data)), old)
     aval = aval_of(data)
     if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
-        raise TypeError(
-            message("random.fold_in", "the data must be an integer scalar.", got=str(aval))
-        )
+        error(TypeError, "random.fold_in", "the data must be an integer scalar.", got=str(aval))
     number = convert.convert_element_type(data, _UINT32)
     return _in_style(random_fold_in_p.bind(keys, number), old)
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
-from minijax.lax import binary, convert, power, unary
+from minijax.core.errors import error
+from minijax.lax import binary, convert, unary
 from minijax.lax.linalg.cholesky import cholesky
 from minijax.lax.linalg.eigh import eigh
 from minijax.lax.linalg.qr import qr
@@ -81,12 +81,11 @@ def multivariate_normal(
     common = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
     wanted = check_float("multivariate_normal", common if dtype is None else dtype)
     if method not in _METHODS:
-        raise ValueError(
-            message(
-                "random.multivariate_normal",
-                f"unknown method {method!r}.",
-                expected=", ".join(map(repr, _METHODS)),
-            )
+        error(
+            ValueError,
+            "random.multivariate_normal",
+            f"unknown method {method!r}.",
+            expected=", ".join(map(repr, _METHODS)),
         )
     dims = _check_vectors(aval_of(mean), aval_of(cov), shape)
     return _multivariate_normal(key, mean, cov, dims, wanted, method)
@@ -96,13 +95,12 @@ def _check_vectors(mean: Any, cov: Any, shape: Any) -> Shape:
     """The shape of the batch of samples."""
     size = mean.shape[-1:]
     if not size or cov.shape[-2:] != size * 2:
-        raise ValueError(
-            message(
-                "random.multivariate_normal",
-                "a covariance must be a square of the size of the mean.",
-                got={"mean": mean, "cov": cov},
-                expected="mean: float[..., n], cov: float[..., n, n]",
-            )
+        error(
+            ValueError,
+            "random.multivariate_normal",
+            "a covariance must be a square of the size of the mean.",
+            got={"mean": mean, "cov": cov},
+            expected="mean: float[..., n], cov: float[..., n, n]",
         )
     # Arrays that stand for shapes and take no memory.
     batches = (np.broadcast_to(False, s) for s in (mean.shape[:-1], cov.shape[:-2]))
@@ -119,7 +117,7 @@ def _multivariate_normal(
         factor = cholesky(cov)
     else:
         vectors, variances = eigh(cov) if method == "eigh" else svd(cov)[:2]
-        factor = binary.mul(vectors, _rows(power.sqrt(variances), aval_of(vectors).shape))
+        factor = binary.mul(vectors, _rows(unary.sqrt(variances), aval_of(vectors).shape))
     vectors = normal_samples(key, (*dims, *aval_of(mean).shape[-1:]), dtype)
     return arithmetic.add(mean, contraction.einsum("...ij,...j->...i", factor, vectors))
 
@@ -160,9 +158,7 @@ def orthogonal(
     wanted = check_inexact("orthogonal", dtype)
     sizes = (operator.index(n), operator.index(n if m is None else m))
     if min(sizes) < 0:
-        raise ValueError(
-            message("random.orthogonal", "sizes must not be negative.", got={"n": n, "m": m})
-        )
+        error(ValueError, "random.orthogonal", "sizes must not be negative.", got={"n": n, "m": m})
     dims = canonicalize_shape(shape, "random.orthogonal shape")
     return orthogonal_samples(key, dims, sizes, wanted)
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
-from minijax.core.errors import message
-from minijax.lax import binary, power, unary
+from minijax.core.errors import error
+from minijax.lax import binary, unary
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
 from minijax.numpy import arithmetic
@@ -43,13 +43,12 @@ def check_params(name: str, dtype: np.dtype[Any], *params: Any) -> None:
     """
     for param in params:
         if dtypes.result_type(param, dtype) != dtype:
-            raise dtypes.TypePromotionError(
-                message(
-                    f"random.{name}",
-                    "the dtype of the samples cannot hold that of a parameter.",
-                    got={"parameter": aval_of(param), "dtype": dtype},
-                    fix="parameter.astype(dtype)",
-                )
+            error(
+                dtypes.TypePromotionError,
+                f"random.{name}",
+                "the dtype of the samples cannot hold that of a parameter.",
+                got={"parameter": aval_of(param), "dtype": dtype},
+                fix="parameter.astype(dtype)",
             )
 
 
@@ -89,7 +88,7 @@ def rayleigh(
 @program
 def _rayleigh(key: Any, scale: Any, dims: Shape, dtype: Any) -> Any:
     u = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
-    norms = power.sqrt(binary.mul(unary.log(u), scalar(-2, dtype)))
+    norms = unary.sqrt(binary.mul(unary.log(u), scalar(-2, dtype)))
     return binary.mul(fitted(scale, dims, dtype), norms)
 
 
@@ -199,9 +198,9 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, dims: Shape, dtype: 
     below = binary.div(binary.sub(mode, left), width)
     u = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
     area = binary.mul(binary.mul(u, width), binary.sub(mode, left))
-    rising = binary.add(left, power.sqrt(area))
+    rising = binary.add(left, unary.sqrt(area))
     rest = binary.mul(binary.sub(scalar(1, dtype), u), width)
-    falling = binary.sub(right, power.sqrt(binary.mul(rest, binary.sub(right, mode))))
+    falling = binary.sub(right, unary.sqrt(binary.mul(rest, binary.sub(right, mode))))
     return select(binary.lt(u, below), rising, falling)
 
 
@@ -237,13 +236,13 @@ def _wald(key: Any, mean: Any, dims: Shape, dtype: Any) -> Any:
     first, second = split_keys(key)
     mean = fitted(mean, dims, dtype)
     mean = lax_shape.broadcast_in_dim(mean, dims, range(len(dims) - aval_of(mean).ndim, len(dims)))
-    y = power.integer_pow(normal_samples(first, dims, dtype), 2)
+    y = unary.integer_pow(normal_samples(first, dims, dtype), 2)
     u = uniform_samples(second, scalar(0, dtype), scalar(1, dtype), dims, dtype)
-    mean_squared = power.integer_pow(mean, 2)
-    root = power.sqrt(
+    mean_squared = unary.integer_pow(mean, 2)
+    root = unary.sqrt(
         binary.add(
             binary.mul(binary.mul(scalar(4, dtype), mean), y),
-            binary.mul(mean_squared, power.integer_pow(y, 2)),
+            binary.mul(mean_squared, unary.integer_pow(y, 2)),
         )
     )
     two = scalar(2, dtype)

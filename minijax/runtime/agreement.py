@@ -14,10 +14,10 @@ import numpy as np
 from jaxlib import xla_client
 
 from minijax.core import deferral
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client
 from minijax.sharding.base import Sharding
-from minijax.sharding.devices import device_list
+from minijax.sharding.mesh import device_list
 
 if TYPE_CHECKING:
     import hashlib
@@ -57,16 +57,15 @@ def check_same(user: str, value: np.ndarray[Any, Any], sharding: Sharding) -> No
         peers.connection.key_value_delete(_key(group, number - 1, peers.process))
     others = [process for process, digest in found.items() if digest != own]
     if others:
-        raise ValueError(
-            message(
-                user,
-                "the processes have different values, of which each would place a part.",
-                got=f"{value.dtype}{list(value.shape)} in process {peers.process}, and something "
-                f"else in process(es) {', '.join(map(str, others))}",
-                expected="the whole value, the same in all processes",
-                fix="minijax.make_array_from_process_local_data(sharding, part), where each "
-                "process has a part of its own",
-            )
+        error(
+            ValueError,
+            user,
+            "the processes have different values, of which each would place a part.",
+            got=f"{value.dtype}{list(value.shape)} in process {peers.process}, and something "
+            f"else in process(es) {', '.join(map(str, others))}",
+            expected="the whole value, the same in all processes",
+            fix="minijax.make_array_from_process_local_data(sharding, part), where each "
+            "process has a part of its own",
         )
 
 
@@ -87,13 +86,13 @@ def _of_process(
         found: str = peers.connection.blocking_key_value_get(
             _key(group, number, process), _SECONDS * 1000
         )
-    except xla_client.XlaRuntimeError as error:
-        raise RuntimeError(
-            message(
-                user,
-                f"process {process} has not placed its part within {_SECONDS} seconds.",
-                got=str(error).partition("\n")[0],
-                expected=f"the same call in processes {', '.join(map(str, group))}",
-            )
-        ) from error
+    except xla_client.XlaRuntimeError as caught:
+        error(
+            RuntimeError,
+            user,
+            f"process {process} has not placed its part within {_SECONDS} seconds.",
+            got=str(caught).partition("\n")[0],
+            expected=f"the same call in processes {', '.join(map(str, group))}",
+            cause=caught,
+        )
     return found

@@ -1,4 +1,11 @@
-"""`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
+"""Which arrays have memory in common, so that none loses it unseen.
+
+C++ runs programs on several devices without a look at what it is given, and the process dies
+where memory is missing.  Hence memory in which an array over several devices has a part is not
+freed, and not given to programs that would overwrite it, while another array has it too: it goes
+with the last of them.
+
+`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
 
 A thin wrapper around one of jaxlib's C++ arrays, whose type and placement it reads.  It is a
 node with one child in the dispatch registry, so jaxlib's call path unwraps arguments and wraps
@@ -8,7 +15,8 @@ results by itself; in users' trees it is a leaf.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -16,13 +24,52 @@ from jaxlib import _jax
 
 from minijax.core import dtypes, operators, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.native import Device
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.runtime import client, failures, placement, sharing, window
-from minijax.runtime.absence import without_jax
+from minijax.runtime import client, in_flight, placement
+from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
+
+
+def join(buffer: Any, pieces: Sequence[Any]) -> None:
+    """Notes that an array over several devices consists of pieces that others may have too."""
+    for piece in pieces:
+        _holders(piece)[id(buffer)] = buffer
+    buffer.parts = pieces
+
+
+def join_fate(buffer: Any, other: Any) -> None:
+    """Notes that two buffers on one device are of the same memory."""
+    buffer.holders = _holders(other)
+
+
+def _holders(piece: Any) -> Any:
+    """The arrays over several devices that a buffer on one device is part of."""
+    if not hasattr(piece, "holders"):
+        # By number, as C++ arrays have no hash.
+        piece.holders = weakref.WeakValueDictionary()
+    return piece.holders
+
+
+def is_shared(buffer: Any) -> bool:
+    """Whether an array over several devices would miss the memory of a buffer."""
+    placement = buffer._sharding
+    if placement.device is not None:
+        return placement.of_piece or len(getattr(buffer, "holders", ())) > 0
+    return any(len(piece.holders) > 1 for piece in getattr(buffer, "parts", ()))
+
+
+def note_whole(piece: Any, whole: Any) -> None:
+    """Notes the array that a piece is part of."""
+    piece.whole = weakref.ref(whole)
+
+
+def whole_of(buffer: Any) -> Any:
+    """The array that a buffer is part of, where it is a piece and the array still there."""
+    found = getattr(buffer, "whole", None)
+    return None if found is None else found()
 
 
 class _ArrayType(type):
@@ -86,13 +133,12 @@ class _Convertible(operators.ArrayOperators):
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:
-            raise ValueError(
-                message(
-                    "bool",
-                    "only an array of one element is true or false.",
-                    got=str(self.aval),
-                    fix="x.any() or x.all(); x.size > 0 tells whether there are elements",
-                )
+            error(
+                ValueError,
+                "bool",
+                "only an array of one element is true or false.",
+                got=str(self.aval),
+                fix="x.any() or x.all(); x.size > 0 tells whether there are elements",
             )
         return bool(self._value)
 
@@ -107,24 +153,22 @@ class _Convertible(operators.ArrayOperators):
 
     def __index__(self) -> int:
         if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
-            raise TypeError(
-                message(
-                    "index",
-                    "only integer scalar arrays can be used as a Python index.",
-                    got=str(self.aval),
-                )
+            error(
+                TypeError,
+                "index",
+                "only integer scalar arrays can be used as a Python index.",
+                got=str(self.aval),
             )
         return int(self._value)
 
     def _scalar(self, kind: str) -> Any:
         if self.ndim:
-            raise TypeError(
-                message(
-                    kind,
-                    f"only scalar arrays can become a Python {kind}.",
-                    got=str(self.aval),
-                    fix="index the array first, or use x.item() or x.astype",
-                )
+            error(
+                TypeError,
+                kind,
+                f"only scalar arrays can become a Python {kind}.",
+                got=str(self.aval),
+                fix="index the array first, or use x.item() or x.astype",
             )
         return self._value
 
@@ -246,7 +290,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def __iter__(self) -> Iterator[Array]:
         if self.ndim == 0:
-            raise TypeError(message("iter", "a scalar array has no elements.", got=str(self.aval)))
+            error(TypeError, "iter", "a scalar array has no elements.", got=str(self.aval))
         return (self[i] for i in range(self.shape[0]))
 
     def item(self, *args: int) -> Any:
@@ -306,7 +350,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         """
         if self.buffer.is_deleted():
             to_numpy(self.buffer)
-        failures.surfacing(self.buffer.block_until_ready)
+        in_flight.surfacing(self.buffer.block_until_ready)
         return self
 
     def is_ready(self) -> bool:
@@ -325,14 +369,14 @@ class Array(_Convertible, metaclass=_ArrayType):
             >>> x
             Array(deleted, i32[3])
         """
-        with window.memory_lock:
+        with in_flight.memory_lock:
             buffer = self.buffer
             if type(buffer) is DeletedBuffer:
                 return
-            if not buffer.is_deleted() and not sharing.is_shared(buffer):
+            if not buffer.is_deleted() and not is_shared(buffer):
                 buffer.delete()
             self.buffer = DeletedBuffer(buffer)
-            whole = sharing.whole_of(buffer)
+            whole = whole_of(buffer)
             if whole is not None:
                 whole.buffer = DeletedBuffer(whole.buffer)
 
@@ -458,12 +502,11 @@ class ExtendedArray(Array):
 
     @property
     def _value(self) -> Any:
-        raise TypeError(
-            message(
-                "numpy.asarray",
-                f"arrays of dtype {self.dtype} have no NumPy form.",
-                fix="minijax.random.key_data(key) gives the underlying integers",
-            )
+        error(
+            TypeError,
+            "numpy.asarray",
+            f"arrays of dtype {self.dtype} have no NumPy form.",
+            fix="minijax.random.key_data(key) gives the underlying integers",
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -533,7 +576,7 @@ class Token:
 
     def block_until_ready(self) -> Token:
         """Waits for all that comes before the token."""
-        failures.surfacing(self.buffer.block_until_ready)
+        in_flight.surfacing(self.buffer.block_until_ready)
         return self
 
     def __repr__(self) -> str:
@@ -578,14 +621,13 @@ def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
         Exception: a Python function that the computation calls has failed with it.
     """
     if buffer.is_deleted():
-        raise RuntimeError(
-            message(
-                "Array",
-                "the array has been deleted.",
-                got=str(buffer.aval),
-                fix="arrays donated to a jitted function (donate_argnums) cannot be used again; "
-                "keep the function's result instead",
-            )
+        error(
+            RuntimeError,
+            "Array",
+            "the array has been deleted.",
+            got=str(buffer.aval),
+            fix="arrays donated to a jitted function (donate_argnums) cannot be used again; "
+            "keep the function's result instead",
         )
     if buffer.aval.dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
@@ -596,11 +638,11 @@ def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
         if value.dtype.hasobject:
             # NumPy hides the error of a computation that has failed behind an array of objects.
             _check_readable(buffer)
-            failures.surfacing(buffer.block_until_ready)
+            in_flight.surfacing(buffer.block_until_ready)
         return value
     _check_readable(buffer)
     with without_jax:
-        value = failures.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
+        value = in_flight.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)
 
 
@@ -648,7 +690,7 @@ def pieces_of(buffer: Any) -> list[Any]:
         return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
     with without_jax:
         pieces = list(buffer._arrays)
-    sharing.join(buffer, pieces)
+    join(buffer, pieces)
     return pieces
 
 
@@ -660,14 +702,13 @@ def _check_readable(buffer: Any) -> None:
     """
     public = buffer._sharding.public
     if not placement.is_readable(public):
-        raise RuntimeError(
-            message(
-                "Array",
-                "other processes hold pieces of the array.",
-                got=f"{buffer.aval} with {public}",
-                fix="use the pieces of this process, x.addressable_shards, or first replicate the "
-                "array: jit(lambda x: x, out_shardings=NamedSharding(mesh, P()))(x)",
-            )
+        error(
+            RuntimeError,
+            "Array",
+            "other processes hold pieces of the array.",
+            got=f"{buffer.aval} with {public}",
+            fix="use the pieces of this process, x.addressable_shards, or first replicate the "
+            "array: jit(lambda x: x, out_shardings=NamedSharding(mesh, P()))(x)",
         )
 
 
@@ -677,7 +718,7 @@ def _gathered(buffer: Any, keep: bool) -> np.ndarray[Any, Any]:
         return buffer._npy_value
     _check_readable(buffer)
     public = buffer._sharding.public
-    failures.surfacing(buffer.block_until_ready)
+    in_flight.surfacing(buffer.block_until_ready)
     pieces = pieces_of(buffer)
     if public.is_fully_replicated:
         return to_numpy(pieces[0])
@@ -709,7 +750,7 @@ def shards_of(x: Array, *, of_other_processes: bool = False) -> list[Shard]:
             if gone:
                 piece = _without_dims(piece, gone)
             else:
-                sharing.note_whole(piece, x)
+                note_whole(piece, x)
             shards.append(Shard(place.device, index, place.replica, rewrapped(piece, x)))
         elif of_other_processes:
             shards.append(Shard(place.device, index, place.replica, None))
@@ -773,17 +814,14 @@ def to_dlpack(x: Array, stream: Any, dl_device: Any, copy: bool | None) -> Any:
     """
     here = dlpack_device(x)
     if stream not in (None, -1) and here[0] == _DLPACK_CPU:
-        raise BufferError(
-            message("__dlpack__", "host devices have no streams.", got=f"stream: {stream}")
-        )
+        error(BufferError, "__dlpack__", "host devices have no streams.", got=f"stream: {stream}")
     if dl_device is not None and tuple(map(int, dl_device)) != here:
-        raise BufferError(
-            message(
-                "__dlpack__",
-                "the array is on another device.",
-                got=f"dl_device: {tuple(map(int, dl_device))}   the array's: {here}",
-                fix="minijax.device_put(x, device) first",
-            )
+        error(
+            BufferError,
+            "__dlpack__",
+            "the array is on another device.",
+            got=f"dl_device: {tuple(map(int, dl_device))}   the array's: {here}",
+            fix="minijax.device_put(x, device) first",
         )
     buffer = placement.copy_buffer(x.buffer, x.buffer._sharding) if copy else x.buffer
     with without_jax:

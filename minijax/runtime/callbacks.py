@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
-from minijax.runtime import client, failures, placement, window
+from minijax.core.errors import error
+from minijax.runtime import client, in_flight, placement
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 
 CUSTOM_CALL_TARGETS = {
@@ -77,7 +77,7 @@ class HostCallback:
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         token, operands = values[: self.takes_token], values[self.takes_token :]
-        window.inside.callback = self.goes_on
+        in_flight.inside.callback = self.goes_on
         try:
             host = placement.native_sharding(client.cpu_client().local_devices()[0])
             # XLA frees its memory after the call, so the arrays are copies.
@@ -87,9 +87,9 @@ class HostCallback:
             ]
             return *token, *host_results(self.name, self.function, arrays, self.out_avals)
         except BaseException as error:
-            stand_in = failures.keep(error)
+            stand_in = in_flight.keep(error)
         finally:
-            window.inside.callback = False
+            in_flight.inside.callback = False
         if not self.goes_on:
             raise stand_in
         self._failed.append(stand_in)
@@ -103,7 +103,7 @@ class HostCallback:
             Exception: a call has failed since this was asked last.
         """
         if self._failed:
-            first = failures.behind(self._failed.popleft())
+            first = in_flight.behind(self._failed.popleft())
             self._failed.clear()
             if first is not None:
                 raise first.surface()
@@ -125,13 +125,12 @@ def host_results(
     """
     results = function(*args)
     if len(results) != len(avals):
-        raise RuntimeError(
-            message(
-                name,
-                f"{function!r} returned {len(results)} array(s) in place of {len(avals)}.",
-                expected="a tree like result_shape_dtypes",
-                at="",
-            )
+        error(
+            RuntimeError,
+            name,
+            f"{function!r} returned {len(results)} array(s) in place of {len(avals)}.",
+            expected="a tree like result_shape_dtypes",
+            at="",
         )
     hosts = list(map(_host_value, results, avals))
     wrong = [
@@ -141,15 +140,14 @@ def host_results(
         if (host.shape, host.dtype) != (aval.shape, aval.dtype)
     ]
     if wrong:
-        raise RuntimeError(
-            message(
-                name,
-                f"{function!r} returned arrays of other types than it promised.",
-                got="\n".join(wrong),
-                fix="return numpy.asarray(result, dtype) of the promised shape, "
-                "or correct result_shape_dtypes",
-                at="",
-            )
+        error(
+            RuntimeError,
+            name,
+            f"{function!r} returned arrays of other types than it promised.",
+            got="\n".join(wrong),
+            fix="return numpy.asarray(result, dtype) of the promised shape, "
+            "or correct result_shape_dtypes",
+            at="",
         )
     return hosts
 

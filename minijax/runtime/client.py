@@ -1,28 +1,59 @@
-"""XLA clients and their devices.
+"""XLA clients and their devices, for each version of jaxlib.
+
+All that depends on the version of jaxlib, in one place.
+
+XLA clients and their devices.
 
 A client is made when devices are first asked for, never at import.  Host clients come in any
 number of devices: changing `num_cpu_devices` makes another client, also in a running process.
+
+What a report of a fault should say about where it happened.
 """
 
 from __future__ import annotations
 
 import copyreg
 import os
+import platform
 import re
 import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
-from jaxlib import _jax, xla_client
+import numpy as np
+from jaxlib import _jax, version, xla_client
 
 from minijax.core import config
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.native import Device
-from minijax.runtime import window
+from minijax.runtime import in_flight
+
+JAXLIB = tuple(int(part) for part in version.__version__.split(".")[:3] if part.isdigit())
+_BEFORE_0_11 = JAXLIB < (0, 11)
+
+ONE_OP_OPTIONS: Mapping[str, Any] = {"xla_cpu_use_fusion_emitters": False} if _BEFORE_0_11 else {}
+"""Options that compile small programs faster: a single operation gains nothing from fusion, and
+takes half the time without it.  Later versions of XLA have no such choice."""
+
+UNOPTIMIZED: Mapping[str, Any] = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+}
+"""Options that compile any program faster, to slower code."""
+
+
+def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
+    """What makes an array of type `aval` of an executable's result."""
+    try:
+        return _jax.array_result_handler(aval, sharding, committed, True)
+    except TypeError:
+        # Newer versions never check what they are told, so there is nothing to skip.
+        return _jax.array_result_handler(aval, sharding, committed)
+
 
 _lock = threading.Lock()
 
@@ -106,14 +137,13 @@ def _check_xla_flags() -> None:
     if child.returncode:
         lines = child.stderr.splitlines()
         reason = next((line for line in lines if "flag" in line.lower()), "")
-        raise ValueError(
-            message(
-                "devices",
-                "XLA refuses the environment variable XLA_FLAGS.",
-                got=flags,
-                expected="flags that this jaxlib knows",
-                fix=f"unset XLA_FLAGS or correct it ({reason.strip()})",
-            )
+        error(
+            ValueError,
+            "devices",
+            "XLA refuses the environment variable XLA_FLAGS.",
+            got=flags,
+            expected="flags that this jaxlib knows",
+            fix=f"unset XLA_FLAGS or correct it ({reason.strip()})",
         )
 
 
@@ -134,14 +164,13 @@ def _number_of_cpu_devices(count: int) -> int:
         count = int(found[-1]) if found else 1
         origin = "XLA_FLAGS=--xla_force_host_platform_device_count=n"
     if not 0 < count <= _MOST_CPU_DEVICES:
-        raise RuntimeError(
-            message(
-                "devices",
-                "there cannot be as many host devices.",
-                got=str(count),
-                expected=f"1 to {_MOST_CPU_DEVICES}",
-                fix=f"set it with {origin}",
-            )
+        error(
+            RuntimeError,
+            "devices",
+            "there cannot be as many host devices.",
+            got=str(count),
+            expected=f"1 to {_MOST_CPU_DEVICES}",
+            fix=f"set it with {origin}",
         )
     return count
 
@@ -154,14 +183,13 @@ def _make_cpu_client(count: int) -> Any:
     if peers is None:
         return xla_client.make_cpu_client(num_devices=given)
     if _cpu_clients:
-        raise RuntimeError(
-            message(
-                "devices",
-                "among several processes, the number of host devices cannot change.",
-                got=f"num_cpu_devices={count}, and there are {next(iter(_cpu_clients))}",
-                fix="set it before devices are first asked for: "
-                "minijax.config.update('num_cpu_devices', n)",
-            )
+        error(
+            RuntimeError,
+            "devices",
+            "among several processes, the number of host devices cannot change.",
+            got=f"num_cpu_devices={count}, and there are {next(iter(_cpu_clients))}",
+            fix="set it before devices are first asked for: "
+            "minijax.config.update('num_cpu_devices', n)",
         )
     collectives = None
     if config.cpu_collectives_implementation.value == "gloo":
@@ -218,7 +246,7 @@ def _warn_of_fork() -> None:
 
 def _forked() -> None:
     if _cpu_clients:
-        window.forked()
+        in_flight.forked()
 
 
 os.register_at_fork(before=_warn_of_fork, after_in_child=_forked)
@@ -257,12 +285,11 @@ def get_backend(platform: Any = None) -> Any:
     if platform == "gpu":
         platform = "cuda" if "cuda" in _factories else "rocm"
     if platform not in _factories:
-        raise RuntimeError(
-            message(
-                "devices",
-                f"unknown platform {platform!r}.",
-                expected="one of " + ", ".join(["cpu", *_factories]),
-            )
+        error(
+            RuntimeError,
+            "devices",
+            f"unknown platform {platform!r}.",
+            expected="one of " + ", ".join(["cpu", *_factories]),
         )
     with _lock:
         if platform not in _clients:
@@ -408,13 +435,12 @@ def _device_numbered(platform: str, number: int) -> Any:
     """The device of this number, for what other processes have pickled."""
     found = next((d for d in devices(platform) if d.id == number), None)
     if found is None:
-        raise RuntimeError(
-            message(
-                "devices",
-                f"there is no {platform.upper()} device of number {number}.",
-                got=f"{device_count(platform)} devices",
-                fix="load it where there are as many devices as where it was saved",
-            )
+        error(
+            RuntimeError,
+            "devices",
+            f"there is no {platform.upper()} device of number {number}.",
+            got=f"{device_count(platform)} devices",
+            fix="load it where there are as many devices as where it was saved",
         )
     return found
 
@@ -433,5 +459,48 @@ def cpu_devices(count: int) -> AbstractContextManager[None]:
         4
     """
     if count < 1:
-        raise ValueError(message("cpu_devices", "needs at least one device.", got=str(count)))
+        error(ValueError, "cpu_devices", "needs at least one device.", got=str(count))
     return config.num_cpu_devices(count)
+
+
+@overload
+def print_environment_info(return_string: Literal[True]) -> str: ...
+
+
+@overload
+def print_environment_info(return_string: Literal[False] = ...) -> None: ...
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Prints versions, devices, the machine, and environment variables that matter.
+
+    Args:
+        return_string: whether to return the text instead of printing it.
+
+    Source: mirrors jax.print_environment_info (0.10).
+
+    Example:
+        >>> jax.print_environment_info(return_string=True).splitlines()[0]
+        'minijax: 0.1.0'
+    """
+    kinds = sorted({device.device_kind for device in devices()})
+    variables = [
+        f"{name}={value}"
+        for name, value in sorted(os.environ.items())
+        if name == "XLA_FLAGS" or name.startswith(("MINIJAX_", "TF_CPP_"))
+    ]
+    lines = [
+        f"minijax: {sys.modules['minijax'].__version__}",
+        f"jaxlib: {version.__version__}",
+        f"numpy: {np.__version__}",
+        f"python: {sys.version}",
+        f"devices: {device_count()} ({', '.join(kinds)}), {local_device_count()} of them here",
+        f"processes: {process_count()}",
+        f"platform: {platform.platform()}",
+        *variables,
+    ]
+    text = "\n".join(lines)
+    if return_string:
+        return text
+    print(text)  # noqa: T201  what it is for
+    return None

@@ -1,20 +1,126 @@
 """Compilation: from a StableHLO module to a loaded executable.  Step 6 of the walk.
 
+What XLA tells about a module before compiling it: its HLO and its estimated costs.
+
+Back ends that compile for themselves: they are handed a program, and return what runs it.
+
+Input: a module, and all that is needed to call it.  Output: a function of the arguments.  A back
+end is one of these if it has a method `compile_replicated(program)`.
+
+Compilation: from a StableHLO module to a loaded executable.  Step 6 of the walk.
+
 Input: an MLIR module and options.  Output: jaxlib's executable.
 """
 
 from __future__ import annotations
 
+import io
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib import xla_client
+from jaxlib import _jax, xla_client
 
 from minijax.core import config
-from minijax.core.errors import message
-from minijax.runtime import client, program_store, versions
+from minijax.core.errors import error
+from minijax.runtime import client, placement, program_store
+from minijax.runtime.array import physical_aval
+from minijax.runtime.execute import Executable
+from minijax.runtime.transfer import InputsHandler, ResultsHandler
+
+
+def computation(module: Any) -> Any:
+    """An MLIR module as an XLA computation."""
+    with io.BytesIO() as stream:
+        module.operation.write_bytecode(stream)
+        bytecode = stream.getvalue()
+    return _jax.mlir.mlir_module_to_xla_computation(bytecode)
+
+
+def hlo_text(module: Any) -> str:
+    """An MLIR module as HLO text, not optimized."""
+    return str(computation(module).as_hlo_text())
+
+
+def module_costs(module: Any, client: Any) -> dict[str, float]:
+    """XLA's estimate of operations and bytes of a module."""
+    hlo = computation(module).get_hlo_module()
+    return dict(_jax.hlo_module_cost_analysis(client, hlo))
+
+
+Run = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class ForeignProgram(NamedTuple):
+    """What a back end is handed that compiles for itself.
+
+    Attributes:
+        name: what the program is called.
+        module: the StableHLO module.
+        options: jaxlib's compile options, with the devices.
+        devices: where it shall run, in order.
+        host_callbacks: Python functions that the module calls, by index.
+        is_trivial: whether it computes nothing: its results are arguments and constants.
+        in_indices: for each argument that it uses, the part of it that each device holds.
+        place: makes C++ arrays, one for each parameter, of the arguments of a call.
+        build: makes the results of a call of C++ arrays, or of lists of their pieces.
+    """
+
+    name: str
+    module: Any
+    options: Any
+    devices: tuple[Any, ...]
+    host_callbacks: tuple[Any, ...]
+    is_trivial: bool
+    in_indices: tuple[tuple[Any, ...], ...]
+    place: InputsHandler
+    build: ResultsHandler
+
+
+def compiler_of(devices: tuple[Any, ...]) -> Callable[[ForeignProgram], Run] | None:
+    """What compiles for devices whose back end does so for itself; None for others."""
+    return getattr(client.get_device_backend(devices[0]), "compile_replicated", None)
+
+
+def hand_over(
+    compiler: Callable[[ForeignProgram], Run],
+    executable: Executable,
+    name: str,
+    module: Any,
+    options: Any,
+    *,
+    is_trivial: bool,
+) -> None:
+    """Has a back end compile a program, and an executable without a program run it.
+
+    Args:
+        compiler: the back end's `compile_replicated`.
+        executable: all that is known about the program, but how to run it.
+        name: what it is called.
+        module: the StableHLO module.
+        options: jaxlib's compile options.
+        is_trivial: whether it computes nothing.
+    """
+    executable.foreign = compiler(
+        ForeignProgram(
+            name,
+            module,
+            options,
+            executable.devices,
+            executable.callbacks,
+            is_trivial,
+            tuple(map(_indices, executable.in_avals, executable.ins)),
+            executable.place,
+            executable.build,
+        )
+    )
+
+
+def _indices(aval: Any, target: Any) -> tuple[Any, ...]:
+    shape = physical_aval(aval).shape
+    return tuple(place.slices for place in placement.places(target.public, shape))
+
 
 logger = logging.getLogger("minijax")
 
@@ -54,16 +160,16 @@ def compile_module(
         return program_store.compile_or_get_cached(
             backend, module, devices, compile_options, host_callbacks, may_store=may_store
         )
-    except xla_client.XlaRuntimeError as error:
-        if options and "No such compile option" in str(error):
-            raise ValueError(
-                message(
-                    "compile",
-                    "XLA does not know a compiler option.",
-                    got=str(dict(options)),
-                    expected="fields of XLA's DebugOptions",
-                )
-            ) from error
+    except xla_client.XlaRuntimeError as caught:
+        if options and "No such compile option" in str(caught):
+            error(
+                ValueError,
+                "compile",
+                "XLA does not know a compiler option.",
+                got=str(dict(options)),
+                expected="fields of XLA's DebugOptions",
+                cause=caught,
+            )
         raise
 
 
@@ -93,7 +199,7 @@ def options_for(
         build.allow_spmd_sharding_propagation_to_parameters = list(ins) or [False]
         build.allow_spmd_sharding_propagation_to_output = list(outs) or [False]
     overrides = {
-        **(versions.UNOPTIMIZED if config.disable_most_optimizations.value else {}),
+        **(client.UNOPTIMIZED if config.disable_most_optimizations.value else {}),
         **(options or {}),
     }
     if overrides:

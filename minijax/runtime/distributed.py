@@ -1,4 +1,12 @@
-"""Programs of several processes: each has its own devices, and all see those of all.
+"""Programs of several processes: how these find one another, and see the devices of all.
+
+How the processes of one program find one another, before jaxlib's service connects them.
+
+That service ends a process whose peers do not come; here all that may go wrong at the beginning
+is an exception in every process that came.  The coordinator listens where the service will, the
+others say who they are, and all are told to go on, or why not, once everyone is there.
+
+Programs of several processes: each has its own devices, and all see those of all.
 
 Every process runs the same program and starts the same computations in the same order.  Jaxlib's
 service, which lives in process 0, tells who is there; devices of the host exchange data by Gloo.
@@ -8,23 +16,217 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import logging
 import operator
 import os
+import socket
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _jax, xla_client
 
 from minijax.core import config
-from minijax.core.errors import message
-from minijax.runtime import client, rendezvous, tokens, window
-from minijax.runtime.rendezvous import Address
+from minijax.core.errors import error, message
+from minijax.runtime import client, in_flight, transfer
+
+_INITIALIZE = "distributed.initialize"
+_GREETING = "minijax"
+# Seconds between attempts to reach a coordinator that does not listen yet.
+_GRACE = 1.0
+"""Seconds that an answer may take on its way."""
+_PAUSE = 0.05
+_MOST_BYTES = 4096
+
+
+class Address(NamedTuple):
+    """Where the coordinator listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parsed(cls, text: str, argument: str) -> Address:
+        """The address that a user has written as host:port; the host may be an [IPv6] one.
+
+        Raises:
+            ValueError: it is none.
+        """
+        host, _, port = text.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            error(
+                ValueError,
+                _INITIALIZE,
+                f"{argument} is no address.",
+                got=repr(text),
+                expected="host:port, as in 'localhost:1234'",
+            )
+        return cls(host.removeprefix("[").removesuffix("]"), int(port))
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def meet(coordinator: Address, bind: Address, process: int, processes: int, timeout: float) -> None:
+    """Returns in each process once all of them are there.
+
+    Args:
+        coordinator: where processes reach the first one.
+        bind: where that one listens.
+        process: the number of this process.
+        processes: how many there are.
+        timeout: for how many seconds to wait.
+
+    Raises:
+        RuntimeError: some did not come in time, two say to be the same, or they disagree about
+            how many there are; also where the coordinator cannot listen, or be reached.
+    """
+    deadline = time.monotonic() + timeout
+    if process == 0:
+        _wait_for_all(bind, processes, timeout, deadline)
+    else:
+        _announce(coordinator, process, processes, timeout, deadline)
+
+
+def _wait_for_all(bind: Address, processes: int, timeout: float, deadline: float) -> None:
+    present: set[int] = set()
+    peers: list[socket.socket] = []
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(_listener(bind))
+        problem = None
+        while problem is None and len(present) < processes - 1:
+            peer = _next_peer(listener, deadline)
+            if peer is None:
+                missing = sorted(set(range(1, processes)) - present)
+                problem = _missing(missing, processes, timeout)
+                break
+            stack.enter_context(peer)
+            greeting = _greeting_of(peer)
+            if greeting is not None:
+                problem = _objection(greeting, present, processes)
+                present.add(greeting["process"])
+                peers.append(peer)
+        for peer in peers:
+            with contextlib.suppress(OSError):
+                peer.sendall(json.dumps({"problem": problem}).encode() + b"\n")
+    if problem is not None:
+        raise RuntimeError(problem)
+
+
+def _listener(bind: Address) -> socket.socket:
+    try:
+        is_any = bind.host in ("", "::", "0.0.0.0")
+        if is_any and socket.has_dualstack_ipv6():
+            return socket.create_server(
+                ("", bind.port), family=socket.AF_INET6, dualstack_ipv6=True
+            )
+        host = "" if is_any else bind.host
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, bind.port), family=family)
+    except OSError as caught:
+        error(
+            RuntimeError,
+            _INITIALIZE,
+            "this process, the coordinator, cannot listen at its address.",
+            got=f"{bind}: {caught}",
+            fix="choose another port of this machine",
+            cause=caught,
+        )
+
+
+def _next_peer(listener: socket.socket, deadline: float) -> socket.socket | None:
+    """The next process that comes; None if none does in time."""
+    listener.settimeout(max(deadline - time.monotonic(), 0.001))
+    try:
+        return listener.accept()[0]
+    except TimeoutError:
+        return None
+
+
+def _greeting_of(peer: socket.socket) -> Any:
+    """What a process says about itself; None from somebody who is none."""
+    peer.settimeout(1.0)
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        found = json.loads(_line(peer))
+        if found["program"] == _GREETING:
+            return found
+    return None
+
+
+def _line(peer: socket.socket) -> bytes:
+    """What a peer sends, up to the end of the line or of the connection."""
+    text = b""
+    while not text.endswith(b"\n") and len(text) < _MOST_BYTES:
+        more = peer.recv(_MOST_BYTES)
+        if not more:
+            break
+        text += more
+    return text
+
+
+def _missing(missing: list[int], processes: int, timeout: float) -> str:
+    return message(
+        _INITIALIZE,
+        f"not all processes have come within {timeout:g} seconds.",
+        got=f"process(es) {', '.join(map(str, missing))} of {processes} missing",
+        fix="start them, with the same coordinator_address and num_processes, or wait longer: "
+        "initialization_timeout",
+        at="",
+    )
+
+
+def _objection(greeting: Any, present: set[int], processes: int) -> str | None:
+    """Why the processes cannot go on together, if they cannot."""
+    process, count = greeting["process"], greeting["processes"]
+    if count != processes:
+        problem = "processes disagree about num_processes."
+        got = f"{processes} from process 0, {count} from process {process}"
+    elif process in present:
+        problem = f"two processes have process_id={process}."
+        got = "the second one has just come"
+    else:
+        return None
+    fix = "start each process with the same num_processes and a process_id of its own"
+    return message(_INITIALIZE, problem, got=got, fix=fix, at="")
+
+
+def _announce(
+    coordinator: Address, process: int, processes: int, timeout: float, deadline: float
+) -> None:
+    reason: Any = "it has closed the connection"
+    greeting = {"program": _GREETING, "process": process, "processes": processes}
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            with socket.create_connection(coordinator, timeout=left) as peer:
+                peer.sendall(json.dumps(greeting).encode() + b"\n")
+                # The coordinator waits no longer than that for the others, and answers then.
+                peer.settimeout(timeout + _GRACE)
+                answer = _line(peer)
+        except OSError as caught:
+            reason, answer = caught, b""
+        if answer:
+            problem = json.loads(answer)["problem"]
+            if problem is not None:
+                raise RuntimeError(problem)
+            return
+        time.sleep(_PAUSE)
+    error(
+        RuntimeError,
+        _INITIALIZE,
+        f"process {process} has not reached the coordinator within {timeout:g} seconds.",
+        got=f"{coordinator}: {reason}",
+        expected="process 0 of the same program, which listens there",
+        fix="start it with the same coordinator_address, see that no firewall is between, or "
+        "wait longer: initialization_timeout",
+    )
+
 
 logger = logging.getLogger("minijax")
 
-_USER = "distributed.initialize"
+_CONNECT = "distributed.initialize"
 _LAST_BARRIER = "minijax: leaving"
 # How long a process that has failed waits for the others, which most often have failed, too.
 _SECONDS_AFTER_FAILURE = 10
@@ -109,7 +311,7 @@ def initialize(
     bind = Address("", coordinator.port)
     if coordinator_bind_address is not None:
         bind = Address.parsed(coordinator_bind_address, "coordinator_bind_address")
-    rendezvous.meet(coordinator, bind, process, processes, initialization_timeout)
+    meet(coordinator, bind, process, processes, initialization_timeout)
     service = None
     if process == 0:
         service = _jax.get_distributed_runtime_service(
@@ -148,39 +350,36 @@ def _identity(address: Any, processes: Any, process: Any) -> tuple[str, int, int
             given[argument] = int(text) if text.isdecimal() else text
     for argument, value in given.items():
         if value is None:
-            raise ValueError(
-                message(
-                    _USER,
-                    f"{argument} is needed.",
-                    got=", ".join(f"{name}={x!r}" for name, x in given.items()),
-                    fix="pass the coordinator's address, how many processes there are and the "
-                    f"number of this one, or set {names[argument]}",
-                )
+            error(
+                ValueError,
+                _CONNECT,
+                f"{argument} is needed.",
+                got=", ".join(f"{name}={x!r}" for name, x in given.items()),
+                fix="pass the coordinator's address, how many processes there are and the "
+                f"number of this one, or set {names[argument]}",
             )
     address, *numbers = given.values()
     if not isinstance(address, str):
-        raise TypeError(message(_USER, "coordinator_address must be a text.", got=repr(address)))
+        error(TypeError, _CONNECT, "coordinator_address must be a text.", got=repr(address))
     processes, process = map(_number, list(names)[1:], numbers)
     if not 0 <= process < processes:
-        raise ValueError(
-            message(
-                _USER,
-                "there is no such process.",
-                got=f"process_id={process}, num_processes={processes}",
-                expected="0 <= process_id < num_processes",
-            )
+        error(
+            ValueError,
+            _CONNECT,
+            "there is no such process.",
+            got=f"process_id={process}, num_processes={processes}",
+            expected="0 <= process_id < num_processes",
         )
     return address, processes, process
 
 
 def _number(argument: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(
-            message(
-                _USER,
-                f"{argument} must be an integer.",
-                got=f"{value!r} of type {type(value).__name__}",
-            )
+        error(
+            TypeError,
+            _CONNECT,
+            f"{argument} must be an integer.",
+            got=f"{value!r} of type {type(value).__name__}",
         )
     return operator.index(value)
 
@@ -193,43 +392,39 @@ def _check_other_arguments(
         for number in local_device_ids if several else (local_device_ids,):
             _number("local_device_ids", number)
     if cluster_detection_method not in (None, "deactivate"):
-        raise ValueError(
-            message(
-                _USER,
-                "clusters are not asked who takes part.",
-                got=f"cluster_detection_method={cluster_detection_method!r}",
-                expected="None or 'deactivate'",
-                fix="pass coordinator_address, num_processes and process_id",
-            )
+        error(
+            ValueError,
+            _CONNECT,
+            "clusters are not asked who takes part.",
+            got=f"cluster_detection_method={cluster_detection_method!r}",
+            expected="None or 'deactivate'",
+            fix="pass coordinator_address, num_processes and process_id",
         )
     if slice_index is not None and partition_index is not None:
-        raise ValueError(
-            message(
-                _USER,
-                "slice_index and partition_index are two names of one number.",
-                got=f"slice_index={slice_index!r}, partition_index={partition_index!r}",
-                fix="give one of them",
-            )
+        error(
+            ValueError,
+            _CONNECT,
+            "slice_index and partition_index are two names of one number.",
+            got=f"slice_index={slice_index!r}, partition_index={partition_index!r}",
+            fix="give one of them",
         )
 
 
 def _check_first() -> None:
     if is_initialized():
-        raise RuntimeError(
-            message(
-                _USER,
-                "this process has been initialized already.",
-                fix="call it once, or distributed.shutdown() before the second time",
-            )
+        error(
+            RuntimeError,
+            _CONNECT,
+            "this process has been initialized already.",
+            fix="call it once, or distributed.shutdown() before the second time",
         )
     if client.is_any_made():
-        raise RuntimeError(
-            message(
-                _USER,
-                "this process has made its devices already, without those of others.",
-                fix="call it at the beginning: before devices(), before any computation, and "
-                "before arrays are made, also by modules that are imported",
-            )
+        error(
+            RuntimeError,
+            _CONNECT,
+            "this process has made its devices already, without those of others.",
+            fix="call it at the beginning: before devices(), before any computation, and "
+            "before arrays are made, also by modules that are imported",
         )
 
 
@@ -268,8 +463,8 @@ def shutdown() -> None:
     has_failed = getattr(sys, "last_value", None) is not None
     try:
         if not has_failed:
-            tokens.effects_barrier()
-            window.wait_for_all()
+            transfer.effects_barrier()
+            in_flight.wait_for_all()
     finally:
         if has_failed:
             # The error that it has ended with is what the user shall read.
@@ -287,17 +482,17 @@ def _leave(membership: _Membership, seconds: int) -> None:
     """
     try:
         membership.connection.wait_at_barrier(_LAST_BARRIER, seconds * 1000)
-    except xla_client.XlaRuntimeError as error:
-        raise RuntimeError(
-            message(
-                "distributed.shutdown",
-                f"the other processes have not come to their end within {seconds} seconds.",
-                got=str(error).partition("\n")[0],
-                fix="let all processes run the same program to its end, or wait longer: "
-                "shutdown_timeout_seconds of initialize",
-                at="",
-            )
-        ) from error
+    except xla_client.XlaRuntimeError as caught:
+        error(
+            RuntimeError,
+            "distributed.shutdown",
+            f"the other processes have not come to their end within {seconds} seconds.",
+            got=str(caught).partition("\n")[0],
+            fix="let all processes run the same program to its end, or wait longer: "
+            "shutdown_timeout_seconds of initialize",
+            at="",
+            cause=caught,
+        )
     membership.connection.shutdown()
     if membership.service is not None:
         membership.service.shutdown()

@@ -1,5 +1,9 @@
 """Execution: buffers in, buffers out.  Step 7 of the walk of an argument.
 
+NaNs and infinities in results: what `debug_nans` and `debug_infs` look for.
+
+Execution: buffers in, buffers out.  Step 7 of the walk of an argument.
+
 Input: an executable and flat arguments.  Output: arrays.  Also the data that lets jaxlib's C++
 call path do the same without Python.
 """
@@ -10,21 +14,63 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from jaxlib import xla_client
 
-from minijax.core import config
-from minijax.core.errors import message
-from minijax.runtime import (
-    failures,
-    finiteness,
-    sharing,
-    tokens,
-    window,
-)
+from minijax.core import config, dtypes
+from minijax.core.errors import error, message
+from minijax.runtime import array, in_flight, transfer
 from minijax.runtime.array import Array, Token, to_numpy
 from minijax.runtime.callbacks import HostCallback
-from minijax.runtime.handlers import InputsHandler, ResultsHandler
-from minijax.runtime.transfer import copied, own_part
+from minijax.runtime.transfer import InputsHandler, ResultsHandler, copied, own_part
+
+
+class Bad(NamedTuple):
+    """The first element of an array that is not finite: what it is, and where."""
+
+    word: str
+    position: tuple[int, ...]
+
+
+class Looking(NamedTuple):
+    """What to look for."""
+
+    nans: bool
+    infs: bool
+
+
+def looking_for() -> Looking:
+    """What the flags in force ask for."""
+    return Looking(config.debug_nans.value, config.debug_infs.value)
+
+
+def find_bad(x: Any, looking: Looking | None = None) -> Bad | None:
+    """The first element of `x` that must not be, or None."""
+    looking = looking_for() if looking is None else looking
+    if isinstance(x, Token) or not dtypes.issubdtype(x.dtype, np.inexact):
+        return None
+    value = np.asarray(x)
+    for wanted, test, word in ((looking.nans, np.isnan, "NaN"), (looking.infs, np.isinf, "inf")):
+        if wanted:
+            bad = test(value)
+            if bad.any():
+                return Bad(word, tuple(map(int, np.argwhere(bad)[0])))
+    return None
+
+
+def not_finite(
+    name: str, bad: Bad, x: Any, *, more: str = "", fix: str | None = None, at: str | None = None
+) -> FloatingPointError:
+    """The error for `x`, made by what is called `name`, which holds a bad element."""
+    return FloatingPointError(
+        message(
+            name,
+            f"produced {'a' if bad.word == 'NaN' else 'an'} {bad.word} at index {bad.position}.",
+            got=x.aval.str_short() + more,
+            fix=fix,
+            at=at,
+        )
+    )
 
 
 class FastPathData(NamedTuple):
@@ -142,12 +188,11 @@ class Executable:
             RuntimeError: the user has forbidden it.
         """
         if config.no_execution.value:
-            raise RuntimeError(
-                message(
-                    "no_execution",
-                    "a compiled program would run, which `no_execution` forbids.",
-                    got=f"a program with results {', '.join(map(str, self.out_avals))}",
-                )
+            error(
+                RuntimeError,
+                "no_execution",
+                "a compiled program would run, which `no_execution` forbids.",
+                got=f"a program with results {', '.join(map(str, self.out_avals))}",
             )
         if self.foreign is not None:
             return self.foreign(args)
@@ -159,7 +204,7 @@ class Executable:
         elif self.has_effects:
             results = self._run_in_order(buffers)
         else:
-            results = failures.surfacing(self.loaded.execute_sharded, buffers)
+            results = in_flight.surfacing(self.loaded.execute_sharded, buffers)
             results = results.consume_with_handlers(self.build.native)
         if self.returns_parts:
             results = list(map(own_part, results))
@@ -174,7 +219,7 @@ class Executable:
             if self.kept is not None and i not in self.kept:
                 continue
             at = len(self.consts) + (i if self.kept is None else self.kept.index(i))
-            if type.__instancecheck__(Array, args[i]) and sharing.is_shared(buffers[at]):
+            if type.__instancecheck__(Array, args[i]) and array.is_shared(buffers[at]):
                 buffers[at] = copied(buffers[at])
                 args[i].delete()
 
@@ -183,13 +228,13 @@ class Executable:
         if self.donated:
             _check_donations(args, self.donated)
         if self.waits:
-            window.check_may_start()
-        with window.lock:
+            in_flight.check_may_start()
+        with in_flight.lock:
             if self.waits:
-                window.admit()
+                in_flight.admit()
             results, running = self._start_and_donate(buffers, args)
             if self.waits:
-                window.started(running)
+                in_flight.started(running)
         if self.callbacks:
             running.block_until_ready()
             for callback in self.callbacks:
@@ -200,7 +245,7 @@ class Executable:
         self, buffers: Sequence[Any], args: Sequence[Any]
     ) -> tuple[Sequence[Any], Any]:
         # Between the look at an argument and the start no other thread may delete it.
-        with window.memory_lock:
+        with in_flight.memory_lock:
             for buffer in buffers:
                 if buffer.is_deleted():
                     to_numpy(buffer)  # raises, and says why
@@ -211,31 +256,31 @@ class Executable:
         return started
 
     def _start(self, buffers: Sequence[Any]) -> tuple[Sequence[Any], Any]:
-        running = failures.surfacing(self.loaded.execute_sharded, buffers, with_tokens=True)
+        running = in_flight.surfacing(self.loaded.execute_sharded, buffers, with_tokens=True)
         token = running.consume_token()
         if self.has_effects:
-            tokens.add_pending(token)
+            transfer.add_pending(token)
         return running.consume_with_handlers(self.build.native), token
 
     def _run_in_order(self, buffers: Sequence[Any]) -> Sequence[Any]:
         """Runs the program after those that had the same ordered effects on this device."""
-        taken = [tokens.take(effect, self.devices[0]) for effect in self.ordered]
-        running = failures.surfacing(
+        taken = [transfer.take(effect, self.devices[0]) for effect in self.ordered]
+        running = in_flight.surfacing(
             self.loaded.execute_sharded, [*taken, *buffers], with_tokens=True
         )
-        tokens.add_pending(running.consume_token())
+        transfer.add_pending(running.consume_token())
         results: Sequence[Any] = running.consume_with_handlers(self.build.native)
         for effect, token in zip(self.ordered, results, strict=False):
-            tokens.leave(effect, self.devices[0], token)
+            transfer.leave(effect, self.devices[0], token)
         return results[len(self.ordered) :]
 
     def _check_finite(self, outs: Sequence[Array | Token], args: Sequence[Any]) -> None:
         for out in outs:
-            found = finiteness.find_bad(out)
+            found = find_bad(out)
             if found is not None:
                 if self.diagnose is not None:
                     self.diagnose(found, out, args)
-                raise finiteness.error("a program", found, out)
+                raise not_finite("a program", found, out)
 
     @property
     def may_be_called_by_cpp(self) -> bool:
@@ -276,12 +321,11 @@ def _check_donations(args: Sequence[Any], donated: Sequence[int]) -> None:
     for i in donated:
         x = args[i]
         if type.__instancecheck__(Array, x) and used.count(id(x.buffer)) > 1:
-            raise xla_client.XlaRuntimeError(
-                message(
-                    "jit",
-                    f"the donated argument {i} is given more than once.",
-                    got=f"an array {x.aval.str_short()}, for several arguments",
-                    expected="an array of its own: its memory will hold a result",
-                    fix="pass a copy, such as x + 0, or do not donate it",
-                )
+            error(
+                xla_client.XlaRuntimeError,
+                "jit",
+                f"the donated argument {i} is given more than once.",
+                got=f"an array {x.aval.str_short()}, for several arguments",
+                expected="an array of its own: its memory will hold a result",
+                fix="pass a copy, such as x + 0, or do not donate it",
             )

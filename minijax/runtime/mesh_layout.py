@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import AxisType
 from minijax.runtime import client
 from minijax.sharding.mesh import Mesh
@@ -54,23 +54,21 @@ def make_mesh(
     found = list(client.devices() if devices is None else devices)
     needed = math.prod(sizes)
     if needed > len(found):
-        raise ValueError(
-            message(
-                "make_mesh",
-                "there are too few devices.",
-                got=f"{len(found)} devices for axes of sizes {sizes}",
-                expected=f"at least {needed}",
-                fix="on hosts, minijax.cpu_devices(n) gives n of them",
-            )
+        error(
+            ValueError,
+            "make_mesh",
+            "there are too few devices.",
+            got=f"{len(found)} devices for axes of sizes {sizes}",
+            expected=f"at least {needed}",
+            fix="on hosts, minijax.cpu_devices(n) gives n of them",
         )
     chosen = found[:needed]
     if len({getattr(d, "slice_index", 0) for d in chosen}) > 1:
-        raise ValueError(
-            message(
-                "make_mesh",
-                "the devices belong to several slices.",
-                fix="experimental.mesh_utils.create_hybrid_device_mesh",
-            )
+        error(
+            ValueError,
+            "make_mesh",
+            "the devices belong to several slices.",
+            fix="experimental.mesh_utils.create_hybrid_device_mesh",
         )
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
@@ -144,13 +142,12 @@ def create_hybrid_device_mesh(
     granules: dict[int, list[Any]] = {}
     for device in found:
         if not hasattr(device, key):
-            raise ValueError(
-                message(
-                    "create_hybrid_device_mesh",
-                    f"the devices have no {key}.",
-                    got=str(device),
-                    fix="process_is_granule=True, which groups devices by process",
-                )
+            error(
+                ValueError,
+                "create_hybrid_device_mesh",
+                f"the devices have no {key}.",
+                got=str(device),
+                fix="process_is_granule=True, which groups devices by process",
             )
         granules.setdefault(getattr(device, key), []).append(device)
     outer = _sizes(dcn_mesh_shape, "create_hybrid_device_mesh")
@@ -173,21 +170,29 @@ def _sizes(shape: Any, user: str) -> tuple[int, ...]:
         return tuple(map(operator.index, shape))
     except TypeError:
         if isinstance(shape, Sequence):
-            raise ValueError(
-                message(user, "the sizes of the axes must be integers.", got=repr(shape))
-            ) from None
-        raise TypeError(
-            message(user, "needs a sequence of sizes.", got=repr(shape), fix="(8,) for one axis")
-        ) from None
+            error(
+                ValueError,
+                user,
+                "the sizes of the axes must be integers.",
+                got=repr(shape),
+                cause=None,
+            )
+        error(
+            TypeError,
+            user,
+            "needs a sequence of sizes.",
+            got=repr(shape),
+            fix="(8,) for one axis",
+            cause=None,
+        )
 
 
 def _check_count(user: str, what: str, count: int, name: str, sizes: tuple[int, ...]) -> None:
     if count != math.prod(sizes):
-        raise ValueError(
-            message(
-                user,
-                f"the number of {what} differs from the size of {name}.",
-                got=f"{count} {what}, {name} {sizes}",
-                expected=f"{math.prod(sizes)} {what}",
-            )
+        error(
+            ValueError,
+            user,
+            f"the number of {what} differs from the size of {name}.",
+            got=f"{count} {what}, {name} {sizes}",
+            expected=f"{math.prod(sizes)} {what}",
         )

@@ -1,12 +1,18 @@
 """What C++ sees of a sharding: interned objects, compared by identity.
 
 There is one for each placement and rank; the public description is kept on it as an attribute.
+
+What jaxlib is told when it asks for JAX, which it does lazily.
+
+Input: calls of jaxlib that would import JAX.  Output: the same calls, which find stand-ins.
 """
 
 from __future__ import annotations
 
 import collections
+import sys
 import threading
+import types
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,12 +22,11 @@ from jaxlib import _jax, xla_client
 from minijax.core import meshes, statistics
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Index, Sharding
-from minijax.sharding.named import NamedSharding, named
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.named import NamedSharding, SingleDeviceSharding, named
 
 SEMANTICS = xla_client.HostBufferSemantics
 CopySemantics = xla_client.ArrayCopySemantics
@@ -236,13 +241,12 @@ def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
         NotImplementedError: what devices hold is still to be summed.
     """
     if is_unreduced(sharding):
-        raise NotImplementedError(
-            message(
-                "Array",
-                "the devices hold terms of a sum, and no pieces.",
-                got=str(sharding),
-                fix="reduce it first: minijax.reshard(x, spec without unreduced axes)",
-            )
+        error(
+            NotImplementedError,
+            "Array",
+            "the devices hold terms of a sum, and no pieces.",
+            got=str(sharding),
+            fix="reduce it first: minijax.reshard(x, spec without unreduced axes)",
         )
     seen: collections.Counter[Any] = collections.Counter()
     local = sharding.addressable_devices
@@ -359,3 +363,39 @@ def assemble(
 def retyped(buffer: Any, target: Any) -> Any:
     """The same memory, described as `target` says."""
     return buffer._rewrap_with_aval_and_sharding(typed(buffer.aval, target), target)
+
+
+class _WithoutJax:
+    """Answers jaxlib's lazy imports of JAX, so that JAX is never imported behind our back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._modules = {
+            "jax": types.ModuleType("jax"),
+            "jax.core": types.ModuleType("jax.core"),
+            "jax._src.sharding_impls": types.ModuleType("jax._src.sharding_impls"),
+        }
+        vars(self._modules["jax.core"])["ShapedArray"] = ShapedArray
+        vars(self._modules["jax._src.sharding_impls"])["make_single_device_sharding"] = (
+            lambda device, memory_kind=None: piece_sharding(device, memory_kind)
+        )
+        self._depth = 0
+        self._installed = False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+        if self._depth == 1 and "jax" not in sys.modules:
+            sys.modules.update(self._modules)
+            self._installed = True
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._installed:
+            for name in self._modules:
+                sys.modules.pop(name, None)
+            self._installed = False
+        self._lock.release()
+
+
+without_jax = _WithoutJax()

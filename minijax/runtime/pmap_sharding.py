@@ -9,17 +9,17 @@ import numpy as np
 
 from minijax.core import deferral
 from minijax.core.aval import Shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client
 from minijax.sharding.base import Sharding
-from minijax.sharding.devices import device_list
-from minijax.sharding.tiling import Tiling
+from minijax.sharding.hlo import Tiling
+from minijax.sharding.mesh import device_list
 
 if TYPE_CHECKING:
-    from minijax.sharding import sharding_spec
-    from minijax.sharding.sharding_spec import ShardingSpec
+    from minijax.sharding import older
+    from minijax.sharding.older import ShardingSpec
 else:
-    sharding_spec = deferral.module("minijax.sharding.sharding_spec")
+    older = deferral.module("minijax.sharding.older")
 
 
 class PmapSharding(Sharding):
@@ -43,7 +43,7 @@ class PmapSharding(Sharding):
 
     __slots__ = ("_devices", "_memory_kind", "sharding_spec")
 
-    sharding_spec: ShardingSpec
+    older: ShardingSpec
 
     def __init__(
         self, devices: Any, sharding_spec: ShardingSpec, *, memory_kind: str | None = None
@@ -53,12 +53,11 @@ class PmapSharding(Sharding):
         self._memory_kind = device_list(self._devices).special_memory_kind(memory_kind)
         shape = sharding_spec.mesh_shape
         if len(self._devices) != np.prod(shape, dtype=int):
-            raise ValueError(
-                message(
-                    "PmapSharding",
-                    "the numbers of devices and of pieces differ.",
-                    got=f"{len(self._devices)} devices, pieces in a box of shape {shape}",
-                )
+            error(
+                ValueError,
+                "PmapSharding",
+                "the numbers of devices and of pieces differ.",
+                got=f"{len(self._devices)} devices, pieces in a box of shape {shape}",
             )
 
     @classmethod
@@ -74,9 +73,9 @@ class PmapSharding(Sharding):
         """
         found = client.local_devices() if devices is None else list(devices)
         if sharded_dim is None:
-            spec = sharding_spec.create_pmap_sharding_spec(shape, None, len(found))
+            spec = older.create_pmap_sharding_spec(shape, None, len(found))
         else:
-            spec = sharding_spec.create_pmap_sharding_spec(shape, sharded_dim)
+            spec = older.create_pmap_sharding_spec(shape, sharded_dim)
         if devices is None:
             found = found[: np.prod(spec.mesh_shape, dtype=int)]
         return cls(found, spec)
@@ -94,8 +93,8 @@ class PmapSharding(Sharding):
         more = ndim - len(spec.sharding)
         if more <= 0:
             return spec
-        whole = [sharding_spec.NoSharding()] * more
-        return sharding_spec.ShardingSpec([*spec.sharding, *whole], spec.mesh_mapping)
+        whole = [older.NoSharding()] * more
+        return older.ShardingSpec([*spec.sharding, *whole], spec.mesh_mapping)
 
     @property
     def unstacked_dims(self) -> tuple[int, ...]:
@@ -111,7 +110,7 @@ class PmapSharding(Sharding):
 
     def indices(self, global_shape: Shape) -> list[Any]:
         spec = self._spec_for(len(global_shape))
-        return list(sharding_spec.spec_to_indices(tuple(global_shape), spec))
+        return list(older.spec_to_indices(tuple(global_shape), spec))
 
     @property
     def special_memory_kind(self) -> str | None:

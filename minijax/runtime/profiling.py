@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib import _profile_data, _profiler
 
 from minijax.core import deferral
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client
 
 if TYPE_CHECKING:
@@ -137,24 +137,22 @@ def start_trace(
         >>> folder.cleanup()
     """
     if create_perfetto_link:
-        raise NotImplementedError(
-            message(
-                "profiler.start_trace",
-                "no server is run for Perfetto.",
-                got="create_perfetto_link=True",
-                fix="create_perfetto_trace=True, and open the file at ui.perfetto.dev",
-            )
+        error(
+            NotImplementedError,
+            "profiler.start_trace",
+            "no server is run for Perfetto.",
+            got="create_perfetto_link=True",
+            fix="create_perfetto_trace=True, and open the file at ui.perfetto.dev",
         )
     with _current.lock:
         if _current.session is not None:
-            raise RuntimeError(
-                message(
-                    "profiler.start_trace",
-                    "a profile is being taken already.",
-                    got=f"one for {_current.folder}",
-                    expected="one profile at a time",
-                    fix="minijax.profiler.stop_trace()",
-                )
+            error(
+                RuntimeError,
+                "profiler.start_trace",
+                "a profile is being taken already.",
+                got=f"one for {_current.folder}",
+                expected="one profile at a time",
+                fix="minijax.profiler.stop_trace()",
             )
         # The tracers of accelerators come with their clients.
         client.get_backend()
@@ -180,12 +178,11 @@ def stop_trace() -> None:
     with _current.lock:
         session, _current.session = _current.session, None
         if session is None:
-            raise RuntimeError(
-                message(
-                    "profiler.stop_trace",
-                    "no profile is being taken.",
-                    fix="minijax.profiler.start_trace(folder) first",
-                )
+            error(
+                RuntimeError,
+                "profiler.stop_trace",
+                "no profile is being taken.",
+                fix="minijax.profiler.start_trace(folder) first",
             )
         session.stop_and_export(_current.folder)
         if _current.for_perfetto:
@@ -287,14 +284,13 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     """
     with _current.lock:
         if _current.server is not None:
-            raise ValueError(
-                message(
-                    "profiler.start_server",
-                    "this process has a server already.",
-                    got=f"port {port}",
-                    expected="one server for each process",
-                    fix="minijax.profiler.stop_server()",
-                )
+            error(
+                ValueError,
+                "profiler.start_server",
+                "this process has a server already.",
+                got=f"port {port}",
+                expected="one server for each process",
+                fix="minijax.profiler.stop_server()",
             )
         if requires_backend:
             client.get_backend()
@@ -317,11 +313,10 @@ def stop_server() -> None:
     """
     with _current.lock:
         if _current.server is None:
-            raise ValueError(
-                message(
-                    "profiler.stop_server",
-                    "this process has no server.",
-                    fix="minijax.profiler.start_server(port) first",
-                )
+            error(
+                ValueError,
+                "profiler.stop_server",
+                "this process has no server.",
+                fix="minijax.profiler.start_server(port) first",
             )
         _current.server = None

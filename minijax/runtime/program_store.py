@@ -22,7 +22,7 @@ from jaxlib import version
 
 from minijax.core import config, deferral
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.runtime import placement
 
 if TYPE_CHECKING:
@@ -133,13 +133,12 @@ def set_program_store(store: ProgramStore | None) -> None:
         >>> jax.extend.hooks.set_program_store(None)
     """
     if store is not None and not isinstance(store, ProgramStore):
-        raise TypeError(
-            message(
-                "set_program_store",
-                "a store has the methods get and put.",
-                got=f"{store!r} of type {type(store).__name__}",
-                expected="get(key: str) -> bytes | None and put(key: str, value: bytes)",
-            )
+        error(
+            TypeError,
+            "set_program_store",
+            "a store has the methods get and put.",
+            got=f"{store!r} of type {type(store).__name__}",
+            expected="get(key: str) -> bytes | None and put(key: str, value: bytes)",
         )
     _Installed.store = store
 

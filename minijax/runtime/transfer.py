@@ -1,22 +1,146 @@
-"""Transfers: a value as a buffer where a program needs it.
+"""Transfers: a value as a buffer where a program needs it, and results as arrays.
+
+Tokens outside programs: what puts effects of one program after those of another.
+
+A program takes the last token of each of its ordered effects and leaves the next one.  Every
+program with an effect also leaves a token that says when it is done, for `effects_barrier`.
+
+Transfers: a value as a buffer where a program needs it.
 
 Input: a host value or an array, and a placement.  Output: a C++ array placed so.  What is there
 already is used as it is; pieces that exist are copied from device to device; the rest passes
 through the host.  `statistics.transfers` counts.
+
+Arrays of other libraries' memory, and questions about it, by DLPack.
+
+Input: an object that speaks the protocol.  Output: an `Array`.  How arrays speak it themselves
+stands with them, in `runtime/array.py`.
+
+Handlers: what puts the arguments of a program where it needs them, and wraps its results.
+
+Input: arguments, or C++ arrays.  Output: C++ arrays, or the values that users get.  Executables
+have one of each, which a back end that compiles for itself is handed instead.
 """
 
 from __future__ import annotations
 
+import atexit
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from jaxlib import _jax, xla_client
 
 from minijax.core import dtypes, statistics
-from minijax.core.aval import Shape
+from minijax.core.aval import Shape, ShapedArray, abstract_token
+from minijax.core.errors import error
 from minijax.core.trace import Tracer, leaked
-from minijax.runtime import placement, sharing
-from minijax.runtime.array import Array, Token, array_from_host, pieces_of, to_numpy
+from minijax.runtime import array, client, in_flight, placement, profiling
+from minijax.runtime.array import (
+    Array,
+    Token,
+    array_from_host,
+    physical_aval,
+    pieces_of,
+    to_numpy,
+    wrap,
+)
+from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
+
+TOKEN = ShapedArray((0,), np.dtype(np.bool_))
+"""The type of the arrays that stand for tokens outside programs."""
+
+# How many programs with effects run ahead of the one that waits for them.
+_MOST_PENDING = 64
+
+
+class _LastTokens(threading.local):
+    """The last token of each ordered effect on each device; effects of threads are unrelated."""
+
+    def __init__(self) -> None:
+        self.of: dict[tuple[Any, Any], Any] = {}
+
+
+_last = _LastTokens()
+_pending: deque[Any] = deque()
+
+
+def take(effect: Any, device: Any) -> Any:
+    """The token that the next program with an ordered effect takes.
+
+    Raises:
+        Exception: a callback of an earlier program has failed since, and nobody was told.
+    """
+    token = _last.of.get((effect, device))
+    if token is not None and token.is_ready():
+        failure = in_flight.failure_of(token.block_until_ready)
+        if failure is not None:
+            # What comes after a failure starts anew: it must not fail for ever.
+            token = _last.of.pop((effect, device)) and None
+            if not failure.has_surfaced:
+                raise failure.surface()
+    if token is None:
+        host = np.zeros(TOKEN.shape, TOKEN.dtype)
+        token = placement.put_host_value(
+            host, TOKEN, placement.native_sharding(device), committed=False
+        )
+    return token
+
+
+def leave(effect: Any, device: Any, token: Any) -> None:
+    """Makes `token` the last one of an ordered effect."""
+    _last.of[effect, device] = token
+
+
+def wait_for(effect: Any) -> None:
+    """Waits until all programs of this thread with an ordered effect are done."""
+    for own, device in list(_last.of):
+        if own == effect:
+            in_flight.surfacing(_last.of[own, device].block_until_ready)
+
+
+def add_pending(token: Any) -> None:
+    """Remembers the token that says when a program with effects is done."""
+    _pending.append(token)
+    if len(_pending) > _MOST_PENDING:
+        _wait(1)
+
+
+def _wait(count: int) -> None:
+    """Waits for the oldest programs; raises the first failure that nobody was told of."""
+    first = None
+    for _ in range(count):
+        try:
+            token = _pending.popleft()
+        except IndexError:
+            break
+        failure = in_flight.failure_of(token.block_until_ready)
+        if first is None and failure is not None and not failure.has_surfaced:
+            first = failure
+    if first is not None:
+        raise first.surface()
+
+
+@atexit.register
+def effects_barrier() -> None:
+    """Waits until the effects of all programs called so far have happened.
+
+    Raises:
+        Exception: a callback has failed; the exception is the one that it has raised.
+
+    Source: mirrors jax.effects_barrier (0.10).
+
+    Example:
+        >>> seen = []
+        >>> jax.jit(lambda x: jax.debug.callback(seen.append, x))(1)
+        >>> jax.effects_barrier()
+        >>> len(seen)
+        1
+    """
+    _wait(len(_pending))
 
 
 def buffer_on(x: Any, aval: Any, target: Any) -> Any:
@@ -110,11 +234,11 @@ def _sharing(buffer: Any, target: Any, pieces: list[Any]) -> Any:
         target = placement.piece_sharding(target.device, target.memory_kind)
     made = placement.assemble(buffer.aval, target, pieces)
     if from_one and target.device is not None:
-        sharing.join_fate(made, buffer)
+        array.join_fate(made, buffer)
         return made
-    sharing.join(made, pieces)
+    array.join(made, pieces)
     if not from_one:
-        sharing.join(buffer, pieces_of(buffer))
+        array.join(buffer, pieces_of(buffer))
     return made
 
 
@@ -137,7 +261,7 @@ def as_piece(x: Array, kind: str | None) -> Any:
     if not source.of_piece:
         there = placement.piece_sharding(source.device, kind)
         piece = placement.assemble(buffer.aval, there, [buffer], committed=buffer._committed)
-        sharing.join_fate(piece, buffer)
+        array.join_fate(piece, buffer)
         x.buffer = piece
     return x.buffer
 
@@ -145,3 +269,213 @@ def as_piece(x: Array, kind: str | None) -> Any:
 def copied(buffer: Any) -> Any:
     """The same elements, in memory of their own."""
     return placement.copy_buffer(buffer, buffer._sharding)
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Whether arrays of a dtype can be exchanged by DLPack.
+
+    Source:     mirrors jax.dlpack.is_supported_dtype (0.10).
+
+    Example:
+        >>> jax.dlpack.is_supported_dtype("bfloat16"), jax.dlpack.is_supported_dtype("int4")
+        (True, False)
+    """
+    found = dtypes.np_dtype(dtype, "dlpack.is_supported_dtype")
+    exchanged = (
+        *(dtypes.bool_, dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64),
+        *(dtypes.complex64, dtypes.complex128, *dtypes.SIGNED, *dtypes.UNSIGNED),
+    )
+    return found in exchanged and dtypes.bit_width(found) >= 8
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of another library's memory, by DLPack; shares it where it is aligned.
+
+    Args:
+        external_array: an object with `__dlpack__` and `__dlpack_device__`.
+        device: where the array is to be; where the memory is, by default.
+        copy: True for a copy, False for none; by default where one is needed.
+
+    Shapes:     T[s] -> T[s].
+    Source:     mirrors jax.dlpack.from_dlpack (0.10).
+
+    Example:
+        >>> jax.dlpack.from_dlpack(np.arange(3, dtype=np.int16))
+        Array([0, 1, 2], dtype=int16)
+
+    Raises:
+        TypeError: the object does not have `__dlpack__`.
+        ValueError: a copy is needed, and `copy` is False.
+    """
+    if not hasattr(external_array, "__dlpack__"):
+        error(
+            TypeError,
+            "numpy.from_dlpack",
+            "the object does not speak DLPack.",
+            got=type(external_array).__name__,
+            expected="an object with __dlpack__ and __dlpack_device__",
+        )
+    target = client.default_device() if device is None else device
+    try:
+        with without_jax:
+            tensor = external_array.__dlpack__()
+            buffer = _jax.dlpack_managed_tensor_to_buffer(tensor, target, None, copy)
+    except xla_client.XlaRuntimeError as caught:
+        error(
+            ValueError,
+            "numpy.from_dlpack",
+            "the memory cannot be shared, and must not be copied.",
+            got=str(caught).partition("\n")[0],
+            fix="copy=None, or copy=True",
+            cause=caught,
+        )
+    aval = buffer.aval
+    if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
+        return array_from_host(to_numpy(buffer), target=placement.native_sharding(target))
+    return Array(buffer._rewrap_with_aval_and_sharding(aval, placement.native_sharding(target)))
+
+
+class InputsHandler:
+    """Puts the arguments of a program where it needs them.
+
+    Called with all arguments, used or not, it returns a C++ array for each parameter.
+
+    Attributes:
+        avals: types of the arguments that the program uses.
+        targets: their native shardings.
+        kept: indices of the arguments that it uses, or None for all of them.
+        consts: C++ arrays of constants that come before the arguments.
+
+    Source:     after jax.interpreters.pxla.InputsHandler, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> pxla.InputsHandler([], [])([])
+        []
+    """
+
+    __slots__ = ("avals", "consts", "kept", "targets")
+
+    def __init__(
+        self,
+        avals: Sequence[Any],
+        targets: Sequence[Any],
+        kept: Sequence[int] | None = None,
+        consts: Sequence[Any] = (),
+    ) -> None:
+        self.avals = list(avals)
+        self.targets = list(targets)
+        self.kept = kept
+        self.consts = list(consts)
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        """The C++ arrays for a call with `args`."""
+        with profiling.TraceAnnotation("place arguments"):
+            used = args if self.kept is None else [args[i] for i in self.kept]
+            buffers = list(self.consts)
+            for x, aval, target in zip(used, self.avals, self.targets, strict=True):
+                buffers.append(
+                    x.buffer
+                    if type(x) is Array and x.buffer._sharding is target
+                    else buffer_on(x, aval, target)
+                )
+            return buffers
+
+    def __repr__(self) -> str:
+        consts = f"{len(self.consts)} constants, " if self.consts else ""
+        return f"InputsHandler({consts}{_listed(self.avals, self.targets)})"
+
+
+class ResultsHandler:
+    """Makes the values that users get of the results of a program.
+
+    Called with a C++ array for each result, or a list of the pieces of each, it returns arrays.
+
+    Attributes:
+        avals: types of the results.
+        buffer_avals: types of the C++ arrays behind them.
+        targets: their native shardings.
+        native: jaxlib's handlers of all that a program returns, tokens of ordered effects first.
+
+    Source:     after jax.interpreters.pxla.ResultsHandler, which JAX has since dropped.
+
+    Example:
+        >>> from minijax.experimental import pxla
+        >>> pxla.ResultsHandler([], [], committed=False)([])
+        []
+    """
+
+    __slots__ = ("_num_tokens", "_plain", "avals", "buffer_avals", "native", "targets")
+
+    def __init__(
+        self,
+        avals: Sequence[Any],
+        targets: Sequence[Any],
+        committed: bool,
+        token_devices: Sequence[Any] = (),
+    ) -> None:
+        self.avals = list(avals)
+        self.targets = list(targets)
+        self.buffer_avals = list(map(_buffer_aval, avals, targets))
+        self.native = [
+            client.result_handler(TOKEN, placement.native_sharding(device), committed)
+            for device in token_devices
+        ] + [
+            client.result_handler(aval, target, committed)
+            for aval, target in zip(self.buffer_avals, targets, strict=True)
+        ]
+        self._num_tokens = len(token_devices)
+        self._plain = not any(aval.is_extended for aval in avals)
+
+    def __call__(self, results: Sequence[Any]) -> list[Array | Token]:
+        """The values for C++ arrays, one or a list of pieces for each result."""
+        own = self.native[self._num_tokens :]
+        return self.wrapped([make(x) for make, x in zip(own, results, strict=True)])
+
+    def wrapped(self, buffers: Sequence[Any]) -> list[Array | Token]:
+        """The values for C++ arrays that jaxlib's handlers have made already."""
+        if self._plain:
+            return list(map(Array, buffers))
+        return list(map(wrap, buffers, self.avals))
+
+    def __repr__(self) -> str:
+        return f"ResultsHandler({_listed(self.avals, self.targets)})"
+
+
+def _listed(avals: Sequence[Any], targets: Sequence[Any]) -> str:
+    return ", ".join(
+        f"{aval} on {target.public}" for aval, target in zip(avals, targets, strict=True)
+    )
+
+
+def _typed_array(aval: Any, target: Any) -> Any:
+    return placement.typed(physical_aval(aval), target)
+
+
+result_types: dict[type, Callable[[Any, Any], Any]] = {
+    ShapedArray: _typed_array,
+    type(abstract_token): _typed_array,
+}
+"""For each kind of aval that programs return: its aval and native sharding give the type of the
+C++ array behind it.  One table serves programs over the whole and over parts of an array, as what
+an array over several devices is does not depend on who has cut it."""
+
+
+def _buffer_aval(aval: Any, target: Any) -> Any:
+    """The type of the C++ array behind a result.
+
+    Raises:
+        TypeError: programs return no values of such a type.
+    """
+    rule = result_types.get(type(aval))
+    if rule is None:
+        kinds = ", ".join(kind.__name__ for kind in result_types)
+        error(
+            TypeError,
+            "results",
+            "no array can be made of a result of this type.",
+            got=f"{aval} of type {type(aval).__name__}",
+            expected=f"an aval of type {kinds}",
+            fix="return the value of a reference, ref[...], and not the reference",
+        )
+    return rule(aval, target)

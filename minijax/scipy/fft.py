@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import unary
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis
 from minijax.lax.padding import pad
@@ -88,17 +88,16 @@ def _along(x: Any, axis: int, n: int, norm: str | None, transform: Callable[[Any
 
 def _check(name: str, kind: Any, norm: Any) -> None:
     if kind != 2:
-        raise NotImplementedError(
-            message(f"scipy.fft.{name}", "only type 2 is there.", got=f"type: {kind!r}")
+        error(
+            NotImplementedError, f"scipy.fft.{name}", "only type 2 is there.", got=f"type: {kind!r}"
         )
     if norm not in (None, "backward", "ortho"):
-        raise ValueError(
-            message(
-                f"scipy.fft.{name}",
-                "unknown scale.",
-                got=f"norm: {norm!r}",
-                expected='None, "backward" or "ortho"',
-            )
+        error(
+            ValueError,
+            f"scipy.fft.{name}",
+            "unknown scale.",
+            got=f"norm: {norm!r}",
+            expected='None, "backward" or "ortho"',
         )
 
 
@@ -112,9 +111,7 @@ def _operand(name: str, x: Any) -> Any:
 def _length(name: str, n: Any, natural: int) -> int:
     length = natural if n is None else operator.index(n)
     if length < 1:
-        raise ValueError(
-            message(f"scipy.fft.{name}", "lengths must be positive.", got=f"length: {length}")
-        )
+        error(ValueError, f"scipy.fft.{name}", "lengths must be positive.", got=f"length: {length}")
     return length
 
 
@@ -153,12 +150,11 @@ def _many(
     if lengths is None:
         lengths = [x.shape[d] for d in dims]
     if len(lengths) != len(dims):
-        raise ValueError(
-            message(
-                f"scipy.fft.{name}",
-                "there must be one length for each axis.",
-                got={"s": tuple(lengths), "axes": dims},
-            )
+        error(
+            ValueError,
+            f"scipy.fft.{name}",
+            "there must be one length for each axis.",
+            got={"s": tuple(lengths), "axes": dims},
         )
     for d, n in zip(dims, lengths, strict=True):
         x = _along(x, d, _length(name, n, x.shape[d]), norm, transform)

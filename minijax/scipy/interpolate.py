@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.numpy.arithmetic import clip
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import stack
@@ -65,32 +65,29 @@ class RegularGridInterpolator:
     ) -> None:
         _check_method(method)
         if bounds_error:
-            raise NotImplementedError(
-                message(
-                    _NAME,
-                    "an error cannot depend on the elements of arrays.",
-                    got="bounds_error: True",
-                    fix="bounds_error=False, and fill_value for what is outside",
-                )
+            error(
+                NotImplementedError,
+                _NAME,
+                "an error cannot depend on the elements of arrays.",
+                got="bounds_error: True",
+                fix="bounds_error=False, and fill_value for what is outside",
             )
         values = array_argument(_NAME, values)
         grid = tuple(array_argument(_NAME, p) for p in points)
         if len(grid) > values.ndim:
-            raise ValueError(
-                message(
-                    _NAME,
-                    "there are more arrays of points than dimensions.",
-                    got={"points": f"{len(grid)} arrays", "values": values.aval},
-                )
+            error(
+                ValueError,
+                _NAME,
+                "there are more arrays of points than dimensions.",
+                got={"points": f"{len(grid)} arrays", "values": values.aval},
             )
         for d, p in enumerate(grid):
             if p.shape != (values.shape[d],):
-                raise ValueError(
-                    message(
-                        _NAME,
-                        "the points along a dimension are a vector, one for each value.",
-                        got={f"points[{d}]": p.aval, "values": values.aval},
-                    )
+                error(
+                    ValueError,
+                    _NAME,
+                    "the points along a dimension are a vector, one for each value.",
+                    got={f"points[{d}]": p.aval, "values": values.aval},
                 )
         self.grid = grid
         self.values = values.astype(dtypes.to_inexact_dtype(values.dtype))
@@ -120,12 +117,11 @@ class RegularGridInterpolator:
         if xi.ndim == 1:
             xi = xi[:, None] if len(self.grid) == 1 else xi[None]
         if xi.ndim == 0 or xi.shape[-1] != len(self.grid):
-            raise ValueError(
-                message(
-                    _NAME,
-                    "coordinates need a number for each dimension of the grid.",
-                    got={"xi": xi.aval, "dimensions": len(self.grid)},
-                )
+            error(
+                ValueError,
+                _NAME,
+                "coordinates need a number for each dimension of the grid.",
+                got={"xi": xi.aval, "dimensions": len(self.grid)},
             )
         return [xi[..., d] for d in range(len(self.grid))]
 
@@ -162,25 +158,23 @@ def _spread(weights: Any, values: Any) -> Any:
 
 def _check_method(method: Any) -> None:
     if method not in ("linear", "nearest"):
-        raise ValueError(
-            message(
-                _NAME,
-                "unknown method.",
-                got=f"method: {method!r}",
-                expected='"linear" or "nearest"',
-            )
+        error(
+            ValueError,
+            _NAME,
+            "unknown method.",
+            got=f"method: {method!r}",
+            expected='"linear" or "nearest"',
         )
 
 
 def _fill(fill_value: Any, values: Any) -> Any:
     fill_value = asarray(check_array(_NAME, fill_value, "fill_value"))
     if not np.can_cast(_kind(fill_value), _kind(values), casting="same_kind"):
-        raise ValueError(
-            message(
-                _NAME,
-                "the fill value does not fit the values.",
-                got={"fill_value": aval_of(fill_value), "values": values.aval},
-            )
+        error(
+            ValueError,
+            _NAME,
+            "the fill value does not fit the values.",
+            got={"fill_value": aval_of(fill_value), "values": values.aval},
         )
     return fill_value.astype(values.dtype)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.unary import round as lax_round
 from minijax.numpy.arithmetic import clip, mod
 from minijax.numpy.creation import asarray
@@ -123,25 +123,26 @@ def map_coordinates(
     name = "scipy.ndimage.map_coordinates"
     data = asarray(input)
     if len(coordinates) != data.ndim or not data.ndim:
-        raise ValueError(
-            message(
-                name,
-                "there must be coordinates for each dimension.",
-                got={"input": data.aval, "coordinates": f"{len(coordinates)} arrays"},
-            )
+        error(
+            ValueError,
+            name,
+            "there must be coordinates for each dimension.",
+            got={"input": data.aval, "coordinates": f"{len(coordinates)} arrays"},
         )
     if mode not in _MODES:
-        raise NotImplementedError(
-            message(name, "unknown mode.", got=f"mode: {mode!r}", expected=", ".join(_MODES))
+        error(
+            NotImplementedError,
+            name,
+            "unknown mode.",
+            got=f"mode: {mode!r}",
+            expected=", ".join(_MODES),
         )
     if order not in (0, 1):
-        raise NotImplementedError(
-            message(name, "splines are of order 0 or 1.", got=f"order: {order!r}")
-        )
+        error(NotImplementedError, name, "splines are of order 0 or 1.", got=f"order: {order!r}")
     if data.dtype == np.bool_:
-        raise TypeError(message(name, "booleans have no values between.", got={"input": data.aval}))
+        error(TypeError, name, "booleans have no values between.", got={"input": data.aval})
     if 0 in data.shape:
-        raise ValueError(message(name, "there is no sample.", got={"input": data.aval}))
+        error(ValueError, name, "there is no sample.", got={"input": data.aval})
     places = [asarray(c) for c in coordinates]
     if len({p.shape for p in places}) > 1:
         places = broadcast_arrays(*places)

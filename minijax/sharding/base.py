@@ -11,10 +11,10 @@ from typing import Any
 
 from minijax.core.aval import Shape
 from minijax.core.cache import Cache
-from minijax.core.errors import IndivisibleError, message
+from minijax.core.errors import IndivisibleError, error
 from minijax.sharding import hlo
-from minijax.sharding.devices import DeviceList, device_list, is_local
-from minijax.sharding.tiling import Tiling
+from minijax.sharding.hlo import Tiling
+from minijax.sharding.mesh import DeviceList, device_list, is_local
 
 Index = tuple[slice, ...]
 
@@ -122,14 +122,13 @@ class Sharding:
         factors = self.factors(len(shape))
         for dim, (size, factor) in enumerate(zip(shape, factors, strict=True)):
             if size % factor:
-                raise IndivisibleError(
-                    message(
-                        "sharding",
-                        f"dimension {dim} of size {size} cannot be cut into {factor} equal parts.",
-                        got=f"shape {shape}, {self}",
-                        expected=f"a multiple of {factor}",
-                        fix="pad the array, or split the dimension over fewer devices",
-                    )
+                error(
+                    IndivisibleError,
+                    "sharding",
+                    f"dimension {dim} of size {size} cannot be cut into {factor} equal parts.",
+                    got=f"shape {shape}, {self}",
+                    expected=f"a multiple of {factor}",
+                    fix="pad the array, or split the dimension over fewer devices",
                 )
         return tuple(size // factor for size, factor in zip(shape, factors, strict=True))
 

@@ -1,21 +1,68 @@
-"""Between named shardings and XLA's own description of tilings, `HloSharding`.
+"""Shardings in the words of the compiler: XLA's `HloSharding`, and Shardy's attributes.
+
+How arrays are cut: into how many parts, and who holds which.
+
+Between named shardings and XLA's own description of tilings, `HloSharding`.
 
 `HloSharding` is plain data of jaxlib; nothing else of jaxlib enters this room.
+
+Named shardings in the notation of Shardy, the partitioner's dialect.
 """
 
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
+from urllib import parse
 
 import numpy as np
 from jaxlib import xla_client
 
 from minijax.core.cache import Cache
 from minijax.core.meshes import MeshAxes
-from minijax.core.specs import PartitionSpec
-from minijax.sharding.tiling import Tiling
+from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
+
+
+class Tiling(NamedTuple):
+    """How an array is cut.
+
+    Attributes:
+        factors: into how many parts each dimension is cut.
+        coordinates: for each device, in order, which part of each dimension it holds: [devices,
+            dimensions].
+    """
+
+    factors: tuple[int, ...]
+    coordinates: np.ndarray[Any, Any]
+
+    def same_as(self, other: Tiling) -> bool:
+        """Whether both give every device the same tile."""
+        return self.factors == other.factors and np.array_equal(self.coordinates, other.coordinates)
+
+    def devices_by_tile(self) -> np.ndarray[Any, Any]:
+        """The numbers of the devices that hold each tile: [*factors, copies]."""
+        tiles: dict[tuple[int, ...], list[int]] = {}
+        for device, place in enumerate(map(tuple, self.coordinates.tolist())):
+            tiles.setdefault(place, []).append(device)
+        order = [tiles[place] for place in np.ndindex(*self.factors)]
+        return np.array(order, np.int64).reshape(*self.factors, -1)
+
+    def with_whole_dim(self, dim: int) -> Tiling:
+        """The same for arrays with one more dimension, at `dim`, which is not cut."""
+        factors = (*self.factors[:dim], 1, *self.factors[dim:])
+        return Tiling(factors, np.insert(self.coordinates, dim, 0, axis=1))
+
+    def key(self) -> tuple[Any, ...]:
+        """A hashable value that is equal for the same tilings."""
+        return self.factors, self.coordinates.shape, self.coordinates.tobytes()
+
+
+def whole(ndim: int, count: int) -> Tiling:
+    """The tiling that gives each of `count` devices the whole array."""
+    return Tiling((1,) * ndim, np.zeros((count, ndim), np.int64))
+
 
 HloSharding = xla_client.HloSharding
 _Kind = xla_client.OpSharding.Type
@@ -163,3 +210,91 @@ def _axes_along(devices: np.ndarray[Any, Any], dim: int, mesh: MeshAxes) -> tupl
         if changes.size:
             steps.append((int(changes[0]), name))
     return tuple(name for _, name in sorted(steps, key=lambda step: -step[0]))
+
+
+# MLIR prints other characters as escapes, and XLA ends the process over some of these.
+_PLAIN = "".join(set(string.punctuation + " ") - set('%"\\'))
+
+EMPTY_MESH = "#sdy.mesh<[]>"
+"""A mesh without axes, for values that are replicated on any mesh."""
+
+FIRST_DEVICE = "#sdy.mesh<[], device_ids=[0]>"
+"""The mesh of the first device alone."""
+
+
+def mesh_text(mesh: MeshAxes) -> str:
+    """The attribute that holds a mesh's axes: `#sdy.mesh<["x"=4, "y"=2]>`."""
+    axes = ", ".join(f"{axis_text(name)}={size}" for name, size in mesh.shape_tuple)
+    return f"#sdy.mesh<[{axes}]>"
+
+
+def axis_text(name: Any) -> str:
+    """The name of an axis as Shardy writes it."""
+    return f'"{parse.quote(str(name), safe=_PLAIN)}"'
+
+
+def axis_name(text: str) -> str:
+    """The name that `axis_text` has written, without the quotes."""
+    return parse.unquote(text)
+
+
+def sharding_text(
+    symbol: str,
+    spec: PartitionSpec,
+    ndim: int,
+    *,
+    is_open: bool = False,
+    replicated: Collection[Any] = (),
+) -> str:
+    """The attribute that places a value: `#sdy.sharding<@mesh, [{"x"}, {?}]>`.
+
+    Where it `is_open`, the partitioner may split every dimension over further axes, but not over
+    those that are `replicated`.
+    """
+    dims = _dims_text(spec, ndim, is_open)
+    closed = ""
+    if replicated:
+        closed = f", replicated={{{', '.join(sorted(map(axis_text, replicated)))}}}"
+    unreduced = ""
+    if spec.unreduced:
+        axes = ", ".join(sorted(map(axis_text, spec.unreduced)))
+        unreduced = f", unreduced={{{axes}}}"
+    return f"#sdy.sharding<@{symbol}, [{dims}]{closed}{unreduced}>"
+
+
+def attribute_of_tiling(tiling: Tiling) -> tuple[str, PartitionSpec]:
+    """A mesh, as an attribute, and a spec on it that cut arrays like this.
+
+    The mesh lists its devices where they do not go from the first to the last.
+    """
+    order = tiling.devices_by_tile()
+    axes = [(f"dim{d}", size) for d, size in enumerate(tiling.factors) if size > 1]
+    spec = PartitionSpec(
+        *(f"dim{d}" if size > 1 else None for d, size in enumerate(tiling.factors))
+    )
+    if order.shape[-1] > 1:
+        axes.append(("copies", order.shape[-1]))
+    text = ", ".join(f'"{name}"={size}' for name, size in axes)
+    ids = order.ravel().tolist()
+    listed = "" if ids == sorted(ids) else f", device_ids={ids}"
+    return f"#sdy.mesh<[{text}]{listed}>", spec
+
+
+_texts = Cache(
+    "Shardy texts",
+    "specs as Shardy writes them",
+    key="spec, rank, whether they are open",
+    most=1024,
+)
+
+
+@_texts.function
+def _dims_text(spec: PartitionSpec, ndim: int, is_open: bool) -> str:
+    return ", ".join(_dim_text(entry, is_open) for entry in spec.padded(ndim))
+
+
+def _dim_text(entry: Any, is_open: bool) -> str:
+    axes = list(map(axis_text, names_of(entry)))
+    if is_open or entry is UNCONSTRAINED:
+        axes.append("?")
+    return "{" + ", ".join(axes) + "}"

@@ -1,19 +1,230 @@
-"""`Mesh`: devices in a box whose dimensions have names."""
+"""Meshes: devices, or cores of one device, in a box whose dimensions have names.
+
+Ordered lists of devices: what placements have in common, found out once for each list.
+
+Devices are those of a client, or any hashable objects: meshes of mocks are as good as others
+until something is placed on them.
+
+Meshes of cores: the parts of one device that run a program side by side.
+
+There are none on a host, so they are simulated; `transforms/core_map.py` runs programs on them.
+
+`Mesh`: devices in a box whose dimensions have names.
+"""
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import meshes
+from minijax.core import config, meshes
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
-from minijax.sharding.devices import DeviceList, device_list
+
+__all__ = ["AxisType", "Mesh"]
+
+
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+"""The kinds of memory that devices may have; the first is the default where none is known."""
+
+
+class DeviceList:
+    """Devices in order.  `device_list` gives the same object for the same devices."""
+
+    def __init__(self, devices: Sequence[Any]) -> None:
+        self._devices = tuple(devices)
+        self._hash = hash(self._devices)
+
+    def __len__(self) -> int:
+        return len(self._devices)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._devices)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._devices[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, DeviceList)
+            and self._hash == other._hash
+            and self._devices == other._devices
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"DeviceList{self._devices}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device_list, (self._devices,)
+
+    @functools.cached_property
+    def addressable_device_list(self) -> DeviceList:
+        """The devices of this process among them."""
+        own = tuple(filter(is_local, self._devices))
+        return self if len(own) == len(self._devices) else device_list(own)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all devices belong to this process."""
+        return self.addressable_device_list is self
+
+    @functools.cached_property
+    def process_indices(self) -> frozenset[int]:
+        """The numbers of the processes that hold the devices."""
+        return frozenset(getattr(device, "process_index", 0) for device in self._devices)
+
+    @functools.cached_property
+    def default_memory_kind(self) -> str | None:
+        """The kind of memory that arrays live in by default; None if the devices do not tell."""
+        device = self._typical
+        return device.default_memory().kind if hasattr(device, "default_memory") else None
+
+    @functools.cached_property
+    def memory_kinds(self) -> tuple[str, ...]:
+        """The kinds of memory that the devices have."""
+        device = self._typical
+        if not hasattr(device, "addressable_memories"):
+            return ()
+        return tuple(memory.kind for memory in device.addressable_memories())
+
+    @property
+    def _typical(self) -> Any:
+        """A device of this process, as others cannot be asked about their memory."""
+        return next(iter(self.addressable_device_list), None)
+
+    def special_memory_kind(self, kind: str | None) -> str | None:
+        """`kind`, or None where it is the default.
+
+        Raises:
+            ValueError: the devices have no such memory; the text lists the kinds they have.
+        """
+        if kind is None or kind == self.default_memory_kind:
+            return None
+        if self.memory_kinds:
+            check_memory_kind(kind, self.memory_kinds, f"{self._typical.platform.upper()} devices")
+        return kind
+
+
+_lists = Cache(
+    "device lists", "lists of devices, each one object", key="devices", most=2048, emptied=True
+)
+
+
+@_lists.function
+def device_list(devices: tuple[Any, ...]) -> DeviceList:
+    """The list of these devices; the same object while it is remembered."""
+    return DeviceList(devices)
+
+
+def is_local(device: Any) -> bool:
+    """Whether this process can reach a device; mocks count as reachable."""
+    client = getattr(device, "client", None)
+    return client is None or device.process_index == client.process_index()
+
+
+def check_memory_kind(kind: str, kinds: Sequence[str], owner: str) -> None:
+    """Refuses a kind of memory that `owner` does not have.
+
+    Raises:
+        ValueError: the text lists the kinds it has.
+    """
+    if kind not in kinds:
+        error(
+            ValueError,
+            "sharding",
+            f"there is no memory of kind {kind!r}.",
+            got=owner,
+            expected="one of " + ", ".join(kinds),
+        )
+
+
+class TensorCore(NamedTuple):
+    """One core of a device, by its number."""
+
+    id: int
+
+
+class TensorCoreMesh:
+    """The cores of one device, along a named axis.  Made by `create_tensorcore_mesh`.
+
+    Attributes:
+        devices: the cores, an array of one dimension.
+        axis_names: the name of that dimension.
+    """
+
+    __slots__ = ("axis_names", "devices")
+
+    def __init__(self, devices: Any, axis_names: Sequence[str]) -> None:
+        # NumPy would take the cores, which are tuples, for rows of numbers.
+        cores = np.empty(len(devices), object)
+        cores[:] = list(devices)
+        self.devices = cores
+        self.axis_names = tuple(axis_names)
+
+    @property
+    def shape(self) -> OrderedDict[str, int]:
+        """The number of cores, by the name of the axis."""
+        return OrderedDict(zip(self.axis_names, self.devices.shape, strict=True))
+
+    def _key(self) -> tuple[Any, ...]:
+        return (tuple(self.devices), self.axis_names)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorCoreMesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
+        return f"TensorCoreMesh({sizes})"
+
+
+def create_tensorcore_mesh(
+    axis_name: str, devices: Sequence[Any] | None = None, num_cores: int | None = None
+) -> TensorCoreMesh:
+    """A mesh of the cores of one device, which are simulated.
+
+    Source: mirrors jax.experimental.pallas.tpu.create_tensorcore_mesh (0.10).
+
+    Args:
+        axis_name: what the cores' axis is called.
+        devices: devices whose cores to take; all have as many as `num_simulated_cores` says.
+        num_cores: how many cores; by default the setting `num_simulated_cores`, which is 1 until
+            it is set.
+
+    Raises:
+        ValueError: both `devices` and `num_cores` are given, or there would be no core.
+
+    Example:
+        >>> from minijax.experimental.pallas import tpu as pltpu
+        >>> pltpu.create_tensorcore_mesh("core", num_cores=2)
+        TensorCoreMesh('core': 2)
+    """
+    if devices is not None and num_cores is not None:
+        error(
+            ValueError,
+            "create_tensorcore_mesh",
+            "devices and num_cores cannot both be given.",
+            got={"devices": devices, "num_cores": num_cores},
+            fix="leave one of them away",
+        )
+    count = config.num_simulated_cores.value if num_cores is None else num_cores
+    if count < 1:
+        error(ValueError, "create_tensorcore_mesh", "a mesh has at least one core.", got=str(count))
+    return TensorCoreMesh([TensorCore(i) for i in range(count)], [axis_name])
+
 
 _meshes = Cache(
     "meshes",
@@ -139,13 +350,12 @@ class Mesh(MeshAxes):
         found = np.nonzero(own)
         box = tuple(slice(int(i.min()), int(i.max()) + 1) for i in found)
         if not own[box].all():
-            raise ValueError(
-                message(
-                    "Mesh.local_mesh",
-                    "the devices of this process do not fill a box of the mesh.",
-                    got=str(self.device_ids),
-                    fix="order the devices so that each process has a contiguous box",
-                )
+            error(
+                ValueError,
+                "Mesh.local_mesh",
+                "the devices of this process do not fill a box of the mesh.",
+                got=str(self.device_ids),
+                fix="order the devices so that each process has a contiguous box",
             )
         return Mesh(self.devices[box], self.axis_names, self.axis_types)
 
@@ -181,13 +391,12 @@ class Mesh(MeshAxes):
         taken = {name for mesh in stack if mesh is not self for name in mesh.axis_names}
         again = [name for name in self.axis_names if name in taken]
         if again:
-            raise ValueError(
-                message(
-                    "Mesh",
-                    f"`with mesh:` redefines axes of a mesh around it: {again}.",
-                    got=f"{self} inside {', '.join(map(str, stack))}",
-                    fix="give the axes names of their own, or use set_mesh, which replaces",
-                )
+            error(
+                ValueError,
+                "Mesh",
+                f"`with mesh:` redefines axes of a mesh around it: {again}.",
+                got=f"{self} inside {', '.join(map(str, stack))}",
+                fix="give the axes names of their own, or use set_mesh, which replaces",
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -206,6 +415,3 @@ def _object_array(devices: Any) -> np.ndarray[Any, Any]:
         box[()] = devices
         return box
     return np.array(devices, dtype=object)
-
-
-__all__ = ["AxisType", "Mesh"]

@@ -1,21 +1,86 @@
-"""`NamedSharding`: a mesh, and which of its axes split which dimensions."""
+"""Shardings: where the parts of an array are, by a mesh and a spec, or on one device.
+
+Marks in the place of shardings: nothing was said, or the compiler shall decide.
+
+`NamedSharding`: a mesh, and which of its axes split which dimensions.
+
+Placement of a whole array on one device.
+
+`GSPMDSharding`: devices, and XLA's own description of the tiling.
+
+When two of XLA's tilings are the same, whatever their notation.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
+from minijax.core.aval import Shape
 from minijax.core.cache import Cache
-from minijax.core.errors import DuplicateSpecError, message
+from minijax.core.errors import DuplicateSpecError, error
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes, names_text
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.sharding import hlo
-from minijax.sharding.base import Sharding
-from minijax.sharding.devices import MEMORY_KINDS, DeviceList, check_memory_kind
-from minijax.sharding.mesh import Mesh
-from minijax.sharding.tiling import Tiling
+from minijax.sharding.base import Index, Sharding
+from minijax.sharding.hlo import Tiling
+from minijax.sharding.mesh import MEMORY_KINDS, DeviceList, Mesh, check_memory_kind, device_list
+
+
+class UnspecifiedValue:
+    """The type of `UNSPECIFIED`."""
+
+    _only: ClassVar[UnspecifiedValue | None] = None
+
+    def __new__(cls) -> UnspecifiedValue:
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UnspecifiedValue, ()
+
+
+UNSPECIFIED = UnspecifiedValue()
+"""Nothing was said about a placement: that of the argument, or the compiler's choice."""
+
+
+def is_unspecified(x: Any) -> bool:
+    """Whether nothing was said about a placement."""
+    return x is UNSPECIFIED
+
+
+class AUTO:
+    """A mark: the compiler shall split the value over this mesh as it finds best.
+
+    Args:
+        mesh: a mesh with devices.
+    """
+
+    __slots__ = ("mesh",)
+
+    def __init__(self, mesh: Any) -> None:
+        self.mesh = mesh
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AUTO) and self.mesh == other.mesh
+
+    def __hash__(self) -> int:
+        return hash((AUTO, self.mesh))
+
+    def __repr__(self) -> str:
+        return f"AUTO({self.mesh})"
+
+
+def is_auto(x: Any) -> bool:
+    """Whether the compiler shall decide about a placement."""
+    return isinstance(x, AUTO)
 
 
 class NamedSharding(Sharding):
@@ -108,13 +173,12 @@ class NamedSharding(Sharding):
     def _mesh_of_devices(self) -> Mesh:
         if isinstance(self.mesh, Mesh):
             return self.mesh
-        raise ValueError(
-            message(
-                "NamedSharding",
-                "has no devices: its mesh is abstract.",
-                got=str(self),
-                fix="use a Mesh with devices",
-            )
+        error(
+            ValueError,
+            "NamedSharding",
+            "has no devices: its mesh is abstract.",
+            got=str(self),
+            fix="use a Mesh with devices",
         )
 
     def tiling(self, ndim: int) -> Tiling:
@@ -137,14 +201,13 @@ class NamedSharding(Sharding):
 
     def check_rank(self, ndim: int) -> None:
         if len(self.spec) > ndim:
-            raise ValueError(
-                message(
-                    "NamedSharding",
-                    "the spec has more entries than the array has dimensions.",
-                    got=f"{self.spec} for an array of rank {ndim}",
-                    expected=f"at most {ndim} entries",
-                    fix=f"one entry for each dimension, such as {PartitionSpec(*self.spec[:ndim])}",
-                )
+            error(
+                ValueError,
+                "NamedSharding",
+                "the spec has more entries than the array has dimensions.",
+                got=f"{self.spec} for an array of rank {ndim}",
+                expected=f"at most {ndim} entries",
+                fix=f"one entry for each dimension, such as {PartitionSpec(*self.spec[:ndim])}",
             )
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
@@ -199,54 +262,49 @@ def named(mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> Nam
 @_named.function
 def _check(mesh: Any, spec: Any) -> None:
     if not isinstance(mesh, MeshAxes):
-        raise TypeError(
-            message(
-                "NamedSharding",
-                "the first argument must be a mesh.",
-                got=f"{mesh!r} of type {type(mesh).__name__}",
-                expected="a Mesh or an AbstractMesh",
-            )
+        error(
+            TypeError,
+            "NamedSharding",
+            "the first argument must be a mesh.",
+            got=f"{mesh!r} of type {type(mesh).__name__}",
+            expected="a Mesh or an AbstractMesh",
         )
     if not isinstance(spec, PartitionSpec):
-        raise TypeError(
-            message(
-                "NamedSharding",
-                "the second argument must be a PartitionSpec.",
-                got=f"{spec!r} of type {type(spec).__name__}",
-                fix=f"PartitionSpec{_as_entries(spec)}",
-            )
+        error(
+            TypeError,
+            "NamedSharding",
+            "the second argument must be a PartitionSpec.",
+            got=f"{spec!r} of type {type(spec).__name__}",
+            fix=f"PartitionSpec{_as_entries(spec)}",
         )
     seen: set[Any] = set()
     for name in (*spec.names(), *spec.unreduced, *spec.reduced):
         if name not in mesh.axis_names:
-            raise ValueError(
-                message(
-                    "NamedSharding",
-                    f"the spec names {name!r}, which is no axis of the mesh.",
-                    got=f"{spec} on {mesh}",
-                    expected=f"names among {names_text(mesh.axis_names)}",
-                )
+            error(
+                ValueError,
+                "NamedSharding",
+                f"the spec names {name!r}, which is no axis of the mesh.",
+                got=f"{spec} on {mesh}",
+                expected=f"names among {names_text(mesh.axis_names)}",
             )
         if name in seen:
-            raise DuplicateSpecError(
-                message(
-                    "NamedSharding",
-                    f"the spec names {name!r} twice.",
-                    got=str(spec),
-                    expected="each mesh axis at most once: it can split one dimension only",
-                )
+            error(
+                DuplicateSpecError,
+                "NamedSharding",
+                f"the spec names {name!r} twice.",
+                got=str(spec),
+                expected="each mesh axis at most once: it can split one dimension only",
             )
         seen.add(name)
     for axes, what in ((spec.unreduced, "unreduced"), (spec.reduced, "reduced")):
         hidden = [name for name in axes if mesh.axis_type(name) is not AxisType.Explicit]
         if hidden:
-            raise ValueError(
-                message(
-                    "NamedSharding",
-                    f"only axes of type Explicit can be {what}, and these are not: {hidden}.",
-                    got=f"{spec} on {mesh}",
-                    fix="make the mesh with axis_types=AxisType.Explicit",
-                )
+            error(
+                ValueError,
+                "NamedSharding",
+                f"only axes of type Explicit can be {what}, and these are not: {hidden}.",
+                got=f"{spec} on {mesh}",
+                fix="make the mesh with axis_types=AxisType.Explicit",
             )
 
 
@@ -300,3 +358,224 @@ def is_abstract(sharding: Any) -> bool:
 def has_open_dims(spec: PartitionSpec) -> bool:
     """Whether the compiler decides about some dimension."""
     return any(entry is UNCONSTRAINED for entry in spec)
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
+
+    Source:     mirrors jax.sharding.SingleDeviceSharding (0.10).
+
+    Raises:
+        ValueError: the device has no memory of kind `memory_kind`.
+
+    Example:
+        >>> there = jax.sharding.SingleDeviceSharding(jax.devices()[3])
+        >>> jax.device_put(jnp.ones(3), there).devices()
+        {CpuDevice(id=3)}
+    """
+
+    __slots__ = ("_device", "_memory_kind")
+
+    def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
+        self._device = device
+        self._memory_kind = device_list((device,)).special_memory_kind(memory_kind)
+
+    @property
+    def device(self) -> Any:
+        """The device."""
+        return self._device
+
+    @property
+    def device_assignment(self) -> tuple[Any, ...]:
+        return (self._device,)
+
+    def tiling(self, ndim: int) -> Tiling:
+        return hlo.whole(ndim, 1)
+
+    @property
+    def special_memory_kind(self) -> str | None:
+        return self._memory_kind
+
+    def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def shard_shape(self, global_shape: Shape) -> Shape:
+        return tuple(global_shape)
+
+    def indices(self, global_shape: Shape) -> list[Index]:
+        return [(slice(None),) * len(tuple(global_shape))]
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, SingleDeviceSharding)
+            and self._device == other._device
+            and self._memory_kind == other._memory_kind
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._device, self._memory_kind))
+
+    def __repr__(self) -> str:
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
+        return f"SingleDeviceSharding(device={self._device!r}{kind})"
+
+
+def make_single_device_sharding(
+    device: Any, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """The placement of a whole array on one device.
+
+    Source: mirrors jax.sharding.make_single_device_sharding (0.10).
+
+    Raises:
+        ValueError: the device has no memory of kind `memory_kind`.
+
+    Example:
+        >>> device = jax.devices()[0]
+        >>> jax.sharding.make_single_device_sharding(device).device_set == {device}
+        True
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+class GSPMDSharding(Sharding):
+    """An array cut as an `HloSharding` says, for placements that no mesh and spec describe.
+
+    Source:     mirrors jax.sharding.GSPMDSharding, which JAX has since dropped.
+
+    Args:
+        devices: the devices, in the order of the tiling.
+        hlo_sharding: the tiling.
+        memory_kind: a kind of memory of the devices; None for their default.
+
+    Example:
+        >>> spread = jax.sharding.GSPMDSharding.get_replicated(jax.devices())
+        >>> spread.is_fully_replicated, spread.shard_shape((3,))
+        (True, (3,))
+    """
+
+    __slots__ = ("_devices", "_hlo_sharding", "_memory_kind")
+
+    def __init__(
+        self, devices: Sequence[Any], hlo_sharding: Any, *, memory_kind: str | None = None
+    ) -> None:
+        self._devices = tuple(devices)
+        self._hlo_sharding = hlo_sharding
+        self._memory_kind = device_list(self._devices).special_memory_kind(memory_kind)
+
+    @classmethod
+    def get_replicated(
+        cls, devices: Sequence[Any], *, memory_kind: str | None = None
+    ) -> GSPMDSharding:
+        """The placement of the whole array on every device."""
+        return cls(devices, hlo.REPLICATED, memory_kind=memory_kind)
+
+    @property
+    def hlo_sharding(self) -> Any:
+        """The tiling, in XLA's terms."""
+        return self._hlo_sharding
+
+    @property
+    def device_assignment(self) -> tuple[Any, ...]:
+        return self._devices
+
+    def tiling(self, ndim: int) -> Tiling:
+        return hlo.tiling_of(self._hlo_sharding, ndim, len(self._devices))
+
+    def to_hlo(self, ndim: int) -> Any:
+        return self._hlo_sharding
+
+    @property
+    def special_memory_kind(self) -> str | None:
+        return self._memory_kind
+
+    def with_memory_kind(self, kind: str | None) -> GSPMDSharding:
+        return GSPMDSharding(self._devices, self._hlo_sharding, memory_kind=kind)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return bool(self._hlo_sharding.is_replicated()) or len(self._devices) == 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GSPMDSharding) and (
+            (self._devices, self._hlo_sharding, self._memory_kind)
+            == (other._devices, other._hlo_sharding, other._memory_kind)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._devices, self._hlo_sharding, self._memory_kind))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle_gspmd, (self._devices, str(self._hlo_sharding), self._memory_kind)
+
+    def __repr__(self) -> str:
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
+        return f"GSPMDSharding({self._hlo_sharding!r}{kind})"
+
+
+def _unpickle_gspmd(devices: Any, text: str, memory_kind: Any) -> GSPMDSharding:
+    return GSPMDSharding(devices, hlo.HloSharding.from_string(text), memory_kind=memory_kind)
+
+
+_keys = Cache(
+    "equal tilings",
+    "what is equal for tilings that mean the same",
+    key="XLA's tiling, rank",
+    most=4096,
+    emptied=True,
+)
+
+
+@_keys.function
+def semantic_key(hlo_sharding: Any, ndim: int) -> Any:
+    """A value that is equal for tilings that give every device the same tile at this rank.
+
+    All replicated forms are equal.  Tilings with manual or unreduced parts, which are more than
+    tiles, stand for themselves; those of tuples go element by element.
+    """
+    elements = hlo_sharding.tuple_elements()
+    if elements:
+        return tuple(semantic_key(element, ndim) for element in elements)
+    if hlo_sharding.is_replicated():
+        return "replicated"
+    if not hlo.is_plain(hlo_sharding):
+        return hlo_sharding
+    tiling = hlo.tiling_of(hlo_sharding, ndim, hlo_sharding.num_devices())
+    return "replicated" if set(tiling.factors) <= {1} else tiling.key()
+
+
+def are_hlo_shardings_equal(first: Any, second: Any, ndim: int) -> bool:
+    """Whether two tilings give every device the same tile of arrays of rank `ndim`."""
+    return first is second or semantic_key(first, ndim) == semantic_key(second, ndim)
+
+
+class SemanticallyEqualShardings:
+    """Placements as a key of caches: those in XLA's terms count as what they do, not as written.
+
+    Args:
+        shardings: placements, or marks in their place.
+        ranks: the rank of the array that each places.
+    """
+
+    __slots__ = ("_key", "shardings")
+
+    def __init__(self, shardings: Iterable[Any], ranks: Sequence[int]) -> None:
+        self.shardings = tuple(shardings)
+        self._key = tuple(map(_part, self.shardings, ranks))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SemanticallyEqualShardings) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _part(sharding: Any, ndim: int) -> Any:
+    if not isinstance(sharding, GSPMDSharding):
+        return sharding
+    tiling = semantic_key(sharding.hlo_sharding, ndim)
+    return sharding.device_assignment, sharding.special_memory_kind, tiling

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from minijax.core import hooks, meshes, variance
 from minijax.core.aval import Shape
 from minijax.core.cache import Cache
-from minijax.core.errors import ShardingTypeError, message
+from minijax.core.errors import ShardingTypeError, error, message
 from minijax.core.meshes import AbstractMesh
 from minijax.core.specs import PartitionSpec, names_of
 from minijax.sharding import contexts
@@ -106,12 +106,11 @@ def resolve(sharding: Any, name: str, argument: str = "out_sharding") -> NamedSh
     if isinstance(sharding, PartitionSpec):
         found = contexts.resolve_for_tracing(sharding, name)
         return named(found.mesh.abstract_mesh, sharding)
-    raise TypeError(
-        message(
-            name,
-            f"{argument} must be a NamedSharding or a PartitionSpec.",
-            got=f"{sharding!r} of type {type(sharding).__name__}",
-        )
+    error(
+        TypeError,
+        name,
+        f"{argument} must be a NamedSharding or a PartitionSpec.",
+        got=f"{sharding!r} of type {type(sharding).__name__}",
     )
 
 
@@ -156,13 +155,12 @@ def _common_mesh(primitive: Any, avals: Sequence[Any], given: Any) -> AbstractMe
         elif mesh is None:
             mesh = aval.split.mesh
         elif mesh is not aval.split.mesh:
-            raise ValueError(
-                message(
-                    primitive.name,
-                    "the operands are on different meshes.",
-                    got=_operands(avals) + "".join(f"\n{m}" for m in (mesh, aval.split.mesh)),
-                    fix="bring them onto one mesh with device_put, or with reshard",
-                )
+            error(
+                ValueError,
+                primitive.name,
+                "the operands are on different meshes.",
+                got=_operands(avals) + "".join(f"\n{m}" for m in (mesh, aval.split.mesh)),
+                fix="bring them onto one mesh with device_put, or with reshard",
             )
     return mesh
 
@@ -383,22 +381,20 @@ def given_spec(primitive: Any, aval: Any, sharding: NamedSharding) -> PartitionS
         ValueError: it has more entries than the result has dimensions, or does not divide them.
     """
     if len(sharding.spec) > aval.ndim:
-        raise ValueError(
-            message(
-                primitive.name,
-                "out_sharding has more entries than the result has dimensions.",
-                got=f"{sharding.spec} for {aval.str_short()}",
-            )
+        error(
+            ValueError,
+            primitive.name,
+            "out_sharding has more entries than the result has dimensions.",
+            got=f"{sharding.spec} for {aval.str_short()}",
         )
     for dim, factor in enumerate(sharding.factors(aval.ndim)):
         if getattr(aval, "shape", ())[dim] % factor:
-            raise ValueError(
-                message(
-                    primitive.name,
-                    f"dimension {dim} cannot be split into {factor} equal parts.",
-                    got=f"{aval.str_short()} with {sharding.spec}",
-                    expected=f"a size that is a multiple of {factor}",
-                )
+            error(
+                ValueError,
+                primitive.name,
+                f"dimension {dim} cannot be split into {factor} equal parts.",
+                got=f"{aval.str_short()} with {sharding.spec}",
+                expected=f"a size that is a multiple of {factor}",
             )
     found = shown(sharding, aval.ndim)
     return unsharded(aval.ndim) if found is None else found.spec
@@ -456,13 +452,12 @@ def mesh_of_arguments(avals: Sequence[Any], function: str) -> AbstractMesh:
     """
     found = {aval.split.mesh: None for aval in avals if aval.split is not None}
     if len(found) > 1:
-        raise ValueError(
-            message(
-                function,
-                "the arguments are on different meshes.",
-                got="\n".join(map(str, found)),
-                fix="bring them onto one mesh with device_put",
-            )
+        error(
+            ValueError,
+            function,
+            "the arguments are on different meshes.",
+            got="\n".join(map(str, found)),
+            fix="bring them onto one mesh with device_put",
         )
     return next(iter(found), meshes.EMPTY)
 

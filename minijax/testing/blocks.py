@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import meshes, tree
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.specs import PartitionSpec
 from minijax.testing import reports
 from minijax.testing.exchanges import Coordinates
@@ -46,13 +46,12 @@ def specs_of(specs: Any, values: Any, argument: str, what: str) -> list[Partitio
     )
     for spec in found:
         if spec is not None and not isinstance(spec, PartitionSpec):
-            raise TypeError(
-                message(
-                    USER,
-                    f"{argument} must hold partition specs.",
-                    got=f"{spec!r} of type {type(spec).__name__}",
-                    fix="P('x') or P(), with P = minijax.sharding.PartitionSpec",
-                )
+            error(
+                TypeError,
+                USER,
+                f"{argument} must hold partition specs.",
+                got=f"{spec!r} of type {type(spec).__name__}",
+                fix="P('x') or P(), with P = minijax.sharding.PartitionSpec",
             )
     return [PartitionSpec() if spec is None else spec for spec in found]
 
@@ -85,44 +84,40 @@ def check_cut(value: Value, spec: PartitionSpec, sizes: Sizes) -> None:
     """
     _check_names(value, spec, sizes)
     if spec.unreduced:
-        raise NotImplementedError(
-            message(
-                USER,
-                f"the argument {value.name} is to be given as summands.",
-                got=repr(spec),
-                fix="give the summands along an axis of their own, and lax.pcast inside",
-            )
+        error(
+            NotImplementedError,
+            USER,
+            f"the argument {value.name} is to be given as summands.",
+            got=repr(spec),
+            fix="give the summands along an axis of their own, and lax.pcast inside",
         )
     for size, names in zip(value.aval.shape, spec.dims(value.aval.ndim), strict=True):
         count = math.prod(sizes[name] for name in names)
         if size % count:
-            raise ValueError(
-                message(
-                    USER,
-                    f"a dimension of {value.name} cannot be cut into equal parts.",
-                    got=f"{value.aval}, {spec}",
-                    expected=f"a multiple of {count}, for {size}",
-                )
+            error(
+                ValueError,
+                USER,
+                f"a dimension of {value.name} cannot be cut into equal parts.",
+                got=f"{value.aval}, {spec}",
+                expected=f"a multiple of {count}, for {size}",
             )
 
 
 def _check_names(value: Value, spec: PartitionSpec, sizes: Sizes) -> None:
     if len(spec) > value.aval.ndim:
-        raise ValueError(
-            message(
-                USER,
-                f"the spec of {value.name} has more entries than there are dimensions.",
-                got=f"{value.aval}, {spec}",
-            )
+        error(
+            ValueError,
+            USER,
+            f"the spec of {value.name} has more entries than there are dimensions.",
+            got=f"{value.aval}, {spec}",
         )
     for name in (*spec.names(), *spec.unreduced, *spec.reduced):
         if name not in sizes:
-            raise ValueError(
-                message(
-                    USER,
-                    f"the spec of {value.name} names an axis along which there are no devices.",
-                    got=f"{spec}, devices along {meshes.names_text(list(sizes))}",
-                )
+            error(
+                ValueError,
+                USER,
+                f"the spec of {value.name} names an axis along which there are no devices.",
+                got=f"{spec}, devices along {meshes.names_text(list(sizes))}",
             )
 
 
@@ -173,12 +168,11 @@ def _check_types(blocks: Mapping[Coordinates, Value]) -> None:
     (first, value), *others = blocks.items()
     for place, other in others:
         if (value.aval.shape, value.aval.dtype) != (other.aval.shape, other.aval.dtype):
-            raise ValueError(
-                message(
-                    USER,
-                    f"devices return different types for {value.name}.",
-                    got={reports.place(first): value.aval, reports.place(place): other.aval},
-                )
+            error(
+                ValueError,
+                USER,
+                f"devices return different types for {value.name}.",
+                got={reports.place(first): value.aval, reports.place(place): other.aval},
             )
 
 
@@ -190,16 +184,15 @@ def _check_same(
         if _is_same(blocks[first].array, block.array):
             continue
         both = {at: _shortened(blocks[at].array) for at in (first, place)}
-        raise ValueError(
-            message(
-                USER,
-                f"{block.name} differs along {meshes.names_text(same)}, which its spec {spec} does "
-                "not mention.",
-                got=reports.lines(both),
-                expected="the same on all devices along the axes that a spec does not mention",
-                fix="mention the axis in out_specs; or reduce over it with lax.psum or lax.pmean; "
-                "or pass check_vma=False to get the first device's result",
-            )
+        error(
+            ValueError,
+            USER,
+            f"{block.name} differs along {meshes.names_text(same)}, which its spec {spec} does "
+            "not mention.",
+            got=reports.lines(both),
+            expected="the same on all devices along the axes that a spec does not mention",
+            fix="mention the axis in out_specs; or reduce over it with lax.psum or lax.pmean; "
+            "or pass check_vma=False to get the first device's result",
         )
 
 

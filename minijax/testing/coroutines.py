@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.testing import numpy_collectives, reports
 from minijax.testing.exchanges import Coordinates, Exchange, Request, difference
 
@@ -67,14 +67,13 @@ class Device:
             raise Stopped
         self._operations -= 1
         if self._operations < 0:
-            raise RuntimeError(
-                message(
-                    "testing.simulate",
-                    f"the device {reports.place(self.coordinates)} has done "
-                    f"{self.machine.max_operations} operations and not come to an end.",
-                    expected="a program that ends; the limit is there to find endless loops",
-                    fix="look at the condition of the loop, or raise max_operations",
-                )
+            error(
+                RuntimeError,
+                "testing.simulate",
+                f"the device {reports.place(self.coordinates)} has done "
+                f"{self.machine.max_operations} operations and not come to an end.",
+                expected="a program that ends; the limit is there to find endless loops",
+                fix="look at the condition of the loop, or raise max_operations",
             )
 
     def communicate(self, request: Request) -> Sequence[np.ndarray[Any, Any]]:

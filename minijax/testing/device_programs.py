@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import meshes, variance
 from minijax.core.aval import ShapedArray, manual_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import evaluation
 from minijax.testing import blocks, mapped
@@ -159,13 +159,12 @@ def _run_pmap(
 ) -> Sequence[Any]:
     name, size = params["axis_name"], params["axis_size"]
     if size != params["global_axis_size"] or name in dict(trace.device.coordinates):
-        raise NotImplementedError(
-            message(
-                "testing.simulate",
-                "this pmap cannot be simulated.",
-                got=f"axis {name!r} of size {size}, {params['global_axis_size']} in all processes",
-                expected="one process, and an axis of another name than those around",
-            )
+        error(
+            NotImplementedError,
+            "testing.simulate",
+            "this pmap cannot be simulated.",
+            got=f"axis {name!r} of size {size}, {params['global_axis_size']} in all processes",
+            expected="one process, and an axis of another name than those around",
         )
     region = mapped.Region(meshes.EMPTY, {name: size}, check_vma=False, kind="pmap")
     in_axes, out_axes = params["in_axes"], params["out_axes"]

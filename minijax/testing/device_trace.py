@@ -21,7 +21,7 @@ from minijax.core.aval import (
     manual_type,
     shaped_array,
 )
-from minijax.core.errors import UnexpectedTracerError, message
+from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import eager, staging
 from minijax.runtime.array import ExtendedArray, Token, array_from_host, to_numpy
@@ -96,14 +96,13 @@ class DeviceTrace(Trace):
             return x.value, x.aval
         if isinstance(x, Tracer):
             check_alive(x)
-            raise UnexpectedTracerError(
-                message(
-                    "testing.simulate",
-                    f"the device {self.place} cannot know a value of somebody else.",
-                    got=f"{x.aval}, {x.origin()}",
-                    expected="values of this device, and concrete ones from outside",
-                    fix="communicate by a collective; transform inside of the simulation",
-                )
+            error(
+                UnexpectedTracerError,
+                "testing.simulate",
+                f"the device {self.place} cannot know a value of somebody else.",
+                got=f"{x.aval}, {x.origin()}",
+                expected="values of this device, and concrete ones from outside",
+                fix="communicate by a collective; transform inside of the simulation",
             )
         if refs.is_reference(x):
             return x, x.aval

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime import client
 from minijax.sharding.mesh import Mesh
 from minijax.testing.strategies.placements import SHAPES_OF_MESHES
@@ -71,26 +71,24 @@ def given_mesh(
         if math.prod(shape) <= max_devices and len(shape) in (len(axis_names) or len(shape),)
     ]
     if not fitting:
-        raise ValueError(
-            message(
-                "given_mesh",
-                "no mesh has such axes.",
-                got=f"axes {axis_names}, max_devices={max_devices}",
-                expected=f"axes as in one of the shapes {list(known)}",
-                fix="shapes=[...], with the sizes that the axes may have",
-            )
+        error(
+            ValueError,
+            "given_mesh",
+            "no mesh has such axes.",
+            got=f"axes {axis_names}, max_devices={max_devices}",
+            expected=f"axes as in one of the shapes {list(known)}",
+            fix="shapes=[...], with the sizes that the axes may have",
         )
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         first = next(iter(inspect.signature(test).parameters), None)
         if first is None:
-            raise TypeError(
-                message(
-                    "given_mesh",
-                    "the test takes no argument.",
-                    got=f"{getattr(test, '__name__', test)}()",
-                    expected="a mesh as the first argument",
-                )
+            error(
+                TypeError,
+                "given_mesh",
+                "the test takes no argument.",
+                got=f"{getattr(test, '__name__', test)}()",
+                expected="a mesh as the first argument",
             )
 
         @given(data=st.data())

@@ -21,7 +21,7 @@ from jaxlib.mlir._mlir_libs import _stablehlo
 
 from minijax.core import tree
 from minijax.core.aval import NOT_MANUAL, ShapedArray, manual_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
 from minijax.interpreters import flattening, hlo_build, lowering, staging
@@ -132,12 +132,11 @@ def _results(text: str, blocks: Sequence[Block], avals: Sequence[Any]) -> list[l
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(
-            message(
-                "interpreted",
-                "the interpreter of StableHLO cannot run the program.",
-                got=done.stderr.decode(errors="replace")[-2000:],
-            )
+        error(
+            RuntimeError,
+            "interpreted",
+            "the interpreter of StableHLO cannot run the program.",
+            got=done.stderr.decode(errors="replace")[-2000:],
         )
     found: list[Block] = pickle.loads(done.stdout)
     each = len(avals)

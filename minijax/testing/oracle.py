@@ -16,7 +16,7 @@ from typing import Any
 
 from minijax.core import meshes, tree
 from minijax.core.aval import has_aval
-from minijax.core.errors import TracerArrayConversionError, message
+from minijax.core.errors import TracerArrayConversionError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
 from minijax.core.trace import Tracer, current
@@ -236,12 +236,11 @@ class Simulation:
         out_tree, _ = outs[first]
         for place, (other, _) in outs.items():
             if other != out_tree:
-                raise ValueError(
-                    message(
-                        blocks.USER,
-                        "devices return results of different structures.",
-                        got={reports.place(first): out_tree, reports.place(place): other},
-                    )
+                error(
+                    ValueError,
+                    blocks.USER,
+                    "devices return results of different structures.",
+                    got={reports.place(first): out_tree, reports.place(place): other},
                 )
         dummy = out_tree.unflatten([0] * out_tree.num_leaves)
         specs = blocks.specs_of(out_specs, dummy, "out_specs", "the results")
@@ -256,12 +255,11 @@ class Simulation:
 def _check_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
     for x, name in zip(leaves, names, strict=True):
         if not has_aval(x):
-            raise TypeError(
-                message(
-                    blocks.USER,
-                    f"{name} is no array and no number.",
-                    got=f"{x!r} of type {type(x).__name__}",
-                )
+            error(
+                TypeError,
+                blocks.USER,
+                f"{name} is no array and no number.",
+                got=f"{x!r} of type {type(x).__name__}",
             )
 
 
@@ -269,14 +267,13 @@ def _check_known(leaves: Sequence[Any], names: Sequence[str]) -> None:
     """Refuses traced arguments: devices compute with what is known."""
     for x, name in zip(leaves, names, strict=True):
         if isinstance(x, Tracer):
-            raise TracerArrayConversionError(
-                message(
-                    blocks.USER,
-                    f"the argument {name} is not known.",
-                    got=f"{x.aval}, {x.origin()}",
-                    fix="transform the function that is simulated, not the simulation: "
-                    "simulate(jax.grad(f), ...)",
-                )
+            error(
+                TracerArrayConversionError,
+                blocks.USER,
+                f"the argument {name} is not known.",
+                got=f"{x.aval}, {x.origin()}",
+                fix="transform the function that is simulated, not the simulation: "
+                "simulate(jax.grad(f), ...)",
             )
 
 
@@ -285,12 +282,11 @@ def _abstract(mesh: Any) -> AbstractMesh:
         return AbstractMesh(tuple(mesh.values()), tuple(mesh))
     if isinstance(mesh, meshes.MeshAxes):
         return mesh.abstract_mesh  # type: ignore[attr-defined]
-    raise TypeError(
-        message(
-            blocks.USER,
-            "mesh must be a Mesh, an AbstractMesh, or a dict of sizes.",
-            got=f"{mesh!r} of type {type(mesh).__name__}",
-        )
+    error(
+        TypeError,
+        blocks.USER,
+        "mesh must be a Mesh, an AbstractMesh, or a dict of sizes.",
+        got=f"{mesh!r} of type {type(mesh).__name__}",
     )
 
 
@@ -302,13 +298,12 @@ def _sizes(mesh: AbstractMesh, axis_names: Any) -> dict[Hashable, int]:
         wanted = (axis_names,)
     strange = [name for name in wanted if name not in mesh.axis_names]
     if strange or not wanted:
-        raise ValueError(
-            message(
-                blocks.USER,
-                f"axis_names has no axis of the mesh: {meshes.names_text(strange)}."
-                if strange
-                else "there are no axes along which devices could be.",
-                got=str(mesh),
-            )
+        error(
+            ValueError,
+            blocks.USER,
+            f"axis_names has no axis of the mesh: {meshes.names_text(strange)}."
+            if strange
+            else "there are no axes along which devices could be.",
+            got=str(mesh),
         )
     return {name: size for name, size in mesh.shape_tuple if name in wanted}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.testing import numpy_collectives, oracle, reports
 from minijax.testing.exchanges import Exchange
 
@@ -219,8 +219,8 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
           (x=1)  B  ->  A+B
     """
     if not exchanges:
-        raise ValueError(
-            message("testing.picture_of", "there is nothing to draw.", expected="some exchanges")
+        error(
+            ValueError, "testing.picture_of", "there is nothing to draw.", expected="some exchanges"
         )
     first = exchanges[0]
     places = sorted({place for exchange in exchanges for place in exchange.members})

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.runtime.array import Array
 from minijax.transforms.grad import jvp, vjp
 
@@ -69,13 +69,12 @@ def check_grads(
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     unknown = [mode for mode in modes if mode not in _MODES]
     if unknown:
-        raise ValueError(
-            message(
-                "test_util.check_grads",
-                "there is no such mode.",
-                got=f"modes: {', '.join(map(repr, unknown))}",
-                expected="'fwd', 'rev' or both",
-            )
+        error(
+            ValueError,
+            "test_util.check_grads",
+            "there is no such mode.",
+            got=f"modes: {', '.join(map(repr, unknown))}",
+            expected="'fwd', 'rev' or both",
         )
     _check_to_order(f, tuple(args), order, modes, _Tolerances(atol, rtol, eps), "")
 
@@ -272,13 +271,12 @@ def _compare(
     same_tree = tree.structure(found) == tree.structure(expected)
     if same_tree and all(_are_close(x, y, atol, rtol) for x, y in zip(ours, theirs, strict=True)):
         return
-    raise AssertionError(
-        message(
-            f"test_util.{user}",
-            f"{what}: {problem}." if what else f"{problem}.",
-            got=str(tree.map(_shown, found)),
-            expected=str(tree.map(_shown, expected)),
-        )
+    error(
+        AssertionError,
+        f"test_util.{user}",
+        f"{what}: {problem}." if what else f"{problem}.",
+        got=str(tree.map(_shown, found)),
+        expected=str(tree.map(_shown, expected)),
     )
 
 

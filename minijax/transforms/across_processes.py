@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import tree
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.specs import PartitionSpec
 from minijax.runtime import agreement, client
 from minijax.runtime.array import Array
@@ -63,15 +63,15 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     for leaf in tree.leaves(in_tree):
         try:
             agreement.check_same("multihost_utils.assert_equal", np.asarray(leaf), everywhere)
-        except ValueError as error:
-            raise AssertionError(
-                message(
-                    "multihost_utils.assert_equal",
-                    f"{fail_message or 'the processes'}: they have different values.",
-                    got=str(error).partition("\n")[2].strip().partition("\n")[0],
-                    expected="the same tree of values in all processes",
-                )
-            ) from error
+        except ValueError as caught:
+            error(
+                AssertionError,
+                "multihost_utils.assert_equal",
+                f"{fail_message or 'the processes'}: they have different values.",
+                got=str(caught).partition("\n")[2].strip().partition("\n")[0],
+                expected="the same tree of values in all processes",
+                cause=caught,
+            )
 
 
 def _rows_sharding() -> NamedSharding:
@@ -119,13 +119,12 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     def gathered(x: Any) -> np.ndarray[Any, Any]:
         if type.__instancecheck__(Array, x) and not x.is_fully_addressable:
             if not tiled:
-                raise ValueError(
-                    message(
-                        "multihost_utils.process_allgather",
-                        "an array over all devices is one value, not one of each process.",
-                        got=f"{x.aval} with {x.sharding}",
-                        fix="tiled=True",
-                    )
+                error(
+                    ValueError,
+                    "multihost_utils.process_allgather",
+                    "an array over all devices is one value, not one of each process.",
+                    got=f"{x.aval} with {x.sharding}",
+                    fix="tiled=True",
                 )
             return _everywhere(x)
         value = np.asarray(x)
@@ -233,13 +232,12 @@ def _with_specs(user: str, function: Any, inputs: Any, pspecs: Any) -> Any:
     leaves, treedef = tree.flatten(inputs)
     specs = tree.broadcast_prefix(pspecs, inputs, _is_spec, user=f"multihost_utils.{user}")
     if any(spec is None for spec in specs):
-        raise ValueError(
-            message(
-                f"multihost_utils.{user}",
-                "None is no spec.",
-                got=f"pspecs: {pspecs}",
-                fix="PartitionSpec() for arrays of which each device has all",
-            )
+        error(
+            ValueError,
+            f"multihost_utils.{user}",
+            "None is no spec.",
+            got=f"pspecs: {pspecs}",
+            fix="PartitionSpec() for arrays of which each device has all",
         )
     outs = [function(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
     return tree.unflatten(treedef, outs)

@@ -21,7 +21,7 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import checking, eager, flattening, key_reuse, passes, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax import functionalization
-from minijax.lax.host_callbacks import lower_call
+from minijax.lax.callbacks import lower_call
 from minijax.sharding import rules
 from minijax.transforms.jit_primitive import jit_p
 

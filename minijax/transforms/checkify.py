@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import tree, tree_registry
 from minijax.core.aval import aval_of, has_aval
-from minijax.core.errors import CheckError, message
+from minijax.core.errors import CheckError, error, message
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, eager
 from minijax.lax import unary
@@ -73,8 +73,8 @@ class Error:
         Raises:
             JaxRuntimeError: something went wrong.
         """
-        for _, error in self._errors():
-            raise error
+        for _, found in self._errors():
+            raise found
 
     def get_exception(self) -> CheckError | None:
         """The error that `throw` raises, or None."""
@@ -118,13 +118,12 @@ def _text(error: CheckError) -> str:
 
 
 def _refuse_traced() -> NoReturn:
-    raise ValueError(
-        message(
-            "checkify.Error",
-            "a traced error has no text yet.",
-            fix="return it from the traced function, and look at it outside; or check_error(err) "
-            "inside, under another checkify",
-        )
+    error(
+        ValueError,
+        "checkify.Error",
+        "a traced error has no text yet.",
+        fix="return it from the traced function, and look at it outside; or check_error(err) "
+        "inside, under another checkify",
     )
 
 
@@ -175,24 +174,22 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     """
     aval = aval_of(pred) if has_aval(pred) else None
     if aval is None or aval.shape or aval.dtype != np.bool_:
-        raise TypeError(
-            message(
-                "checkify.check",
-                "the predicate must be a boolean scalar.",
-                got=repr(pred) if aval is None else str(aval),
-                fix="reduce it with .all() or .any()",
-            )
+        error(
+            TypeError,
+            "checkify.check",
+            "the predicate must be a boolean scalar.",
+            got=repr(pred) if aval is None else str(aval),
+            fix="reduce it with .all() or .any()",
         )
     values, values_tree = tree.flatten((fmt_args, fmt_kwargs))
     for x in values:
         if not isinstance(x, (Array, Tracer, np.ndarray)):
-            raise TypeError(
-                message(
-                    "checkify.check",
-                    "the message can show trees of arrays only.",
-                    got=f"{x!r} of type {type(x).__name__}",
-                    fix="write what is known into the message: f'...'",
-                )
+            error(
+                TypeError,
+                "checkify.check",
+                "the message can show trees of arrays only.",
+                got=f"{x!r} of type {type(x).__name__}",
+                fix="write what is known into the message: f'...'",
             )
     if debug and not checking.is_checking(checking.USER):
         return

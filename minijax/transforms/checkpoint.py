@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from minijax.core import tree
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.unspecified import UNSPECIFIED
 from minijax.interpreters import eager
@@ -72,12 +72,11 @@ def checkpoint(
     """
     eager.check_callable("checkpoint", fun)
     if concrete is not UNSPECIFIED:
-        raise NotImplementedError(
-            message(
-                "checkpoint",
-                "the option concrete exists no longer.",
-                fix="mark arguments that Python code depends on with static_argnums",
-            )
+        error(
+            NotImplementedError,
+            "checkpoint",
+            "the option concrete exists no longer.",
+            fix="mark arguments that Python code depends on with static_argnums",
         )
     if policy is not None:
         _check_policy(policy)
@@ -98,14 +97,13 @@ remat = checkpoint
 
 def _check_policy(policy: Any) -> None:
     if not callable(policy):
-        raise TypeError(
-            message(
-                "checkpoint",
-                "the policy is not callable.",
-                got=f"{policy!r} of type {type(policy).__name__}",
-                expected="a function of a primitive, the types of its arguments, and parameters",
-                fix="take one of minijax.checkpoint_policies",
-            )
+        error(
+            TypeError,
+            "checkpoint",
+            "the policy is not callable.",
+            got=f"{policy!r} of type {type(policy).__name__}",
+            expected="a function of a primitive, the types of its arguments, and parameters",
+            fix="take one of minijax.checkpoint_policies",
         )
 
 
@@ -117,13 +115,12 @@ def _check_argnums(argnums: Any) -> tuple[int, ...]:
     """
     given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not all(hasattr(i, "__index__") for i in given):
-        raise TypeError(
-            message(
-                "checkpoint",
-                "static_argnums must be integers.",
-                got=repr(argnums),
-                fix="name parameters with static_argnames",
-            )
+        error(
+            TypeError,
+            "checkpoint",
+            "static_argnums must be integers.",
+            got=repr(argnums),
+            fix="name parameters with static_argnames",
         )
     return tuple(i.__index__() for i in given)
 
@@ -177,12 +174,11 @@ class _Checkpointed:
         wrong = [i for i in self.static_argnums if not -count <= i < count]
         # A static parameter may also be given by name, or left to its default.
         if wrong and not self.static_argnames:
-            raise ValueError(
-                message(
-                    "checkpoint",
-                    f"static_argnums {wrong[0]} is out of range.",
-                    got=f"{count} positional argument(s)",
-                )
+            error(
+                ValueError,
+                "checkpoint",
+                f"static_argnums {wrong[0]} is out of range.",
+                got=f"{count} positional argument(s)",
             )
         return {i % count for i in self.static_argnums if -count <= i < count}
 

@@ -17,7 +17,7 @@ from minijax.core import axes, refs
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from minijax.core.trace import current
 from minijax.interpreters import eager
-from minijax.lax import async_copies, semaphores
+from minijax.lax import semaphores
 from minijax.lax.reference_indexing import Index
 from minijax.runtime.array import Array
 from minijax.transforms.core_memory import Memory, Region, Unknown, Watch
@@ -105,13 +105,13 @@ class _Follower:
         src, dst, sem = _regions(
             args, params["src_index"], params["dst_index"], params["sem_index"]
         )
-        size = async_copies.byte_count(dst.memory.aval.dtype, dst.where)
+        size = semaphores.byte_count(dst.memory.aval.dtype, dst.where)
         self.watch.start(src, dst, sem, size, eqn.source)
         return []
 
     def dma_wait(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         dst, sem = _regions(args, eqn.params["dst_index"], eqn.params["sem_index"])
-        size = async_copies.byte_count(dst.memory.aval.dtype, dst.where)
+        size = semaphores.byte_count(dst.memory.aval.dtype, dst.where)
         self.watch.land(dst, sem, size, eqn.source)
         return []
 

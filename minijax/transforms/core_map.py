@@ -16,14 +16,14 @@ import numpy as np
 from minijax.core import axes, config, refs, source, tree
 from minijax.core.aval import shaped_array
 from minijax.core.effects import Effect, control_flow_allowed_effects, lowerable_effects
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.interpreters import eager, flattening, passes, staging
 from minijax.lax import references
-from minijax.lax.control_flow import mutation, scanning
+from minijax.lax.control_flow import bodies, scanning
 from minijax.lax.creation import iota
-from minijax.sharding.cores import TensorCoreMesh
+from minijax.sharding.mesh import TensorCoreMesh
 from minijax.transforms import core_checks, scratch, shard_map
 from minijax.transforms.simulation import InterpretParams
 
@@ -63,25 +63,23 @@ class CoreMap(Primitive):
     def discharge(self, *args: Any, jaxpr: ClosedJaxpr, mesh: Any, **params: Any) -> Sequence[Any]:
         rule = discharge_rules.get(type(mesh))
         if rule is None:
-            raise NotImplementedError(
-                message(
-                    "core_map",
-                    "no rule tells what to do with a mesh of this type.",
-                    got=type(mesh).__name__,
-                    fix="a mesh of create_tensorcore_mesh",
-                )
+            error(
+                NotImplementedError,
+                "core_map",
+                "no rule tells what to do with a mesh of this type.",
+                got=type(mesh).__name__,
+                fix="a mesh of create_tensorcore_mesh",
             )
         return rule(args, jaxpr, mesh)
 
     def lower(self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        raise ValueError(
-            message(
-                "core_map",
-                "the function writes no reference and has no other effect, so it does nothing.",
-                got=str(jaxpr.jaxpr),
-                fix="write results to a reference from outside: ref[...] = x",
-                at="",
-            )
+        error(
+            ValueError,
+            "core_map",
+            "the function writes no reference and has no other effect, so it does nothing.",
+            got=str(jaxpr.jaxpr),
+            fix="write results to a reference from outside: ref[...] = x",
+            at="",
         )
 
 
@@ -94,7 +92,7 @@ def _one_after_another(
     args: Sequence[Any], jaxpr: ClosedJaxpr, mesh: TensorCoreMesh
 ) -> Sequence[Any]:
     (size,) = mesh.shape.values()
-    return mutation.discharge_scan(
+    return bodies.discharge_scan(
         scanning.scan_p,
         *args,
         iota(np.int32, size),
@@ -187,17 +185,19 @@ def check_mesh(name: str, mesh: Any) -> None:
         NotImplementedError: programs for other cores are being staged already.
     """
     if type(mesh) not in discharge_rules:
-        raise TypeError(
-            message(
-                name,
-                "mesh must be a mesh of cores.",
-                got=f"{mesh!r} of type {type(mesh).__name__}",
-                fix="create_tensorcore_mesh('core'); shard_map runs functions on meshes of devices",
-            )
+        error(
+            TypeError,
+            name,
+            "mesh must be a mesh of cores.",
+            got=f"{mesh!r} of type {type(mesh).__name__}",
+            fix="create_tensorcore_mesh('core'); shard_map runs functions on meshes of devices",
         )
     if axes.core_index() is not None:
-        raise NotImplementedError(
-            message(name, "the program of a core cannot run programs on cores.", got=repr(mesh))
+        error(
+            NotImplementedError,
+            name,
+            "the program of a core cannot run programs on cores.",
+            got=repr(mesh),
         )
 
 
@@ -221,13 +221,12 @@ def run_on_cores(
         with axes.core(axis_name, size, index):
             result = scratch.run_scoped(f, *args, **kwargs)
         if tree.leaves(result):
-            raise ValueError(
-                message(
-                    called,
-                    f"a function run by {user} must return None.",
-                    got=f"{type(result).__name__}: {result!r}",
-                    fix="write results to a reference from outside: ref[...] = x",
-                )
+            error(
+                ValueError,
+                called,
+                f"a function run by {user} must return None.",
+                got=f"{type(result).__name__}: {result!r}",
+                fix="write results to a reference from outside: ref[...] = x",
             )
         return []
 
@@ -245,14 +244,13 @@ def _check_no_communication(name: str, closed: ClosedJaxpr, axis_name: Any) -> N
     """Refuses collectives over the cores' axis: they share memory, and run one after the other."""
     found = axes.communication_over(closed.jaxpr, frozenset({axis_name}))
     if found is not None:
-        raise ValueError(
-            message(
-                name,
-                f"{found.primitive} cannot go over the axis {axis_name!r} of cores.",
-                got=str(found),
-                fix="write to a reference from outside of core_map, and combine the parts after it",
-                at=source.summarize(found.source),
-            )
+        error(
+            ValueError,
+            name,
+            f"{found.primitive} cannot go over the axis {axis_name!r} of cores.",
+            got=str(found),
+            fix="write to a reference from outside of core_map, and combine the parts after it",
+            at=source.summarize(found.source),
         )
 
 
@@ -267,13 +265,12 @@ def _shard_map_over_cores(
     check_mesh("shard_map", mesh)
     for argument, given, wanted in (("in_specs", in_specs, ()), ("out_specs", out_specs, None)):
         if given != wanted:
-            raise ValueError(
-                message(
-                    "shard_map",
-                    f"over cores, {argument} must be {wanted!r}.",
-                    got=repr(given),
-                    fix="let the function read and write references that it closes over",
-                )
+            error(
+                ValueError,
+                "shard_map",
+                f"over cores, {argument} must be {wanted!r}.",
+                got=repr(given),
+                fix="let the function read and write references that it closes over",
             )
 
     def call() -> None:

@@ -17,13 +17,12 @@ import numpy as np
 
 from minijax.core import axes, tree, variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax import async_copies, binary
-from minijax.lax.collectives import axis_index
+from minijax.core.errors import error
+from minijax.lax import binary, semaphores
+from minijax.lax.collectives.axes import axis_index
 from minijax.lax.control_flow import looping
 from minijax.lax.convert import convert_element_type
-from minijax.lax.reference_indexing import ds
-from minijax.lax.reference_views import View
+from minijax.lax.reference_indexing import View, ds
 from minijax.lax.semaphores import SemaphoreType
 from minijax.transforms import scratch
 from minijax.transforms.kernels import when
@@ -132,15 +131,15 @@ class _Operand(NamedTuple):
         )
         return self.ref.at[index]
 
-    def fetch(self, block: Sequence[Any], slot: Any) -> async_copies.AsyncCopyDescriptor:
+    def fetch(self, block: Sequence[Any], slot: Any) -> semaphores.AsyncCopyDescriptor:
         """The copy of a block into a buffer."""
-        return async_copies.make_async_copy(
+        return semaphores.make_async_copy(
             self.part(block), self.buffers.at[slot], self.sems.at[slot]
         )
 
-    def store(self, block: Sequence[Any], slot: Any) -> async_copies.AsyncCopyDescriptor:
+    def store(self, block: Sequence[Any], slot: Any) -> semaphores.AsyncCopyDescriptor:
         """The copy of a buffer to a block."""
-        return async_copies.make_async_copy(
+        return semaphores.make_async_copy(
             self.buffers.at[slot], self.part(block), self.sems.at[slot]
         )
 
@@ -229,13 +228,12 @@ def emit_pipeline(
     """
     del tiling, trace_scopes, no_pipelining
     if core_axis is not None:
-        raise NotImplementedError(
-            message(
-                NAME,
-                "core_axis must be None: no grid is around the pipeline.",
-                got=str(core_axis),
-                fix="core_axis_name='core', the axis of the mesh of core_map",
-            )
+        error(
+            NotImplementedError,
+            NAME,
+            "core_axis must be None: no grid is around the pipeline.",
+            got=str(core_axis),
+            fix="core_axis_name='core', the axis of the mesh of core_map",
         )
     ins, outs = _specs("in_specs", in_specs), _specs("out_specs", out_specs)
     described = _Pipeline(body, ins, outs, _explicit_indices)
@@ -259,12 +257,11 @@ class _Pipeline(NamedTuple):
         """The loop over a grid, with buffers of its own."""
         specs = [*self.ins, *self.outs]
         if len(refs) != len(specs):
-            raise ValueError(
-                message(
-                    NAME,
-                    "each reference needs a spec.",
-                    got={"references": len(refs), "specs": len(specs)},
-                )
+            error(
+                ValueError,
+                NAME,
+                "each reference needs a spec.",
+                got={"references": len(refs), "specs": len(specs)},
             )
         operands = [
             None if spec.is_reference else _operand(f"reference {i}", spec, ref)
@@ -363,8 +360,8 @@ def _specs(argument: str, specs: Any) -> list[BlockSpec]:
     found: list[BlockSpec] = tree.leaves(specs, is_leaf=lambda x: isinstance(x, BlockSpec))
     for spec in found:
         if not isinstance(spec, BlockSpec):
-            raise TypeError(
-                message(NAME, f"{argument} holds something else than BlockSpecs.", got=repr(spec))
+            error(
+                TypeError, NAME, f"{argument} holds something else than BlockSpecs.", got=repr(spec)
             )
     return found
 
@@ -379,17 +376,16 @@ def _operand(name: str, spec: BlockSpec, ref: Any) -> _Operand:
     sizes = shape if spec.block_shape is None else tuple(spec.block_shape)
     facts = {"block_shape": sizes, "reference": shape}
     if len(sizes) != len(shape):
-        raise ValueError(message(NAME, f"the spec of {name} has another rank than it.", got=facts))
+        error(ValueError, NAME, f"the spec of {name} has another rank than it.", got=facts)
     if any(
         size is not None and (size < 1 or n % size) for size, n in zip(sizes, shape, strict=True)
     ):
-        raise ValueError(
-            message(
-                NAME,
-                f"blocks do not divide {name}.",
-                got=facts,
-                fix="a block_shape of divisors, or pad the array",
-            )
+        error(
+            ValueError,
+            NAME,
+            f"blocks do not divide {name}.",
+            got=facts,
+            fix="a block_shape of divisors, or pad the array",
         )
     index_map = spec.index_map
     if index_map is None:
@@ -400,12 +396,11 @@ def _operand(name: str, spec: BlockSpec, ref: Any) -> _Operand:
         found = index_map(*indices)
         count = len(found) if isinstance(found, tuple) else 1
         if count != len(shape):
-            raise ValueError(
-                message(
-                    NAME,
-                    f"the index_map of {name} must return an index for each dimension.",
-                    got={"indices": count, "reference": shape},
-                )
+            error(
+                ValueError,
+                NAME,
+                f"the index_map of {name} must return an index for each dimension.",
+                got={"indices": count, "reference": shape},
             )
         return found
 
@@ -435,13 +430,12 @@ def _grid_of_core(
         and grid[dim] % cores == 0
     ]
     if not shared:
-        raise NotImplementedError(
-            message(
-                NAME,
-                f"no dimension of the grid can be shared equally by {cores} cores.",
-                got={"grid": grid, "dimension_semantics": semantics},
-                fix="dimension_semantics=(PARALLEL, ...), for a dimension that they divide",
-            )
+        error(
+            NotImplementedError,
+            NAME,
+            f"no dimension of the grid can be shared equally by {cores} cores.",
+            got={"grid": grid, "dimension_semantics": semantics},
+            fix="dimension_semantics=(PARALLEL, ...), for a dimension that they divide",
         )
     dim = shared[0]
     own = grid[dim] // cores

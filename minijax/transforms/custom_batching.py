@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from minijax.core import tree
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import calls, flattening, jvp
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
@@ -191,13 +191,12 @@ class _FlatVmapRule:
         title = self._rule.title
         custom_rules.check_arrays(title, f"a result of {self._rule}", outs, self.out_tree)
         if flags_tree != self.out_tree:
-            raise ValueError(
-                message(
-                    title,
-                    f"{self._rule} returns out_batched of another structure than out.",
-                    got={"out": self.out_tree, "out_batched": flags_tree},
-                    expected="True or False for each leaf of out",
-                )
+            error(
+                ValueError,
+                title,
+                f"{self._rule} returns out_batched of another structure than out.",
+                got={"out": self.out_tree, "out_batched": flags_tree},
+                expected="True or False for each leaf of out",
             )
         flags = list(map(bool, flags))
         self._check(size, outs, flags)
@@ -212,24 +211,22 @@ class _FlatVmapRule:
             if mapped and aval.shape[:1] != (size,)
         ]
         if wrong:
-            raise ValueError(
-                message(
-                    self._rule.title,
-                    f"{self._rule} returns results whose first dimension is not the batch.",
-                    got="\n".join(wrong),
-                    expected=f"a first dimension of {size}, as out_batched says",
-                )
+            error(
+                ValueError,
+                self._rule.title,
+                f"{self._rule} returns results whose first dimension is not the batch.",
+                got="\n".join(wrong),
+                expected=f"a first dimension of {size}, as out_batched says",
             )
         seen = self._primal.seen
         if seen.out_tree is None:
             return
         if self.out_tree != seen.out_tree:
-            raise ValueError(
-                message(
-                    self._rule.title,
-                    f"{self._rule} returns results of another structure than the function.",
-                    got={"rule": self.out_tree, "function": seen.out_tree},
-                )
+            error(
+                ValueError,
+                self._rule.title,
+                f"{self._rule} returns results of another structure than the function.",
+                got={"rule": self.out_tree, "function": seen.out_tree},
             )
         of_example = [a.without_dim(0) if b else a for a, b in zip(avals, flags, strict=True)]
         wrong = [
@@ -238,12 +235,11 @@ class _FlatVmapRule:
             if not same_type(given, aval)
         ]
         if wrong:
-            raise ValueError(
-                message(
-                    self._rule.title,
-                    f"{self._rule} returns results of other types than the function.",
-                    got="\n".join(wrong),
-                )
+            error(
+                ValueError,
+                self._rule.title,
+                f"{self._rule} returns results of other types than the function.",
+                got="\n".join(wrong),
             )
 
 
@@ -300,12 +296,11 @@ class custom_vmap(Generic[R]):  # noqa: N801  mirrors jax.custom_batching.custom
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         signature = self._signature
         if self.vmap_rule is None:
-            raise AttributeError(
-                message(
-                    signature.title,
-                    "the function has no rule yet.",
-                    fix=f"{signature.name}.def_vmap(rule)",
-                )
+            error(
+                AttributeError,
+                signature.title,
+                "the function has no rule yet.",
+                fix=f"{signature.name}.def_vmap(rule)",
             )
         args = signature.positional(args, kwargs)
         given = signature.flatten(args, range(len(args)))

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import calls, flattening
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
@@ -126,12 +126,11 @@ class _FlatJvpRule:
         outs, self.out_tree = self.rule.primal_outs(out, self.primal.seen)
         out_dots, dots_tree = tree.flatten(out_dot)
         if dots_tree != self.out_tree:
-            raise TypeError(
-                message(
-                    self.rule.title,
-                    f"{self.rule} returns a tangent of another structure than its result.",
-                    got={"primal_out": self.out_tree, "tangent_out": dots_tree},
-                )
+            error(
+                TypeError,
+                self.rule.title,
+                f"{self.rule} returns a tangent of another structure than its result.",
+                got={"primal_out": self.out_tree, "tangent_out": dots_tree},
             )
         custom_rules.check_arrays(self.rule.title, f"a tangent of {self.rule}", out_dots, dots_tree)
         return outs, self._checked(outs, out_dots)
@@ -149,17 +148,16 @@ class _FlatJvpRule:
             found.append(Zero(expected) if is_zero else custom_rules.cast_like(t, expected))
         if wrong:
             names = flattening.result_paths(self.out_tree)
-            raise TypeError(
-                message(
-                    self.rule.title,
-                    f"{self.rule} returns tangents of the wrong type.",
-                    got="\n".join(
-                        f"tangent of {names[i]}: {given}, where the result's type asks for {aval}"
-                        for i, aval, given in wrong
-                    ),
-                    fix="tangents have the shape and dtype of their results, float0 where these "
-                    "are integers or booleans, and vary over no further mesh axes",
-                )
+            error(
+                TypeError,
+                self.rule.title,
+                f"{self.rule} returns tangents of the wrong type.",
+                got="\n".join(
+                    f"tangent of {names[i]}: {given}, where the result's type asks for {aval}"
+                    for i, aval, given in wrong
+                ),
+                fix="tangents have the shape and dtype of their results, float0 where these "
+                "are integers or booleans, and vary over no further mesh axes",
             )
         return found
 
@@ -232,23 +230,21 @@ class custom_jvp(Generic[R]):  # noqa: N801  mirrors jax.custom_jvp
             TypeError: there are nondiff_argnums.
         """
         if self.nondiff_argnums:
-            raise TypeError(
-                message(
-                    self._signature.title,
-                    "defjvps cannot be used with nondiff_argnums.",
-                    fix="defjvp",
-                )
+            error(
+                TypeError,
+                self._signature.title,
+                "defjvps cannot be used with nondiff_argnums.",
+                fix="defjvp",
             )
 
         def jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
             if len(jvps) != len(primals):
-                raise TypeError(
-                    message(
-                        self._signature.title,
-                        "defjvps has not got one rule for each argument.",
-                        got={"rules": len(jvps), "arguments": len(primals)},
-                        fix="None for arguments that the result does not move with",
-                    )
+                error(
+                    TypeError,
+                    self._signature.title,
+                    "defjvps has not got one rule for each argument.",
+                    got={"rules": len(jvps), "arguments": len(primals)},
+                    fix="None for arguments that the result does not move with",
                 )
             out = self(*primals)
             total = tree.map(SymbolicZero.from_primal_value, out)
@@ -263,12 +259,11 @@ class custom_jvp(Generic[R]):  # noqa: N801  mirrors jax.custom_jvp
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         signature = self._signature
         if self.jvp is None:
-            raise AttributeError(
-                message(
-                    signature.title,
-                    "the function has no rule yet.",
-                    fix=f"{signature.name}.defjvp(rule)",
-                )
+            error(
+                AttributeError,
+                signature.title,
+                "the function has no rule yet.",
+                fix=f"{signature.name}.defjvp(rule)",
             )
         args = signature.positional(args, kwargs)
         held, rest, positions = signature.split(args)

@@ -17,7 +17,7 @@ import numpy as np
 from minijax.core import dtypes, tree, variance
 from minijax.core.aval import aval_of, manual_type
 from minijax.core.check import same_type
-from minijax.core.errors import UnexpectedTracerError, message
+from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, eager, flattening, staging
 from minijax.interpreters.structural import instantiate, zeros
@@ -124,13 +124,12 @@ class Signature:
         parameters = list(self._signature.parameters) if self._signature else []
         unknown = [name for name in names if name not in parameters]
         if unknown:
-            raise ValueError(
-                message(
-                    self.title,
-                    "nondiff_argnames names no parameter.",
-                    got=", ".join(unknown),
-                    expected=f"some of {', '.join(parameters) or 'no parameters'}",
-                )
+            error(
+                ValueError,
+                self.title,
+                "nondiff_argnames names no parameter.",
+                got=", ".join(unknown),
+                expected=f"some of {', '.join(parameters) or 'no parameters'}",
             )
         return tuple(dict.fromkeys([*map(int, given), *map(parameters.index, names)]))
 
@@ -146,23 +145,22 @@ class Signature:
             if self._signature is None:
                 raise TypeError("the function has no signature")
             bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(
-                message(
-                    self.title,
-                    "the arguments do not fit the function's parameters.",
-                    got=str(error),
-                )
-            ) from None
+        except TypeError as caught:
+            error(
+                TypeError,
+                self.title,
+                "the arguments do not fit the function's parameters.",
+                got=str(caught),
+                cause=None,
+            )
         bound.apply_defaults()
         if bound.kwargs:
-            raise TypeError(
-                message(
-                    self.title,
-                    "rules take arguments by position, and some can only be given by name.",
-                    got=", ".join(bound.kwargs),
-                    fix="make them positional parameters of the function",
-                )
+            error(
+                TypeError,
+                self.title,
+                "rules take arguments by position, and some can only be given by name.",
+                got=", ".join(bound.kwargs),
+                fix="make them positional parameters of the function",
             )
         return bound.args
 
@@ -177,12 +175,11 @@ class Signature:
         count = len(args)
         for i in self.nondiff:
             if not -count <= i < count:
-                raise IndexError(
-                    message(
-                        self.title,
-                        f"nondiff_argnums {i} is out of range.",
-                        got=f"{count} positional argument(s)",
-                    )
+                error(
+                    IndexError,
+                    self.title,
+                    f"nondiff_argnums {i} is out of range.",
+                    got=f"{count} positional argument(s)",
                 )
         held = [i % count for i in self.nondiff]
         rest = [i for i in range(count) if i not in held]
@@ -298,12 +295,11 @@ class Rule(NamedTuple):
             TypeError: it is none.
         """
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise TypeError(
-                message(
-                    self.title,
-                    f"{self} must return a pair {parts}.",
-                    got=f"{type(result).__name__}: {result!r}",
-                )
+            error(
+                TypeError,
+                self.title,
+                f"{self} must return a pair {parts}.",
+                got=f"{type(result).__name__}: {result!r}",
             )
         first, second = result
         return first, second
@@ -319,12 +315,11 @@ class Rule(NamedTuple):
         if primal.out_tree is None:
             return outs, out_tree
         if out_tree != primal.out_tree:
-            raise TypeError(
-                message(
-                    self.title,
-                    f"{self} returns results of another structure than the function.",
-                    got={"rule": out_tree, "function": primal.out_tree},
-                )
+            error(
+                TypeError,
+                self.title,
+                f"{self} returns results of another structure than the function.",
+                got={"rule": out_tree, "function": primal.out_tree},
             )
         names = flattening.result_paths(out_tree)
         wrong = [
@@ -333,13 +328,12 @@ class Rule(NamedTuple):
             if not may_be_cast(aval_of(x), aval)
         ]
         if wrong:
-            raise TypeError(
-                message(
-                    self.title,
-                    f"{self} returns results of other types than the function.",
-                    got="\n".join(wrong),
-                    expected="equal shapes and dtypes, and to vary over no further mesh axes",
-                )
+            error(
+                TypeError,
+                self.title,
+                f"{self} returns results of other types than the function.",
+                got="\n".join(wrong),
+                expected="equal shapes and dtypes, and to vary over no further mesh axes",
             )
         outs = [cast_like(x, aval) for x, aval in zip(outs, primal.avals, strict=True)]
         return [
@@ -376,13 +370,13 @@ def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: Any) -> 
         try:
             aval_of(x)
         except TypeError:
-            raise TypeError(
-                message(
-                    title,
-                    f"{what} is no array and no number.",
-                    got=f"{flattening.result_paths(treedef)[i]}: {x!r} of type {type(x).__name__}",
-                )
-            ) from None
+            error(
+                TypeError,
+                title,
+                f"{what} is no array and no number.",
+                got=f"{flattening.result_paths(treedef)[i]}: {x!r} of type {type(x).__name__}",
+                cause=None,
+            )
 
 
 def is_float0(aval: Any) -> bool:

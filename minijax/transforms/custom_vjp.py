@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree, variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import UnexpectedTracerError, message
+from minijax.core.errors import UnexpectedTracerError, error, message
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import calls, eager, evaluation, flattening, staging
@@ -145,15 +145,14 @@ custom_lin_p = CustomLin()
 
 
 def _refuse_forward_mode(name: str) -> NoReturn:
-    raise TypeError(
-        message(
-            f"custom_vjp of {name}",
-            "a function with custom reverse rules has no forward-mode derivative.",
-            got="jvp, jacfwd or linearize of it, directly or inside hessian",
-            expected="reverse mode: grad, vjp, jacrev",
-            fix="minijax.custom_jvp, whose rule serves both modes; or do not call "
-            f"{name} itself in its fwd rule, but what it computes",
-        )
+    error(
+        TypeError,
+        f"custom_vjp of {name}",
+        "a function with custom reverse rules has no forward-mode derivative.",
+        got="jvp, jacfwd or linearize of it, directly or inside hessian",
+        expected="reverse mode: grad, vjp, jacrev",
+        fix="minijax.custom_jvp, whose rule serves both modes; or do not call "
+        f"{name} itself in its fwd rule, but what it computes",
     )
 
 
@@ -355,14 +354,13 @@ class _FlatForward:
         if mixed:
             raise self._varies(mixed, by_leaf)
         if wrong:
-            raise ValueError(
-                message(
-                    self.backward.title,
-                    f"{self.backward} returns cotangents of other shapes than the arguments.",
-                    got="\n".join(wrong),
-                    expected="equal shapes",
-                    fix="sum over the dimensions that the function repeated",
-                )
+            error(
+                ValueError,
+                self.backward.title,
+                f"{self.backward} returns cotangents of other shapes than the arguments.",
+                got="\n".join(wrong),
+                expected="equal shapes",
+                fix="sum over the dimensions that the function repeated",
             )
         return cotangents
 
@@ -400,14 +398,13 @@ class _FlatForward:
                 return tree.broadcast_prefix(cts, indices, tree.is_none)
             except ValueError:
                 pass
-        raise TypeError(
-            message(
-                self.backward.title,
-                f"{self.backward} returns cotangents of another structure than the arguments.",
-                got=str(tree.structure(found)),
-                expected=f"{args_tree}: a tuple with an entry for each argument",
-                fix="return None for an argument, or a part of one, that gets no cotangent",
-            )
+        error(
+            TypeError,
+            self.backward.title,
+            f"{self.backward} returns cotangents of another structure than the arguments.",
+            got=str(tree.structure(found)),
+            expected=f"{args_tree}: a tuple with an entry for each argument",
+            fix="return None for an argument, or a part of one, that gets no cotangent",
         )
 
     def _converted(self, index: int, ct: Any, given: Any, expected: Any) -> Any:
@@ -415,14 +412,13 @@ class _FlatForward:
             return ct
         is_complex = dtypes.issubdtype(given.dtype, np.complexfloating)
         if is_complex and not dtypes.issubdtype(expected.dtype, np.complexfloating):
-            raise TypeError(
-                message(
-                    self.backward.title,
-                    f"{self.backward} returns a complex cotangent for a real argument.",
-                    got={self.given.names()[index]: given},
-                    expected=str(expected),
-                    fix="ct.real",
-                )
+            error(
+                TypeError,
+                self.backward.title,
+                f"{self.backward} returns a complex cotangent for a real argument.",
+                got={self.given.names()[index]: given},
+                expected=str(expected),
+                fix="ct.real",
             )
         if not hasattr(ct, "dtype"):
             return np.asarray(ct, expected.dtype)[()]
@@ -502,12 +498,11 @@ class custom_vjp(Generic[R]):  # noqa: N801  mirrors jax.custom_vjp
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         signature = self._signature
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(
-                message(
-                    signature.title,
-                    "the function has no rules yet.",
-                    fix=f"{signature.name}.defvjp(fwd, bwd)",
-                )
+            error(
+                AttributeError,
+                signature.title,
+                "the function has no rules yet.",
+                fix=f"{signature.name}.defvjp(fwd, bwd)",
             )
         args = signature.positional(args, kwargs)
         held, rest, positions = signature.split(args)
@@ -539,15 +534,14 @@ class custom_vjp(Generic[R]):  # noqa: N801  mirrors jax.custom_vjp
     def _check_held(self, held: tuple[Any, ...]) -> None:
         for x in tree.leaves(held):
             if isinstance(x, Tracer):
-                raise UnexpectedTracerError(
-                    message(
-                        self._signature.title,
-                        "a traced value was passed as an argument of nondiff_argnums.",
-                        got=f"{x.aval}, {x.origin()}",
-                        expected="values that are no arrays, such as functions",
-                        fix="take the argument out of nondiff_argnums, and return None for its "
-                        "cotangent",
-                    )
+                error(
+                    UnexpectedTracerError,
+                    self._signature.title,
+                    "a traced value was passed as an argument of nondiff_argnums.",
+                    got=f"{x.aval}, {x.origin()}",
+                    expected="values that are no arrays, such as functions",
+                    fix="take the argument out of nondiff_argnums, and return None for its "
+                    "cotangent",
                 )
 
 

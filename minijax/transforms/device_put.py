@@ -10,13 +10,13 @@ import numpy as np
 
 from minijax.core import dtypes, guards, key_paths, tree
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
-from minijax.lax import constraints
+from minijax.lax import shardings
 from minijax.runtime import agreement, client, transfer
 from minijax.runtime.array import (
     Array,
@@ -29,8 +29,7 @@ from minijax.runtime.array import (
 from minijax.runtime.placement import native
 from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
-from minijax.sharding.named import NamedSharding, is_abstract
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.named import NamedSharding, SingleDeviceSharding, is_abstract
 
 T = TypeVar("T")
 
@@ -43,26 +42,24 @@ def _target_of(target: Any) -> Sharding | None:
     """
     if target is None or isinstance(target, Sharding):
         if is_abstract(target):
-            raise ValueError(
-                message(
-                    "device_put",
-                    "a sharding on an abstract mesh names no devices.",
-                    got=str(target),
-                    fix="use the same spec on a Mesh with devices",
-                )
+            error(
+                ValueError,
+                "device_put",
+                "a sharding on an abstract mesh names no devices.",
+                got=str(target),
+                fix="use the same spec on a Mesh with devices",
             )
         return target
     if isinstance(target, PartitionSpec):
         return contexts.resolve(target, "device_put")
     if hasattr(target, "device_kind"):
         return SingleDeviceSharding(target)
-    raise ValueError(
-        message(
-            "device_put",
-            "not a place for arrays.",
-            got=f"{target!r} of type {type(target).__name__}",
-            expected="a device, a sharding, a PartitionSpec under a mesh, or None",
-        )
+    error(
+        ValueError,
+        "device_put",
+        "not a place for arrays.",
+        got=f"{target!r} of type {type(target).__name__}",
+        expected="a device, a sharding, a PartitionSpec under a mesh, or None",
     )
 
 
@@ -111,7 +108,7 @@ class DevicePut(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: Any
     ) -> tuple[Any, Any]:
         if isinstance(sharding, NamedSharding) and dims[0] is not None:
-            sharding = constraints.with_batch_dim(self.name, sharding, dims[0])
+            sharding = shardings.with_batch_dim(self.name, sharding, dims[0])
         return self.bind(args[0], sharding=sharding), dims[0]
 
 
@@ -189,13 +186,12 @@ def device_put(
         what = functools.partial(key_paths.leaf_name, "device_put", "x", treedef, i)
         _check_put(leaf, target, what)
         if given and shared:
-            raise ValueError(
-                message(
-                    "device_put",
-                    "an array cannot be donated and shared.",
-                    got="donate and may_alias",
-                    fix="leave one of them away",
-                )
+            error(
+                ValueError,
+                "device_put",
+                "an array cannot be donated and shared.",
+                got="donate and may_alias",
+                fix="leave one of them away",
             )
     facts = zip(leaves, targets, donations, aliases, strict=True)
     with guards.explicitly("explicit_device_put"):
@@ -222,13 +218,12 @@ def _check_put(leaf: Any, target: Sharding | None, what: Callable[[], str]) -> N
         return
     target.check_fits(aval.shape, what)
     if isinstance(target, NamedSharding) and UNCONSTRAINED in tuple(target.spec):
-        raise ValueError(
-            message(
-                "device_put",
-                "only inside programs may a dimension be left to the compiler.",
-                got=str(target),
-                fix="None for a dimension that is not split",
-            )
+        error(
+            ValueError,
+            "device_put",
+            "only inside programs may a dimension be left to the compiler.",
+            got=str(target),
+            fix="None for a dimension that is not split",
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 
 from minijax.core import meshes, tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.meshes import AbstractMesh, AxisType
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import current
@@ -80,23 +80,21 @@ def _check_explicit(sharding: NamedSharding) -> None:
     mesh, spec = sharding.mesh, sharding.spec
     for name in (*spec.names(), *spec.unreduced, *spec.reduced):
         if mesh.axis_type(name) is not AxisType.Explicit:
-            raise ValueError(
-                message(
-                    "reshard",
-                    f"the axis {name!r} is of type {mesh.axis_type(name).name}.",
-                    got=f"{spec} on {mesh}",
-                    expected="axes of type Explicit",
-                    fix="lax.with_sharding_constraint for axes that the compiler decides about",
-                )
+            error(
+                ValueError,
+                "reshard",
+                f"the axis {name!r} is of type {mesh.axis_type(name).name}.",
+                got=f"{spec} on {mesh}",
+                expected="axes of type Explicit",
+                fix="lax.with_sharding_constraint for axes that the compiler decides about",
             )
     if UNCONSTRAINED in spec and mesh.are_all_axes_explicit:
-        raise ValueError(
-            message(
-                "reshard",
-                "an entry is UNCONSTRAINED, but no axis is left to the compiler.",
-                got=f"{spec} on {mesh}",
-                fix="None, or the names of axes",
-            )
+        error(
+            ValueError,
+            "reshard",
+            "an entry is UNCONSTRAINED, but no axis is left to the compiler.",
+            got=f"{spec} on {mesh}",
+            fix="None, or the names of axes",
         )
 
 
@@ -263,12 +261,11 @@ def _mesh_around(name: str, values: Sequence[Any]) -> AbstractMesh:
     if mesh.empty:
         mesh = rules.mesh_of(map(aval_of, values)) or mesh
     if mesh.empty:
-        raise ValueError(
-            message(
-                name,
-                "there is no mesh whose axes could change their types.",
-                fix="minijax.set_mesh(mesh), or arguments that are split over Explicit axes",
-            )
+        error(
+            ValueError,
+            name,
+            "there is no mesh whose axes could change their types.",
+            fix="minijax.set_mesh(mesh), or arguments that are split over Explicit axes",
         )
     return mesh
 
@@ -279,9 +276,7 @@ def _chosen(name: str, axes: Any, mesh: AbstractMesh) -> Sequence[Any]:
         chosen = tuple(axes)
     strange = [axis for axis in chosen if axis not in mesh.axis_names]
     if strange:
-        raise ValueError(
-            message(name, f"axes names no axis of the mesh: {strange}.", got=str(mesh))
-        )
+        error(ValueError, name, f"axes names no axis of the mesh: {strange}.", got=str(mesh))
     return chosen
 
 
@@ -304,7 +299,7 @@ def _split(xs: Any, shardings: Any, mesh: AbstractMesh, name: str) -> Any:
     for x, target in zip(leaves, targets, strict=True):
         spec = target.spec if isinstance(target, NamedSharding) else target
         if not isinstance(spec, PartitionSpec):
-            raise TypeError(message(name, "needs shardings or specs.", got=f"{target!r}"))
+            error(TypeError, name, "needs shardings or specs.", got=f"{target!r}")
         outs.append(reshard_to(x, named(mesh, spec)))
     return tree.unflatten(treedef, outs)
 

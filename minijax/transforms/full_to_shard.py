@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from minijax.core import config
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -44,12 +44,11 @@ class _BorderOfRegion(Primitive):
 
     def impl(self, *args: Any, **params: Any) -> Any:
         del args, params
-        raise ValueError(
-            message(
-                self.name,
-                "a device's block is no array of its own.",
-                fix="call it inside jit, where shard_to_full follows full_to_shard",
-            )
+        error(
+            ValueError,
+            self.name,
+            "a device's block is no array of its own.",
+            fix="call it inside jit, where shard_to_full follows full_to_shard",
         )
 
     def batch(
@@ -166,25 +165,23 @@ def _bind(
     manual = frozenset(manual_axes)
     strange = [name for name in axes if name not in manual]
     if strange or not manual <= set(mesh.axis_names):
-        raise ValueError(
-            message(
-                primitive.name,
-                "axes must be among manual_axes, and these among the mesh's.",
-                got=f"axes {dict(axes)}, manual_axes {sorted(manual, key=str)}, {mesh}",
-            )
+        error(
+            ValueError,
+            primitive.name,
+            "axes must be among manual_axes, and these among the mesh's.",
+            got=f"axes {dict(axes)}, manual_axes {sorted(manual, key=str)}, {mesh}",
         )
     return primitive.bind(x, axes=tuple(axes.items()), mesh=mesh, manual_axes=manual)
 
 
 def _inside(name: str, ctx: Any, mesh: MeshAxes, manual_axes: frozenset[Any]) -> PartitionAxes:
     if config.use_shardy_partitioner.value:
-        raise NotImplementedError(
-            message(
-                name,
-                "Shardy has one operation for both borders of a manual region.",
-                fix="shard_map, or vtile_manual, which make them together; or "
-                "minijax.config.update('use_shardy_partitioner', False)",
-            )
+        error(
+            NotImplementedError,
+            name,
+            "Shardy has one operation for both borders of a manual region.",
+            fix="shard_map, or vtile_manual, which make them together; or "
+            "minijax.config.update('use_shardy_partitioner', False)",
         )
     return PartitionAxes(mesh, ctx.module.device_axes.manual | manual_axes)
 

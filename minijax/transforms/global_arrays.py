@@ -13,11 +13,11 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.lax.shape import expand_dims
-from minijax.runtime import placement, sharing, transfer
+from minijax.runtime import array, placement, transfer
 from minijax.runtime.array import Array, physical_aval, wrap
 from minijax.runtime.placement import Place
 from minijax.sharding import contexts
@@ -54,8 +54,8 @@ def make_array_from_single_device_arrays(
     dims = canonicalize_shape(shape, user)
     _check_sharding(user, sharding)
     if not isinstance(arrays, (list, tuple)):
-        raise TypeError(
-            message(user, "arrays must be a list.", got=f"arrays of type {type(arrays).__name__}")
+        error(
+            TypeError, user, "arrays must be a list.", got=f"arrays of type {type(arrays).__name__}"
         )
     _check_arrays(user, arrays)
     wanted = placement.local_places(sharding, dims)
@@ -68,22 +68,21 @@ def make_array_from_single_device_arrays(
     pieces = _with_all_dims(pieces, sharding)
     buffers = [transfer.as_piece(piece, target.memory_kind) for piece in pieces]
     buffer = placement.assemble(physical_aval(aval), target, buffers)
-    sharing.join(buffer, buffers)
+    array.join(buffer, buffers)
     made = wrap(buffer, aval)
     for piece in buffers:
-        sharing.note_whole(piece, made)
+        array.note_whole(piece, made)
     return made  # type: ignore[return-value]
 
 
 def _check_sharding(user: str, sharding: Any) -> None:
     if not isinstance(sharding, Sharding):
-        raise TypeError(
-            message(
-                user,
-                "the second argument must be a sharding.",
-                got=f"{sharding!r} of type {type(sharding).__name__}",
-                expected="a sharding on devices, such as NamedSharding(mesh, spec)",
-            )
+        error(
+            TypeError,
+            user,
+            "the second argument must be a sharding.",
+            got=f"{sharding!r} of type {type(sharding).__name__}",
+            expected="a sharding on devices, such as NamedSharding(mesh, spec)",
         )
     # Names what an abstract mesh lacks.
     len(sharding.device_assignment)
@@ -92,52 +91,48 @@ def _check_sharding(user: str, sharding: Any) -> None:
 def _check_arrays(user: str, arrays: Sequence[Any]) -> None:
     for i, x in enumerate(arrays):
         if isinstance(x, Tracer) or not type.__instancecheck__(Array, x):
-            raise TypeError(
-                message(
-                    user,
-                    f"arrays[{i}] is not an array on a device.",
-                    got=f"arrays[{i}] of type {type(x).__name__}",
-                    fix="minijax.device_put(x, device)",
-                )
+            error(
+                TypeError,
+                user,
+                f"arrays[{i}] is not an array on a device.",
+                got=f"arrays[{i}] of type {type(x).__name__}",
+                fix="minijax.device_put(x, device)",
             )
         if x.is_deleted():
-            raise ValueError(message(user, f"arrays[{i}] has been deleted.", got=str(x.aval)))
+            error(ValueError, user, f"arrays[{i}] has been deleted.", got=str(x.aval))
         if len(x.devices()) != 1:
-            raise ValueError(
-                message(
-                    user,
-                    f"arrays[{i}] is not on a single device.",
-                    got=f"{x.aval} on {len(x.devices())} devices",
-                    fix="give its pieces: [s.data for s in x.addressable_shards]",
-                )
+            error(
+                ValueError,
+                user,
+                f"arrays[{i}] is not on a single device.",
+                got=f"{x.aval} on {len(x.devices())} devices",
+                fix="give its pieces: [s.data for s in x.addressable_shards]",
             )
 
 
 def _by_device(user: str, wanted: Sequence[Place], arrays: Sequence[Any]) -> dict[Any, Any]:
     if len(arrays) != len(wanted):
-        raise ValueError(
-            message(
-                user,
-                "one array is needed for each device of this process in the sharding.",
-                got=f"{len(arrays)} arrays",
-                expected=f"{len(wanted)} arrays",
-                fix="[device_put(whole[i], d) for d, i in "
-                "sharding.addressable_devices_indices_map(shape).items()]",
-            )
+        error(
+            ValueError,
+            user,
+            "one array is needed for each device of this process in the sharding.",
+            got=f"{len(arrays)} arrays",
+            expected=f"{len(wanted)} arrays",
+            fix="[device_put(whole[i], d) for d, i in "
+            "sharding.addressable_devices_indices_map(shape).items()]",
         )
     by_device = {next(iter(x.devices())): x for x in arrays}
     ids = [next(iter(x.devices())).id for x in arrays]
     if len(by_device) != len(arrays):
-        raise ValueError(message(user, "two arrays are on one device.", got=f"device ids {ids}"))
+        error(ValueError, user, "two arrays are on one device.", got=f"device ids {ids}")
     devices = {place.device for place in wanted}
     if devices != set(by_device):
-        raise ValueError(
-            message(
-                user,
-                "the arrays are on other devices than the sharding.",
-                got=f"device ids {sorted(ids)}",
-                expected=f"device ids {sorted(d.id for d in devices)}",
-            )
+        error(
+            ValueError,
+            user,
+            "the arrays are on other devices than the sharding.",
+            got=f"device ids {sorted(ids)}",
+            expected=f"device ids {sorted(d.id for d in devices)}",
         )
     return by_device
 
@@ -152,32 +147,29 @@ def _common_aval(
     avals = [aval_of(piece) for piece in pieces]
     for place, aval in zip(placement.local_places(sharding, dims), avals, strict=True):
         if aval.shape != shard:
-            raise ValueError(
-                message(
-                    user,
-                    "a piece has another shape than the sharding gives it.",
-                    got=f"{aval} for device {place.device.id}",
-                    expected=f"shape {shard}, for a whole of shape {dims} with {sharding}",
-                    fix="give each device its own part: whole[index]",
-                )
+            error(
+                ValueError,
+                user,
+                "a piece has another shape than the sharding gives it.",
+                got=f"{aval} for device {place.device.id}",
+                expected=f"shape {shard}, for a whole of shape {dims} with {sharding}",
+                fix="give each device its own part: whole[index]",
             )
         if aval.dtype != (avals[0].dtype if dtype is None else dtype):
-            raise ValueError(
-                message(
-                    user,
-                    "the pieces' dtypes differ." if dtype is None else "dtype is not the pieces'.",
-                    got=f"{aval}, and {avals[0].dtype if dtype is None else dtype} otherwise",
-                    expected="pieces of one dtype",
-                )
+            error(
+                ValueError,
+                user,
+                "the pieces' dtypes differ." if dtype is None else "dtype is not the pieces'.",
+                got=f"{aval}, and {avals[0].dtype if dtype is None else dtype} otherwise",
+                expected="pieces of one dtype",
             )
     if not avals and dtype is None:
-        raise ValueError(
-            message(
-                user,
-                "without a piece in this process, the dtype must be told.",
-                got=str(sharding),
-                fix="give dtype=",
-            )
+        error(
+            ValueError,
+            user,
+            "without a piece in this process, the dtype must be told.",
+            got=str(sharding),
+            fix="give dtype=",
         )
     return ShapedArray(dims, avals[0].dtype if avals else dtype)
 
@@ -314,13 +306,12 @@ def _from_local(user: str, sharding: Sharding, data: Any, global_shape: Any) -> 
     local = np.shape(data)
     if sharding.is_fully_addressable:
         if global_shape is not None and global_shape != local:
-            raise ValueError(
-                message(
-                    user,
-                    "a single process brings all of the data.",
-                    got={"global_shape": global_shape, "local_data.shape": local},
-                    fix="leave global_shape away",
-                )
+            error(
+                ValueError,
+                user,
+                "a single process brings all of the data.",
+                got={"global_shape": global_shape, "local_data.shape": local},
+                fix="leave global_shape away",
             )
         sharding.check_fits(local, lambda: user)
         return device_put(data, sharding)
@@ -342,12 +333,11 @@ def local_indices(
     mine = [i for i, device in enumerate(sharding.device_assignment) if device in here]
     given = (None,) * len(local) if global_shape is None else tuple(global_shape)
     if len(given) != len(local):
-        raise ValueError(
-            message(
-                "make_array_from_process_local_data",
-                "global_shape and the data differ in rank.",
-                got={"global_shape": given, "local_data.shape": local},
-            )
+        error(
+            ValueError,
+            "make_array_from_process_local_data",
+            "global_shape and the data differ in rank.",
+            got={"global_shape": given, "local_data.shape": local},
         )
     held = tiling.coordinates[mine].T.tolist()
     facts = zip(local, given, tiling.factors, held, strict=True)
@@ -373,14 +363,13 @@ def _local_dimension(
     total = size * factor // len(parts) if whole is None else whole
     piece = total // factor
     if piece * factor != total or size not in (total, piece * len(parts)):
-        raise ValueError(
-            message(
-                "make_array_from_process_local_data",
-                f"dimension {dim} of the data is neither this process's part nor the whole.",
-                got=f"size {size}, of {total} in all, in {factor} parts",
-                expected=f"{piece * len(parts)}, as this process holds {len(parts)} of the parts, "
-                f"or {total}",
-            )
+        error(
+            ValueError,
+            "make_array_from_process_local_data",
+            f"dimension {dim} of the data is neither this process's part nor the whole.",
+            got=f"size {size}, of {total} in all, in {factor} parts",
+            expected=f"{piece * len(parts)}, as this process holds {len(parts)} of the parts, "
+            f"or {total}",
         )
     places = held if size == total else list(map(parts.index, held))
     return total, [slice(place * piece, (place + 1) * piece) for place in places]

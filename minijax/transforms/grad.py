@@ -15,7 +15,7 @@ import numpy as np
 from minijax.core import dtypes, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo, Jaxpr
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import (
@@ -63,12 +63,11 @@ class _Aux:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = self.function(*args, **kwargs)
         if not isinstance(out, (tuple, list)) or len(out) != 2:
-            raise TypeError(
-                message(
-                    self.name,
-                    "with has_aux=True the function must return a pair (value, aux).",
-                    got=f"{type(out).__name__}: {out!r}",
-                )
+            error(
+                TypeError,
+                self.name,
+                "with has_aux=True the function must return a pair (value, aux).",
+                got=f"{type(out).__name__}: {out!r}",
             )
         return tuple(out)
 
@@ -130,23 +129,21 @@ def jvp(
     """
     eager.check_callable("jvp", fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TypeError(
-            message(
-                "jvp",
-                "primals and tangents must be tuples or lists.",
-                got={"primals": type(primals).__name__, "tangents": type(tangents).__name__},
-            )
+        error(
+            TypeError,
+            "jvp",
+            "primals and tangents must be tuples or lists.",
+            got={"primals": type(primals).__name__, "tangents": type(tangents).__name__},
         )
     name = flattening.function_name(fun)
     leaves, flat = _flat(_Aux("jvp", fun) if has_aux else fun, primals)
     dots, dots_tree = tree.flatten((tuple(tangents), {}))
     if dots_tree != flat.in_tree:
-        raise TypeError(
-            message(
-                "jvp",
-                "primals and tangents have different trees.",
-                got={"primals": flat.in_tree, "tangents": dots_tree},
-            )
+        error(
+            TypeError,
+            "jvp",
+            "primals and tangents have different trees.",
+            got={"primals": flat.in_tree, "tangents": dots_tree},
         )
     names = tree.argument_paths(flat.in_tree, flattening.parameter_names(fun))
     dots = [_checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)]
@@ -171,13 +168,12 @@ def _checked_tangent(name: str, primal: Any, tangent: Any) -> Any:
     given = aval_of(tangent)
     if given.shape != expected.shape or given.dtype != expected.dtype:
         kind = ValueError if given.dtype == expected.dtype else TypeError
-        raise kind(
-            message(
-                "jvp",
-                f"the tangent of {name} has the wrong type.",
-                got={"primal": aval_of(primal), "tangent": given},
-                expected=f"a tangent of type {expected}",
-            )
+        error(
+            kind,
+            "jvp",
+            f"the tangent of {name} has the wrong type.",
+            got={"primal": aval_of(primal), "tangent": given},
+            expected=f"a tangent of type {expected}",
         )
     return Zero(expected) if expected.dtype == dtypes.float0 else tangent
 
@@ -212,24 +208,22 @@ class _Linear:
     def _check(self, name: str, given: Any, expected_tree: Any, avals: Sequence[Any]) -> list[Any]:
         leaves, given_tree = tree.flatten(given)
         if given_tree != expected_tree:
-            raise ValueError(
-                message(
-                    name,
-                    "the argument has the wrong tree.",
-                    got=str(given_tree),
-                    expected=str(expected_tree),
-                )
+            error(
+                ValueError,
+                name,
+                "the argument has the wrong tree.",
+                got=str(given_tree),
+                expected=str(expected_tree),
             )
         leaves = [_of_kind(x, aval) for x, aval in zip(leaves, avals, strict=True)]
         for x, aval in zip(leaves, avals, strict=True):
             if not same_type(aval_of(x), aval):
-                raise ValueError(
-                    message(
-                        name,
-                        "an argument has the wrong type.",
-                        got=str(aval_of(x)),
-                        expected=str(aval),
-                    )
+                error(
+                    ValueError,
+                    name,
+                    "an argument has the wrong type.",
+                    got=str(aval_of(x)),
+                    expected=str(aval),
                 )
         return list(leaves)
 
@@ -259,13 +253,12 @@ class _PullBack(_Linear):
     def __call__(self, cotangent: Any, *more: Any) -> tuple[Any, ...]:
         call = self.call
         if more:
-            raise TypeError(
-                message(
-                    "vjp",
-                    "one cotangent is needed, of the structure of the result.",
-                    got=f"{1 + len(more)} arguments",
-                    expected=f"one of structure {call.out_tree}",
-                )
+            error(
+                TypeError,
+                "vjp",
+                "one cotangent is needed, of the structure of the result.",
+                got=f"{1 + len(more)} arguments",
+                expected=f"one of structure {call.out_tree}",
             )
         expected = [aval.cotangent_aval() for aval in call.out_avals]
         cts = self._check("vjp", cotangent, call.out_tree, expected)
@@ -618,63 +611,56 @@ def check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: 
     dtype = aval.dtype
     if dtypes.is_extended(dtype):
         if not allow_int:
-            raise TypeError(
-                message(name, f"cannot differentiate with respect to {place}.", got=str(aval))
-            )
+            error(TypeError, name, f"cannot differentiate with respect to {place}.", got=str(aval))
         return
     if holomorphic and not dtypes.issubdtype(dtype, np.complexfloating):
-        raise TypeError(
-            message(
-                name,
-                f"holomorphic=True needs complex inputs, but {place} is not.",
-                got={place: aval},
-            )
+        error(
+            TypeError,
+            name,
+            f"holomorphic=True needs complex inputs, but {place} is not.",
+            got={place: aval},
         )
     integral = dtypes.issubdtype(dtype, np.integer) or dtype == np.bool_
     if integral and not allow_int:
-        raise TypeError(
-            message(
-                name,
-                f"needs real or complex inputs, but {place} is not.",
-                got={place: aval},
-                fix="pass a float (such as 3.0 in place of 3), differentiate with respect to "
-                "other arguments (argnums), or give allow_int=True",
-            )
+        error(
+            TypeError,
+            name,
+            f"needs real or complex inputs, but {place} is not.",
+            got={place: aval},
+            fix="pass a float (such as 3.0 in place of 3), differentiate with respect to "
+            "other arguments (argnums), or give allow_int=True",
         )
 
 
 def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: bool) -> None:
     function = flattening.function_name(fun)
     if out_tree.num_leaves != 1 or out_tree != tree.structure(0):
-        raise TypeError(
-            message(
-                name,
-                f"{function} must return a scalar.",
-                got=f"a result of tree {out_tree}",
-                fix="return one scalar, or has_aux=True and (scalar, aux)",
-            )
+        error(
+            TypeError,
+            name,
+            f"{function} must return a scalar.",
+            got=f"a result of tree {out_tree}",
+            fix="return one scalar, or has_aux=True and (scalar, aux)",
         )
     aval = aval_of(value)
     if aval.shape:
-        raise TypeError(
-            message(
-                name,
-                f"{function} must return a scalar.",
-                got=f"a result of type {aval}",
-                fix="reduce it, with .sum() or .mean(), or use jacrev",
-            )
+        error(
+            TypeError,
+            name,
+            f"{function} must return a scalar.",
+            got=f"a result of type {aval}",
+            fix="reduce it, with .sum() or .mean(), or use jacrev",
         )
     wanted = np.complexfloating if holomorphic else np.floating
     if not dtypes.issubdtype(aval.dtype, wanted):
-        raise TypeError(
-            message(
-                name,
-                f"{function} must return a {'complex' if holomorphic else 'real'} scalar.",
-                got=f"a result of type {aval}",
-                fix="holomorphic=True for holomorphic functions, else minijax.vjp"
-                if dtypes.issubdtype(aval.dtype, np.complexfloating)
-                else "return a float",
-            )
+        error(
+            TypeError,
+            name,
+            f"{function} must return a {'complex' if holomorphic else 'real'} scalar.",
+            got=f"a result of type {aval}",
+            fix="holomorphic=True for holomorphic functions, else minijax.vjp"
+            if dtypes.issubdtype(aval.dtype, np.complexfloating)
+            else "return a float",
         )
 
 
@@ -709,35 +695,32 @@ def linear_transpose(
     out_avals = [v.aval for v in jaxpr.outvars]
     for aval in (*avals, *out_avals):
         if not dtypes.issubdtype(aval.dtype, np.inexact):
-            raise TypeError(
-                message(
-                    "linear_transpose",
-                    "arguments and results must be real or complex.",
-                    got=str(aval),
-                )
+            error(
+                TypeError,
+                "linear_transpose",
+                "arguments and results must be real or complex.",
+                got=str(aval),
             )
 
     def transposed(cotangent: Any) -> tuple[Any, ...]:
         cts, ct_tree = tree.flatten(cotangent)
         if ct_tree != out_tree:
-            raise TypeError(
-                message(
-                    "linear_transpose",
-                    "the cotangent has the wrong tree.",
-                    got=str(ct_tree),
-                    expected=str(out_tree),
-                )
+            error(
+                TypeError,
+                "linear_transpose",
+                "the cotangent has the wrong tree.",
+                got=str(ct_tree),
+                expected=str(out_tree),
             )
         cts = [_of_kind(ct, aval) for ct, aval in zip(cts, out_avals, strict=True)]
         for ct, aval in zip(cts, out_avals, strict=True):
             if not same_type(aval_of(ct), aval):
-                raise TypeError(
-                    message(
-                        "linear_transpose",
-                        "the cotangent has the wrong type.",
-                        got=str(aval_of(ct)),
-                        expected=str(aval),
-                    )
+                error(
+                    TypeError,
+                    "linear_transpose",
+                    "the cotangent has the wrong type.",
+                    got=str(aval_of(ct)),
+                    expected=str(aval),
                 )
         linear, residuals = discharge.without_references_open(jaxpr, consts)
         outs = transpose.backward_pass(linear, residuals, cts)
@@ -774,13 +757,12 @@ def closure_convert(
         values = iter(args[count:])
         given, in_tree = tree.flatten((args[:count], {}))
         if in_tree != flat.in_tree:
-            raise TypeError(
-                message(
-                    "closure_convert",
-                    "the arguments have another tree than the example's.",
-                    got=str(in_tree),
-                    expected=str(flat.in_tree),
-                )
+            error(
+                TypeError,
+                "closure_convert",
+                "the arguments have another tree than the example's.",
+                got=str(in_tree),
+                expected=str(flat.in_tree),
             )
         merged = [next(values) if h else c for c, h in zip(consts, hoist, strict=True)]
         return tree.unflatten(flat.out_tree, evaluation.eval_jaxpr(jaxpr, merged, *given))

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import eager, flattening
 from minijax.lax import shape as lax_shape
 from minijax.lax import slicing
@@ -176,15 +176,14 @@ def _check_dtype(
         wrong = not dtypes.issubdtype(aval.dtype, kind)
         expected = "real" if real_only else "real or complex"
     if wrong:
-        raise TypeError(
-            message(
-                name,
-                f"needs {expected} {what}.",
-                got=str(aval),
-                fix="holomorphic=True for holomorphic functions, else minijax.jvp or minijax.vjp"
-                if dtypes.issubdtype(aval.dtype, np.complexfloating)
-                else "pass floats (such as 3.0 in place of 3)",
-            )
+        error(
+            TypeError,
+            name,
+            f"needs {expected} {what}.",
+            got=str(aval),
+            fix="holomorphic=True for holomorphic functions, else minijax.jvp or minijax.vjp"
+            if dtypes.issubdtype(aval.dtype, np.complexfloating)
+            else "pass floats (such as 3.0 in place of 3)",
         )
 
 

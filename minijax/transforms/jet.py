@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import eager, flattening, taylor
 from minijax.interpreters.structural import instantiate
 from minijax.lax import binary, families
@@ -98,43 +98,39 @@ def _term(x: Any, aval: Any) -> Any:
 def _check_arguments(primals: Any, series: Any) -> None:
     for name, value in (("primals", primals), ("series", series)):
         if not isinstance(value, (tuple, list)):
-            raise TypeError(
-                message(
-                    "jet",
-                    f"{name} must be a tuple or a list.",
-                    got=type(value).__name__,
-                    expected="one entry for each argument of the function",
-                )
+            error(
+                TypeError,
+                "jet",
+                f"{name} must be a tuple or a list.",
+                got=type(value).__name__,
+                expected="one entry for each argument of the function",
             )
     if len(primals) != len(series):
-        raise ValueError(
-            message(
-                "jet",
-                "there must be one series for each argument.",
-                got=f"{len(primals)} primals and {len(series)} series",
-            )
+        error(
+            ValueError,
+            "jet",
+            "there must be one series for each argument.",
+            got=f"{len(primals)} primals and {len(series)} series",
         )
     for i, x in enumerate(primals):
         if not tree.all_leaves([x]):
-            raise ValueError(
-                message(
-                    "jet",
-                    f"primals[{i}] is a tree.",
-                    got=f"{x!r}",
-                    expected="arrays",
-                    fix="flatten the tree: leaves, treedef = tree.flatten(x)",
-                )
+            error(
+                ValueError,
+                "jet",
+                f"primals[{i}] is a tree.",
+                got=f"{x!r}",
+                expected="arrays",
+                fix="flatten the tree: leaves, treedef = tree.flatten(x)",
             )
         aval = aval_of(x)
         if not dtypes.issubdtype(aval.dtype, np.inexact):
-            raise TypeError(
-                message(
-                    "jet",
-                    f"primals[{i}] is of a type that does not change continuously.",
-                    got=str(aval),
-                    expected="a floating-point or complex type",
-                    fix="convert it, or close over it",
-                )
+            error(
+                TypeError,
+                "jet",
+                f"primals[{i}] is of a type that does not change continuously.",
+                got=str(aval),
+                expected="a floating-point or complex type",
+                fix="convert it, or close over it",
             )
         _check_terms(i, aval, series)
 
@@ -142,20 +138,18 @@ def _check_arguments(primals: Any, series: Any) -> None:
 def _check_terms(i: int, aval: Any, series: Any) -> None:
     if not isinstance(series[i], (tuple, list)) or len(series[i]) != len(series[0]):
         lengths = [len(s) if isinstance(s, (tuple, list)) else type(s).__name__ for s in series]
-        raise ValueError(
-            message(
-                "jet",
-                "the series are not all sequences of one length.",
-                got=f"lengths {lengths}",
-                fix="pad the shorter ones with zeros",
-            )
+        error(
+            ValueError,
+            "jet",
+            "the series are not all sequences of one length.",
+            got=f"lengths {lengths}",
+            fix="pad the shorter ones with zeros",
         )
     for n, x in enumerate(series[i]):
         if aval_of(x).shape not in ((), aval.shape):
-            raise ValueError(
-                message(
-                    "jet",
-                    f"series[{i}][{n}] has another shape than its argument.",
-                    got=f"{aval_of(x)} for {aval}",
-                )
+            error(
+                ValueError,
+                "jet",
+                f"series[{i}][{n}] has another shape than its argument.",
+                got=f"{aval_of(x)} for {aval}",
             )

@@ -17,7 +17,7 @@ from minijax.interpreters import evaluation, staging, taylor
 from minijax.interpreters.structural import add_tangents
 from minijax.interpreters.tangents import Zero
 from minijax.interpreters.taylor import Rule, Series, TaylorTrace
-from minijax.lax import binary, convolution, dots, families, power, unary
+from minijax.lax import binary, convolution, dots, families, unary
 from minijax.lax.control_flow import branching, looping, scanning
 from minijax.transforms.jit_primitive import jit_p
 from minijax.transforms.remat_primitive import remat_p
@@ -172,7 +172,7 @@ RULES: dict[Any, Rule] = {
     binary.div_p: _quotient,
     dots.dot_general_p: _product,
     convolution.conv_general_dilated_p: _product,
-    power.pow_p: _power,
+    unary.pow_p: _power,
     jit_p: _call,
     remat_p: _call,
     branching.cond_p: _cond,

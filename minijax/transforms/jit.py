@@ -17,14 +17,14 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 import numpy as np
 
 from minijax.core import config, history, refs, source, statistics, tree
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.native import Device
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, evaluation, flattening, program, staging, trivial
 from minijax.runtime import client
 from minijax.runtime.array import Array, ExtendedArray, to_numpy
-from minijax.sharding.markers import UNSPECIFIED
+from minijax.sharding.named import UNSPECIFIED
 from minijax.transforms import jit_shardings, stages
 from minijax.transforms.jit_primitive import jit_p
 from minijax.transforms.jit_shardings import PlacementTree
@@ -279,10 +279,7 @@ class JitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
         leaves, staged = self.infer(args, kwargs)
-        in_tree = tree.structure((args, kwargs))
-        if self.settings.static_argnums or self.settings.static_argnames:
-            _, _, dyn_args, dyn_kwargs = _split_static(self.name, self.settings, args, kwargs)
-            in_tree = tree.structure((dyn_args, dyn_kwargs))
+        in_tree = self.signature(args, kwargs)[3][0]
         return self.traced(staged, in_tree, leaves)
 
     def traced(self, staged: Staged, in_tree: Any, leaves: Sequence[Any]) -> stages.Traced:
@@ -398,26 +395,25 @@ def check_hashable(name: str, where: Any, value: Any) -> None:
     try:
         hash(value)
     except TypeError:
-        raise ValueError(
-            message(
-                name,
-                f"the static argument {where!r} is not hashable.",
-                got=f"{value!r} of type {type(value).__name__}",
-                expected="a hashable value: its hash is part of the key of the compiled program",
-                fix="pass a tuple in place of a list or array, or do not mark it as static",
-            )
-        ) from None
+        error(
+            ValueError,
+            name,
+            f"the static argument {where!r} is not hashable.",
+            got=f"{value!r} of type {type(value).__name__}",
+            expected="a hashable value: its hash is part of the key of the compiled program",
+            fix="pass a tuple in place of a list or array, or do not mark it as static",
+            cause=None,
+        )
 
 
 def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
     if config.no_tracing.value:
-        raise RuntimeError(
-            message(
-                "jit",
-                f"{name} would be traced, which `no_tracing` forbids.",
-                got=f"arguments of types {', '.join(map(str, avals))}",
-                fix="minijax.explain.retraces(function) says what is new about this call",
-            )
+        error(
+            RuntimeError,
+            "jit",
+            f"{name} would be traced, which `no_tracing` forbids.",
+            got=f"arguments of types {', '.join(map(str, avals))}",
+            fix="minijax.explain.retraces(function) says what is new about this call",
         )
 
 
@@ -456,15 +452,14 @@ def _check_kinds(
     for argument, given, kind in (("argnums", nums, int), ("argnames", names, str)):
         wrong = [x for x in given if not isinstance(x, kind) and not hasattr(x, "__index__")]
         if wrong or (kind is str and not all(isinstance(x, str) for x in given)):
-            raise TypeError(
-                message(
-                    transformation,
-                    f"{purpose}_{argument} are {'positions' if kind is int else 'names'}.",
-                    got=", ".join(map(repr, given)),
-                    expected="an int, or a sequence of ints"
-                    if kind is int
-                    else "a string, or a sequence of strings",
-                )
+            error(
+                TypeError,
+                transformation,
+                f"{purpose}_{argument} are {'positions' if kind is int else 'names'}.",
+                got=", ".join(map(repr, given)),
+                expected="an int, or a sequence of ints"
+                if kind is int
+                else "a string, or a sequence of strings",
             )
 
 
@@ -493,22 +488,19 @@ def resolve_names(
     all_names = {p.name for p in parameters}
     for i in nums:
         if not variadic and not -len(positional) <= i < len(positional):
-            raise ValueError(
-                message(
-                    transformation,
-                    f"{purpose}_argnums {i} is out of range.",
-                    got=f"{flattening.function_name(function)} with positional parameters "
-                    f"{positional}",
-                )
+            error(
+                ValueError,
+                transformation,
+                f"{purpose}_argnums {i} is out of range.",
+                got=f"{flattening.function_name(function)} with positional parameters {positional}",
             )
     for name in names:
         if name not in all_names and not keywords:
-            raise ValueError(
-                message(
-                    transformation,
-                    f"{purpose}_argnames names no parameter: {name!r}.",
-                    got=f"{flattening.function_name(function)} with parameters {sorted(all_names)}",
-                )
+            error(
+                ValueError,
+                transformation,
+                f"{purpose}_argnames names no parameter: {name!r}.",
+                got=f"{flattening.function_name(function)} with parameters {sorted(all_names)}",
             )
     if not names and nums:
         named = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -638,7 +630,7 @@ def jit(
         return decorator
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
-        raise TypeError(message("jit", "cannot compile a generator or a coroutine.", got=repr(fun)))
+        error(TypeError, "jit", "cannot compile a generator or a coroutine.", got=repr(fun))
     device = _device_of(device, backend, is_placed=in_shardings not in (None, UNSPECIFIED))
     static_nums, static_names = resolve_names(fun, static_argnums, static_argnames, "static")
     donate_nums, donate_names = resolve_names(fun, donate_argnums, donate_argnames, "donate")
@@ -661,37 +653,34 @@ def jit(
 def _check_not_both(fun: Any, static: tuple[Any, ...], donated: tuple[Any, ...]) -> None:
     both = [x for x in static if x in donated]
     if both:
-        raise ValueError(
-            message(
-                "jit",
-                "an argument is both static and donated: static ones have no memory to give.",
-                got=f"{', '.join(map(repr, both))} of {flattening.function_name(fun)}",
-                fix="leave it out of donate_argnums and donate_argnames",
-            )
+        error(
+            ValueError,
+            "jit",
+            "an argument is both static and donated: static ones have no memory to give.",
+            got=f"{', '.join(map(repr, both))} of {flattening.function_name(fun)}",
+            fix="leave it out of donate_argnums and donate_argnames",
         )
 
 
 def _device_of(device: Any, backend: Any, *, is_placed: bool) -> Any:
     """The device that the arguments `device` and `backend` name, if any."""
     if is_placed and not (device is None and backend is None):
-        raise ValueError(
-            message(
-                "jit",
-                "takes in_shardings, or device or backend, not both.",
-                got=f"in_shardings, device={device!r}, backend={backend!r}",
-                fix="say with in_shardings alone where to run",
-            )
+        error(
+            ValueError,
+            "jit",
+            "takes in_shardings, or device or backend, not both.",
+            got=f"in_shardings, device={device!r}, backend={backend!r}",
+            fix="say with in_shardings alone where to run",
         )
     if backend is not None:
         return client.get_backend(backend).local_devices()[0]
     if device is not None and not hasattr(device, "platform"):
-        raise AttributeError(
-            message(
-                "jit",
-                "not a device.",
-                got=f"device: {device!r} of type {type(device).__name__}",
-                expected="one of minijax.devices()",
-            )
+        error(
+            AttributeError,
+            "jit",
+            "not a device.",
+            got=f"device: {device!r} of type {type(device).__name__}",
+            expected="one of minijax.devices()",
         )
     return device
 

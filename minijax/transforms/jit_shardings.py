@@ -10,17 +10,21 @@ from typing import Any
 
 from minijax.core import tree, tree_errors
 from minijax.core.cache import Cache
-from minijax.core.errors import NoMeshError, message
+from minijax.core.errors import NoMeshError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import evaluation, program, staging
 from minijax.interpreters.reshard import reshard_to
-from minijax.lax.constraints import sharding_constraint_p
+from minijax.lax.shardings import sharding_constraint_p
 from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
-from minijax.sharding.markers import UNSPECIFIED, is_auto
-from minijax.sharding.named import NamedSharding, has_open_dims
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.named import (
+    UNSPECIFIED,
+    NamedSharding,
+    SingleDeviceSharding,
+    has_open_dims,
+    is_auto,
+)
 
 
 class PlacementTree:
@@ -50,13 +54,12 @@ class PlacementTree:
             return ()
         args, kwargs = tree.unflatten(in_tree, [0] * in_tree.num_leaves)
         if kwargs:
-            raise ValueError(
-                message(
-                    function,
-                    "in_shardings speaks of positional arguments only.",
-                    got=f"keyword arguments {sorted(kwargs)}",
-                    fix="pass them by position",
-                )
+            error(
+                ValueError,
+                function,
+                "in_shardings speaks of positional arguments only.",
+                got=f"keyword arguments {sorted(kwargs)}",
+                fix="pass them by position",
             )
         return self._spread(function, args, "args", "of the positional arguments that are traced")
 
@@ -109,27 +112,25 @@ def _as_sharding(name: str, given: Any) -> Any:
     if isinstance(given, (Sharding, PartitionSpec)):
         spec = given.spec if isinstance(given, NamedSharding) else given
         if isinstance(spec, PartitionSpec) and has_open_dims(spec):
-            raise ValueError(
-                message(
-                    "jit",
-                    f"{name} must not leave dimensions UNCONSTRAINED.",
-                    got=str(given),
-                    fix="None in place of the placement leaves all of it to the compiler; "
-                    "with_sharding_constraint inside the function leaves single dimensions",
-                )
+            error(
+                ValueError,
+                "jit",
+                f"{name} must not leave dimensions UNCONSTRAINED.",
+                got=str(given),
+                fix="None in place of the placement leaves all of it to the compiler; "
+                "with_sharding_constraint inside the function leaves single dimensions",
             )
         return given
     if is_auto(given):
         return given
     if hasattr(given, "device_kind"):
         return SingleDeviceSharding(given)
-    raise TypeError(
-        message(
-            "jit",
-            f"{name} holds something that is no placement.",
-            got=f"{given!r} of type {type(given).__name__}",
-            expected="shardings, PartitionSpecs under a mesh, or None",
-        )
+    error(
+        TypeError,
+        "jit",
+        f"{name} holds something that is no placement.",
+        got=f"{given!r} of type {type(given).__name__}",
+        expected="shardings, PartitionSpecs under a mesh, or None",
     )
 
 

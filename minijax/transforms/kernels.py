@@ -9,7 +9,7 @@ from typing import Any
 from minijax.core import tree
 from minijax.core.trace import Tracer
 from minijax.interpreters import eager
-from minijax.lax import async_copies, references
+from minijax.lax import references, semaphores
 from minijax.lax.control_flow import branching
 from minijax.lax.semaphores import SemaphoreType
 from minijax.transforms import core_map, scratch
@@ -153,7 +153,7 @@ def prefetch_scalars(f: Callable[..., Any], *index_refs: Any) -> Any:
     def run(*memory: Any) -> Any:
         copied, sems = memory[: len(index_refs)], memory[len(index_refs) :]
         copies = [
-            async_copies.async_copy(src, dst, sem)
+            semaphores.async_copy(src, dst, sem)
             for src, dst, sem in zip(index_refs, copied, sems, strict=True)
         ]
         for copy in copies:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from minijax.core import tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.interpreters import batching, eager, evaluation, lowering
@@ -60,14 +60,13 @@ class LinearCall(Primitive):
     ) -> tuple[list[Any], list[Any]]:
         fixed = _num_fixed(params)
         if any(type(t) is not Zero for t in tangents[:fixed]):
-            raise TypeError(
-                message(
-                    "custom_derivatives.linear_call",
-                    "differentiated by a residual, or by a value that the function closes over.",
-                    expected="derivatives by the linear arguments alone: the transpose says "
-                    "nothing of the others",
-                    fix="lax.stop_gradient(residual), or custom_vjp for functions of both",
-                )
+            error(
+                TypeError,
+                "custom_derivatives.linear_call",
+                "differentiated by a residual, or by a value that the function closes over.",
+                expected="derivatives by the linear arguments alone: the transpose says "
+                "nothing of the others",
+                fix="lax.stop_gradient(residual), or custom_vjp for functions of both",
             )
         outs = self.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
@@ -157,13 +156,12 @@ def linear_call(
     found = transpose.closed[0].out_avals
     fits = transpose.out_trees[0] == linear_tree and all(map(same_type, found, linear_avals))
     if not fits:
-        raise TypeError(
-            message(
-                name,
-                "fun_transpose must return the structure and types of linear_args.",
-                got=f"{transpose.out_trees[0]} of {', '.join(a.str_short() for a in found)}",
-                expected=f"{linear_tree} of " + ", ".join(aval_of(x).str_short() for x in linear),
-            )
+        error(
+            TypeError,
+            name,
+            "fun_transpose must return the structure and types of linear_args.",
+            got=f"{transpose.out_trees[0]} of {', '.join(a.str_short() for a in found)}",
+            expected=f"{linear_tree} of " + ", ".join(aval_of(x).str_short() for x in linear),
         )
     outs = linear_call_p.bind_all(
         *callee.consts,

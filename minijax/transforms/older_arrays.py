@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.runtime import profiling
 from minijax.runtime.array import Array
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import mesh_stack
-from minijax.sharding.named import NamedSharding
-from minijax.sharding.sharding_spec import ShardingSpec, create_pmap_sharding_spec
-from minijax.sharding.single_device import SingleDeviceSharding
+from minijax.sharding.named import NamedSharding, SingleDeviceSharding
+from minijax.sharding.older import ShardingSpec, create_pmap_sharding_spec
 from minijax.transforms.device_put import put
 from minijax.transforms.global_arrays import make_array_from_single_device_arrays
 
@@ -46,14 +45,13 @@ def device_put(x: Any, devices: Sequence[Any], replicate: bool = False) -> list[
         [([0, 1], CpuDevice(id=0)), ([2, 3], CpuDevice(id=1))]
     """
     if not replicate and len(x) != len(devices):
-        raise ValueError(
-            message(
-                "device_put",
-                "the numbers of values and of devices differ.",
-                got=f"{len(x)} values, {len(devices)} devices",
-                expected="one value for each device",
-                fix="replicate=True for one value on all devices",
-            )
+        error(
+            ValueError,
+            "device_put",
+            "the numbers of values and of devices differ.",
+            got=f"{len(x)} values, {len(devices)} devices",
+            expected="one value for each device",
+            fix="replicate=True for one value on all devices",
         )
     values = [x] * len(devices) if replicate else x
     with profiling.TraceAnnotation("replicate" if replicate else "place pieces"):
@@ -125,13 +123,12 @@ def _on_mesh(sharding: Sharding, mesh: Any, aval: ShapedArray) -> NamedSharding:
         else hlo.spec_of(sharding.to_hlo(aval.ndim), mesh, aval.ndim)
     )
     if spec is None or sharding.device_assignment != mesh.flat_devices:
-        raise ValueError(
-            message(
-                "make_sharded_device_array",
-                "no spec on the mesh of `with mesh:` places the pieces so.",
-                got=f"{sharding}, inside {mesh}",
-                fix="call it outside of the mesh, or give pieces as a NamedSharding on it cuts",
-            )
+        error(
+            ValueError,
+            "make_sharded_device_array",
+            "no spec on the mesh of `with mesh:` places the pieces so.",
+            got=f"{sharding}, inside {mesh}",
+            fix="call it outside of the mesh, or give pieces as a NamedSharding on it cuts",
         )
     return NamedSharding(mesh, spec)
 
@@ -151,11 +148,10 @@ class ShardedDeviceArray:
     """
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        raise RuntimeError(
-            message(
-                "ShardedDeviceArray",
-                "the class is a name for older programs, of which there are no instances.",
-                expected="isinstance(x, minijax.Array) in checks",
-                fix="minijax.make_array_from_single_device_arrays makes arrays of pieces",
-            )
+        error(
+            RuntimeError,
+            "ShardedDeviceArray",
+            "the class is a name for older programs, of which there are no instances.",
+            expected="isinstance(x, minijax.Array) in checks",
+            fix="minijax.make_array_from_single_device_arrays makes arrays of pieces",
         )

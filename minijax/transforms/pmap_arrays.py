@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import relocation
 from minijax.interpreters.structural import new_axis
 from minijax.runtime import client
 from minijax.runtime.array import Array, array_from_host
 from minijax.runtime.pmap_sharding import PmapSharding
-from minijax.sharding.sharding_spec import pmap_sharding_spec
+from minijax.sharding.older import pmap_sharding_spec
 
 
 def replicate(
@@ -42,13 +42,12 @@ def replicate(
     """
     found = client.local_devices(backend=backend) if devices is None else list(devices)
     if len(found) < nrep:
-        raise ValueError(
-            message(
-                "replicate",
-                "there are fewer devices than copies are asked for.",
-                got=f"{len(found)} device(s): {', '.join(map(str, found))}",
-                expected=f"{nrep} devices",
-            )
+        error(
+            ValueError,
+            "replicate",
+            "there are fewer devices than copies are asked for.",
+            got=f"{len(found)} device(s): {', '.join(map(str, found))}",
+            expected=f"{nrep} devices",
         )
     aval = aval_of(val)
     spec = pmap_sharding_spec(nrep, axis_size, aval.shape, in_axis)

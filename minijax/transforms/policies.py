@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.rematerialization import Decision, Offloadable, Recompute, Saveable
 from minijax.lax.convolution import conv_general_dilated_p
 from minijax.lax.dots import dot_general_p
@@ -166,13 +166,12 @@ class SaveByEither:
         answers = [ask(prim, *avals, **params) for ask in (self.first, self.second)]
         for answer in answers:
             if not isinstance(answer, (bool, np.bool_)):
-                raise ValueError(
-                    message(
-                        "save_from_both_policies",
-                        "both policies must answer True or False.",
-                        got=f"{answers[0]!r} and {answers[1]!r}, asked about {prim}",
-                        fix="write a policy that calls the two and decides",
-                    )
+                error(
+                    ValueError,
+                    "save_from_both_policies",
+                    "both policies must answer True or False.",
+                    got=f"{answers[0]!r} and {answers[1]!r}, asked about {prim}",
+                    fix="write a policy that calls the two and decides",
                 )
         return any(answers)
 
@@ -273,12 +272,11 @@ def save_and_offload_only_these_names(
     """
     saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
     if saved & offloaded:
-        raise ValueError(
-            message(
-                "save_and_offload_only_these_names",
-                "names can be saved or offloaded, but not both.",
-                got=f"in both lists: {sorted(saved & offloaded)}",
-            )
+        error(
+            ValueError,
+            "save_and_offload_only_these_names",
+            "names can be saved or offloaded, but not both.",
+            got=f"in both lists: {sorted(saved & offloaded)}",
         )
     where = Offloadable(offload_src, offload_dst)
     return OffloadNames(frozenset(saved), frozenset(offloaded), where)

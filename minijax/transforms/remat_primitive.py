@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from minijax.core import effects, refs, variance
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
@@ -204,13 +204,12 @@ def _check_repeatable(closed: ClosedJaxpr) -> None:
     found = effects.guarded_among(closed.effects)
     once = [e for e in found if not effects.repeatable_effects.contains(e)]
     if once:
-        raise NotImplementedError(
-            message(
-                "checkpoint",
-                "a function with effects cannot be computed again for its derivative.",
-                got=f"effects {once}",
-                fix="move what has the effect out of the function",
-            )
+        error(
+            NotImplementedError,
+            "checkpoint",
+            "a function with effects cannot be computed again for its derivative.",
+            got=f"effects {once}",
+            fix="move what has the effect out of the function",
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minijax.core import source
-from minijax.core.errors import ResourceTypingError, message
+from minijax.core.errors import ResourceTypingError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.primitive import Primitive
 from minijax.interpreters import uniformity
@@ -87,13 +87,12 @@ def check_value(names: Names, resources: Resources, origin: str) -> None:
     for one, other in itertools.combinations(sorted(names, key=str), 2):
         shared = [r for r in resources[one] if r in resources[other]]
         if shared:
-            raise ResourceTypingError(
-                message(
-                    "xmap",
-                    f"the resource {shared[0]!r} carries both of the axes {one!r} and {other!r} of "
-                    "one value.",
-                    got=f"{origin}, which varies along {one!r} and {other!r}",
-                    expected="at most one of a value's axes on each resource",
-                    fix=f"another resource for {one!r} or {other!r}, or none",
-                )
+            error(
+                ResourceTypingError,
+                "xmap",
+                f"the resource {shared[0]!r} carries both of the axes {one!r} and {other!r} of "
+                "one value.",
+                got=f"{origin}, which varies along {one!r} and {other!r}",
+                expected="at most one of a value's axes on each resource",
+                fix=f"another resource for {one!r} or {other!r}, or none",
             )

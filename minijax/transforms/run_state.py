@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core import refs, tree
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import eager, flattening
 from minijax.lax import references
 
@@ -47,13 +47,12 @@ def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         made = [x if refs.is_reference(x) else references.new_ref(x) for x in leaves]
         result = f(tree.unflatten(treedef, made))
         if result is not None:
-            raise ValueError(
-                message(
-                    name,
-                    "a function run by run_state must return None.",
-                    got=f"{type(result).__name__}: {result!r}",
-                    fix="write results to one of the references",
-                )
+            error(
+                ValueError,
+                name,
+                "a function run by run_state must return None.",
+                got=f"{type(result).__name__}: {result!r}",
+                fix="write results to one of the references",
             )
         last = [
             references.get(ref) if ref is x else references.freeze(ref)

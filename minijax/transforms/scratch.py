@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import axes, dtypes
 from minijax.core.aval import Shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.trace import current
 from minijax.interpreters import casts, eager
 from minijax.lax import creation, references, semaphores
@@ -100,13 +100,12 @@ def run_scoped(f: Callable[..., R], *types: Any, collective_axes: Any = (), **kw
     """
     eager.check_callable("run_scoped", f)
     if collective_axes != ():
-        raise NotImplementedError(
-            message(
-                "run_scoped",
-                "collective_axes must be (): a core's scratch memory is its own.",
-                got=repr(collective_axes),
-                fix="call run_scoped around core_map: what it makes is seen by all cores",
-            )
+        error(
+            NotImplementedError,
+            "run_scoped",
+            "collective_axes must be (): a core's scratch memory is its own.",
+            got=repr(collective_axes),
+            fix="call run_scoped around core_map: what it makes is seen by all cores",
         )
     args = [_made(t, f"types[{i}]") for i, t in enumerate(types)]
     kwargs = {name: _made(t, name) for name, t in kw_types.items()}
@@ -162,13 +161,12 @@ def _made(kind: Any, argument: str) -> Any:
         return semaphores.make(*kind)
     is_array = hasattr(kind, "shape") and hasattr(kind, "dtype")
     if not is_array or dtypes.is_extended(kind.dtype):
-        raise TypeError(
-            message(
-                "run_scoped",
-                f"{argument} is no type of scratch memory.",
-                got=f"{kind!r} of type {type(kind).__name__}",
-                expected="VMEM(shape, dtype), ShapeDtypeStruct(shape, dtype), or a SemaphoreType",
-            )
+        error(
+            TypeError,
+            "run_scoped",
+            f"{argument} is no type of scratch memory.",
+            got=f"{kind!r} of type {type(kind).__name__}",
+            expected="VMEM(shape, dtype), ShapeDtypeStruct(shape, dtype), or a SemaphoreType",
         )
     return new_scratch(kind)
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from minijax.core import config, meshes, tree, variance
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
-from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, message
+from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, error, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, passes, staging, uniformity
-from minijax.lax.control_flow import divergence
+from minijax.lax.control_flow import checks
 from minijax.sharding import contexts
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import shard_map_primitive, shard_map_region, shard_map_steps
@@ -132,8 +132,8 @@ def shard_map(
         )
     eager.check_callable("shard_map", f)
     if out_specs is INFER:
-        raise TypeError(
-            message("shard_map", "needs the keyword argument out_specs.", fix="out_specs=P(...)")
+        error(
+            TypeError, "shard_map", "needs the keyword argument out_specs.", fix="out_specs=P(...)"
         )
     if type(mesh) in other_meshes:
         return other_meshes[type(mesh)](f, mesh, in_specs, out_specs)
@@ -145,13 +145,12 @@ def shard_map(
     @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            raise TypeError(
-                message(
-                    "shard_map",
-                    "arguments go by position: in_specs has an entry for each.",
-                    got=f"keyword arguments {', '.join(kwargs)}",
-                    fix="pass them by position; bind what is no array with functools.partial",
-                )
+            error(
+                TypeError,
+                "shard_map",
+                "arguments go by position: in_specs has an entry for each.",
+                got=f"keyword arguments {', '.join(kwargs)}",
+                fix="pass them by position; bind what is no array with functools.partial",
             )
         return mapped.call(args)
 
@@ -173,32 +172,29 @@ class _Mapped(NamedTuple):
         mesh = _mesh_for(self.mesh)
         axes = self.axis_names or frozenset(n for n in mesh.axis_names if n not in mesh.manual_axes)
         if mesh.manual_axes and not axes:
-            raise ValueError(
-                message(
-                    "shard_map",
-                    "the function is inside a shard_map over all axes of the mesh already.",
-                    got=str(mesh),
-                    fix="give the outer shard_map axis_names={...} and leave some for this one",
-                )
+            error(
+                ValueError,
+                "shard_map",
+                "the function is inside a shard_map over all axes of the mesh already.",
+                got=str(mesh),
+                fix="give the outer shard_map axis_names={...} and leave some for this one",
             )
         strange = [n for n in axes if n not in mesh.axis_names]
         if strange:
-            raise ValueError(
-                message(
-                    "shard_map",
-                    f"axis_names names no axis of the mesh: {meshes.names_text(strange)}.",
-                    got=str(mesh),
-                )
+            error(
+                ValueError,
+                "shard_map",
+                f"axis_names names no axis of the mesh: {meshes.names_text(strange)}.",
+                got=str(mesh),
             )
         taken = [n for n in axes if n in mesh.manual_axes]
         if taken:
-            raise ValueError(
-                message(
-                    "shard_map",
-                    f"the function is inside a shard_map over {meshes.names_text(taken)} already.",
-                    got=str(mesh),
-                    fix="axis_names={...} with the other axes",
-                )
+            error(
+                ValueError,
+                "shard_map",
+                f"the function is inside a shard_map over {meshes.names_text(taken)} already.",
+                got=str(mesh),
+                fix="axis_names={...} with the other axes",
             )
         return Region(mesh, axes, self.check_vma)
 
@@ -248,7 +244,7 @@ class _Mapped(NamedTuple):
             all_specs = (*(_CONSTANT for _ in consts), *in_specs)
             if not region.check_vma or uniformity.asks_outside(closed.jaxpr):
                 differing = [frozenset(spec.names()) for spec in all_specs]
-                divergence.check_untyped("shard_map", closed, differing, region.axes)
+                checks.check_untyped("shard_map", closed, differing, region.axes)
         outs = shard_map_primitive.shard_map_p.bind_all(
             *consts,
             *leaves,
@@ -326,13 +322,12 @@ class _Mapped(NamedTuple):
             _check_spec("out_specs", spec, region)
             aval = aval_of(out)
             if isinstance(aval, AbstractTodo):
-                raise TypeError(
-                    message(
-                        "shard_map",
-                        f"{leaf} of {flat.name} has started only, and cannot be finished outside.",
-                        got=str(aval),
-                        fix="return what .done() gives",
-                    )
+                error(
+                    TypeError,
+                    "shard_map",
+                    f"{leaf} of {flat.name} has started only, and cannot be finished outside.",
+                    got=str(aval),
+                    fix="return what .done() gives",
                 )
             if isinstance(aval, ShapedArray):
                 _check_fits(flat.name, leaf, "out_specs", spec, aval)
@@ -377,12 +372,11 @@ def _mesh_for(given: Any) -> MeshAxes:
         ValueError: there is none, or another one is in force.
     """
     if given is not None and not isinstance(given, MeshAxes):
-        raise TypeError(
-            message(
-                "shard_map",
-                "mesh must be a Mesh or an AbstractMesh.",
-                got=f"{given!r} of type {type(given).__name__}",
-            )
+        error(
+            TypeError,
+            "shard_map",
+            "mesh must be a Mesh or an AbstractMesh.",
+            got=f"{given!r} of type {type(given).__name__}",
         )
     around = meshes.get_abstract_mesh()
     if given is None:
@@ -391,24 +385,22 @@ def _mesh_for(given: Any) -> MeshAxes:
         if concrete is not None and concrete.abstract_mesh is around:
             entered = concrete
         if entered is None:
-            raise ValueError(
-                message(
-                    "shard_map",
-                    "there is no mesh.",
-                    fix="mesh=minijax.make_mesh((8,), ('x',)), or call it inside "
-                    "`with minijax.set_mesh(mesh):`",
-                )
+            error(
+                ValueError,
+                "shard_map",
+                "there is no mesh.",
+                fix="mesh=minijax.make_mesh((8,), ('x',)), or call it inside "
+                "`with minijax.set_mesh(mesh):`",
             )
         return entered
     if around.manual_axes:
         if around.shape_tuple != given.shape_tuple:
-            raise ValueError(
-                message(
-                    "shard_map",
-                    "its mesh is not that of the shard_map around it.",
-                    got=f"{given}\ninside {around}",
-                    fix="leave mesh= away: the one in force is used",
-                )
+            error(
+                ValueError,
+                "shard_map",
+                "its mesh is not that of the shard_map around it.",
+                got=f"{given}\ninside {around}",
+                fix="leave mesh= away: the one in force is used",
             )
         return around
     return given
@@ -428,35 +420,31 @@ def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: Any) -> 
     for name, x in zip(names, leaves, strict=True):
         sharding = getattr(x, "sharding", None)
         if not isinstance(sharding, NamedSharding):
-            raise ValueError(
-                message(
-                    "shard_map",
-                    f"an abstract mesh takes its devices from the arguments, and {name} has no "
-                    "mesh.",
-                    got=f"{type(x).__name__}: {aval_of(x)}, on {sharding or 'no device'}",
-                    expected="arrays with a NamedSharding",
-                    fix="minijax.device_put(x, NamedSharding(mesh, spec)) first, call it inside "
-                    "`with minijax.set_mesh(mesh):`, or give it a Mesh",
-                )
+            error(
+                ValueError,
+                "shard_map",
+                f"an abstract mesh takes its devices from the arguments, and {name} has no mesh.",
+                got=f"{type(x).__name__}: {aval_of(x)}, on {sharding or 'no device'}",
+                expected="arrays with a NamedSharding",
+                fix="minijax.device_put(x, NamedSharding(mesh, spec)) first, call it inside "
+                "`with minijax.set_mesh(mesh):`, or give it a Mesh",
             )
         if sharding.mesh.shape_tuple != mesh.shape_tuple:
-            raise ValueError(
-                message(
-                    "shard_map",
-                    f"the mesh of the argument {name} has another shape than the mesh given.",
-                    got=f"{aval_of(x)} on {sharding.mesh}",
-                    expected=str(mesh),
-                )
+            error(
+                ValueError,
+                "shard_map",
+                f"the mesh of the argument {name} has another shape than the mesh given.",
+                got=f"{aval_of(x)} on {sharding.mesh}",
+                expected=str(mesh),
             )
         found = found or sharding.mesh
     if found is None:
-        raise ValueError(
-            message(
-                "shard_map",
-                "an abstract mesh takes its devices from the arguments, and there are none.",
-                got=str(mesh),
-                fix="call it inside `with minijax.set_mesh(mesh):`, or give it a Mesh",
-            )
+        error(
+            ValueError,
+            "shard_map",
+            "an abstract mesh takes its devices from the arguments, and there are none.",
+            got=str(mesh),
+            fix="call it inside `with minijax.set_mesh(mesh):`, or give it a Mesh",
         )
     return found
 
@@ -465,14 +453,13 @@ def _check_types_tell(region: Region) -> None:
     """Refuses to do without in_specs where an axis is not Explicit."""
     untold = [n for n in region.ordered(region.axes) if region.outer.axis_type(n) is AxisType.Auto]
     if untold:
-        raise TypeError(
-            message(
-                "shard_map",
-                f"in_specs is missing: the types of arguments do not tell how they are split over "
-                f"{meshes.names_text(untold)}, of type Auto.",
-                expected="a PartitionSpec for each argument",
-                fix="in_specs=P(...), or a mesh with Explicit axes",
-            )
+        error(
+            TypeError,
+            "shard_map",
+            f"in_specs is missing: the types of arguments do not tell how they are split over "
+            f"{meshes.names_text(untold)}, of type Auto.",
+            expected="a PartitionSpec for each argument",
+            fix="in_specs=P(...), or a mesh with Explicit axes",
         )
 
 
@@ -487,33 +474,30 @@ def _inferred(region: Region, aval: Any) -> PartitionSpec:
 def _check_spec(argument: str, spec: Any, region: Region) -> None:
     """Refuses what is no spec, and specs of axes that do not become manual."""
     if not isinstance(spec, PartitionSpec):
-        raise TypeError(
-            message(
-                "shard_map",
-                f"{argument} must be a PartitionSpec, or a tree prefix of such.",
-                got=f"{spec!r} of type {type(spec).__name__}",
-                fix="P() for values that every device gets as a whole",
-            )
+        error(
+            TypeError,
+            "shard_map",
+            f"{argument} must be a PartitionSpec, or a tree prefix of such.",
+            got=f"{spec!r} of type {type(spec).__name__}",
+            fix="P() for values that every device gets as a whole",
         )
     seen = [*spec.names(), *spec.unreduced, *spec.reduced]
     if len(set(seen)) < len(seen):
         twice = [name for name, count in Counter(seen).items() if count > 1]
-        raise DuplicateSpecError(
-            message(
-                "shard_map",
-                f"{argument} names {meshes.names_text(twice)} twice.",
-                got=repr(spec),
-                expected="each mesh axis at most once: it can split one dimension only",
-            )
+        error(
+            DuplicateSpecError,
+            "shard_map",
+            f"{argument} names {meshes.names_text(twice)} twice.",
+            got=repr(spec),
+            expected="each mesh axis at most once: it can split one dimension only",
         )
     if UNCONSTRAINED in spec:
-        raise ValueError(
-            message(
-                "shard_map",
-                f"{argument} must say for each dimension how it is split.",
-                got=repr(spec),
-                fix="None in place of UNCONSTRAINED",
-            )
+        error(
+            ValueError,
+            "shard_map",
+            f"{argument} must say for each dimension how it is split.",
+            got=repr(spec),
+            fix="None in place of UNCONSTRAINED",
         )
     strange = [n for n in seen if n not in region.axes]
     if strange:
@@ -546,15 +530,14 @@ def _strange_axes_text(
 
 def _check_fits(name: str, leaf: _Leaf, argument: str, spec: PartitionSpec, aval: Any) -> None:
     if len(spec) > aval.ndim:
-        raise ValueError(
-            message(
-                "shard_map",
-                f"{argument} has {len(spec)} entries for {leaf} of {name}, which has "
-                f"{aval.ndim} dimension(s).",
-                got=f"{spec!r} for {aval}",
-                expected=f"at most {aval.ndim} entries",
-                fix="P() for a scalar" if aval.ndim == 0 else "a shorter spec",
-            )
+        error(
+            ValueError,
+            "shard_map",
+            f"{argument} has {len(spec)} entries for {leaf} of {name}, which has "
+            f"{aval.ndim} dimension(s).",
+            got=f"{spec!r} for {aval}",
+            expected=f"at most {aval.ndim} entries",
+            fix="P() for a scalar" if aval.ndim == 0 else "a shorter spec",
         )
 
 
@@ -563,15 +546,14 @@ def _check_divides(name: str, leaf: _Leaf, spec: PartitionSpec, aval: Any, regio
         parts = region.size(names)
         if size % parts:
             sizes = ", ".join(f"{n!r} of size {region.outer.axis_size(n)}" for n in names)
-            raise ValueError(
-                message(
-                    "shard_map",
-                    f"dimension {dim} of {leaf} of {name} has size {size}, which "
-                    f"{parts} devices cannot share equally.",
-                    got=f"{aval} split by {spec!r}, over {sizes}",
-                    expected=f"a multiple of {parts}",
-                    fix="pad the dimension, or split another one",
-                )
+            error(
+                ValueError,
+                "shard_map",
+                f"dimension {dim} of {leaf} of {name} has size {size}, which "
+                f"{parts} devices cannot share equally.",
+                got=f"{aval} split by {spec!r}, over {sizes}",
+                expected=f"a multiple of {parts}",
+                fix="pad the dimension, or split another one",
             )
 
 
@@ -584,14 +566,13 @@ def _check_type(name: str, leaf: _Leaf, spec: PartitionSpec, aval: Any, region: 
     explicit = frozenset(region.outer.explicit_axes)
     wanted = tuple(tuple(n for n in names if n in explicit) for names in dims)
     if own != wanted:
-        raise ValueError(
-            message(
-                "shard_map",
-                f"{leaf} of {name} is split otherwise than in_specs says.",
-                got=f"{aval}",
-                expected=repr(spec),
-                fix="sharding.reshard(x, spec) first, or leave in_specs away: types tell",
-            )
+        error(
+            ValueError,
+            "shard_map",
+            f"{leaf} of {name} is split otherwise than in_specs says.",
+            got=f"{aval}",
+            expected=repr(spec),
+            fix="sharding.reshard(x, spec) first, or leave in_specs away: types tell",
         )
 
 
@@ -603,36 +584,32 @@ def _check_same_everywhere(
     wrong = region.ordered((kind.varying & region.axes) - frozenset(spec.names()))
     if wrong:
         shown = meshes.names_text(wrong)
-        raise ValueError(
-            message(
-                "shard_map",
-                f"{leaf} of {name} may differ between devices along {shown}, but out_specs says "
-                "that it is the same there.",
-                got=f"{aval}, out_specs {spec!r} on {region.outer}",
-                expected=f"a value that does not vary over {shown}, or a spec that names it",
-                fix=f"lax.psum, lax.pmax or lax.all_gather(to='invarying') over {shown}; name it "
-                "in out_specs; or check_vma=False to take the first device's value unchecked",
-            )
+        error(
+            ValueError,
+            "shard_map",
+            f"{leaf} of {name} may differ between devices along {shown}, but out_specs says "
+            "that it is the same there.",
+            got=f"{aval}, out_specs {spec!r} on {region.outer}",
+            expected=f"a value that does not vary over {shown}, or a spec that names it",
+            fix=f"lax.psum, lax.pmax or lax.all_gather(to='invarying') over {shown}; name it "
+            "in out_specs; or check_vma=False to take the first device's value unchecked",
         )
     sums = region.ordered((kind.unreduced & region.axes) - spec.unreduced)
     if sums:
-        raise ValueError(
-            message(
-                "shard_map",
-                f"{leaf} of {name} is unreduced over {meshes.names_text(sums)}: devices hold "
-                "summands.",
-                got=f"{aval}, out_specs {spec!r}",
-                fix="lax.psum first, or P(..., unreduced={...}) in out_specs",
-            )
+        error(
+            ValueError,
+            "shard_map",
+            f"{leaf} of {name} is unreduced over {meshes.names_text(sums)}: devices hold summands.",
+            got=f"{aval}, out_specs {spec!r}",
+            fix="lax.psum first, or P(..., unreduced={...}) in out_specs",
         )
     whole = region.ordered((kind.reduced & region.axes) - spec.reduced)
     if whole:
-        raise ValueError(
-            message(
-                "shard_map",
-                f"{leaf} of {name} is reduced over {meshes.names_text(whole)}, which out_specs "
-                "does not say.",
-                got=f"{aval}, out_specs {spec!r}",
-                fix="return the value from before the cast, or P(..., reduced={...}) in out_specs",
-            )
+        error(
+            ValueError,
+            "shard_map",
+            f"{leaf} of {name} is reduced over {meshes.names_text(whole)}, which out_specs "
+            "does not say.",
+            got=f"{aval}, out_specs {spec!r}",
+            fix="return the value from before the cast, or P(..., reduced={...}) in out_specs",
         )

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from minijax.core import effects as core_effects
 from minijax.core import refs, variance
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.meshes import AbstractMesh
 from minijax.core.primitive import Primitive
@@ -387,11 +387,10 @@ def _check_free(names: Sequence[Any], specs: Specs) -> None:
     for spec in specs:
         used = [n for n in names if n in (*spec.names(), *spec.unreduced, *spec.reduced)]
         if used:
-            raise ValueError(
-                message(
-                    "vmap",
-                    "spmd_axis_name names an axis over which a shard_map inside splits values.",
-                    got=f"{used} in {spec}",
-                    fix="another mesh axis for the batch",
-                )
+            error(
+                ValueError,
+                "vmap",
+                "spmd_axis_name names an axis over which a shard_map inside splits values.",
+                got=f"{used} in {spec}",
+                fix="another mesh axis for the batch",
             )

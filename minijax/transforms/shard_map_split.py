@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import meshes
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import AxisType
 from minijax.core.sequences import merge_lists, partition_list
@@ -194,15 +194,14 @@ def _spec_of_residual(region: Region, aval: Any, names: tuple[Any, ...]) -> Part
     sums = region.ordered((unreduced | reduced) & region.axes)
     untold = [n for n in sums if region.outer.axis_type(n) is not AxisType.Explicit]
     if untold:
-        raise ValueError(
-            message(
-                "shard_map",
-                "a value that is unreduced or reduced is kept for the derivative, which types "
-                f"outside can say of Explicit axes only, not of {meshes.names_text(untold)}.",
-                got=f"{aval} on {region.outer}",
-                fix="a mesh with Explicit axes, or lax.psum, or lax.pcast(x, axis, to='varying'), "
-                "before the value is used nonlinearly",
-            )
+        error(
+            ValueError,
+            "shard_map",
+            "a value that is unreduced or reduced is kept for the derivative, which types "
+            f"outside can say of Explicit axes only, not of {meshes.names_text(untold)}.",
+            got=f"{aval} on {region.outer}",
+            fix="a mesh with Explicit axes, or lax.psum, or lax.pcast(x, axis, to='varying'), "
+            "before the value is used nonlinearly",
         )
     return PartitionSpec(
         *([names] if names else []),

@@ -19,7 +19,7 @@ from minijax.core import axes as core_axes
 from minijax.core import config, dtypes, meshes, refs, variance
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Trace, Tracer, check_alive, current
@@ -243,14 +243,13 @@ class StepTrace(Trace):
         block = cell.read()
         names = self.stacked(block.aval)
         if names and self.region.check_vma:
-            raise ValueError(
-                message(
-                    self.function_name,
-                    "what is written to a reference from outside may differ between devices.",
-                    got=f"{block.aval} to {cell.aval}",
-                    expected="a value that is the same everywhere",
-                    fix=f"lax.psum over {meshes.names_text(names)}, or return the value",
-                )
+            error(
+                ValueError,
+                self.function_name,
+                "what is written to a reference from outside may differ between devices.",
+                got=f"{block.aval} to {cell.aval}",
+                expected="a value that is the same everywhere",
+                fix=f"lax.psum over {meshes.names_text(names)}, or return the value",
             )
         (whole,) = self.leave([block], [_WHOLE])
         cell.write(whole)

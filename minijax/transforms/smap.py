@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
 from minijax.core import tree
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.specs import PartitionSpec
 from minijax.transforms.shard_map import INFER, shard_map
 
@@ -66,21 +66,19 @@ def smap(
         )
         return decorator
     if isinstance(axis_name, (tuple, list, set, frozenset)):
-        raise TypeError(
-            message(
-                "smap",
-                "axis_name must be one name.",
-                got=repr(axis_name),
-                fix="an smap for each axis, or shard_map",
-            )
+        error(
+            TypeError,
+            "smap",
+            "axis_name must be one name.",
+            got=repr(axis_name),
+            fix="an smap for each axis, or shard_map",
         )
     if isinstance(in_axes, (list, dict)):
-        raise TypeError(
-            message(
-                "smap",
-                "in_axes must be an int, None, or a tuple with an entry for each argument.",
-                got=f"{in_axes!r} of type {type(in_axes).__name__}",
-            )
+        error(
+            TypeError,
+            "smap",
+            "in_axes must be an int, None, or a tuple with an entry for each argument.",
+            got=f"{in_axes!r} of type {type(in_axes).__name__}",
         )
     return shard_map(
         f,
@@ -101,15 +99,12 @@ def _spec(argument: str, axis: Any, name: Any) -> Any:
     if axis is None:
         return PartitionSpec()
     if not hasattr(axis, "__index__"):
-        raise TypeError(
-            message(
-                "smap",
-                f"{argument} must hold ints and None only.",
-                got=f"{axis!r} of type {type(axis).__name__}",
-            )
+        error(
+            TypeError,
+            "smap",
+            f"{argument} must hold ints and None only.",
+            got=f"{axis!r} of type {type(axis).__name__}",
         )
     if axis < 0:
-        raise ValueError(
-            message("smap", f"{argument} must count from the first dimension.", got=str(axis))
-        )
+        error(ValueError, "smap", f"{argument} must count from the first dimension.", got=str(axis))
     return PartitionSpec(*[None] * int(axis), name)

@@ -20,10 +20,11 @@ from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import assignment, discharge, program
 from minijax.interpreters.assignment import Assignment, Placeholder
-from minijax.runtime import analysis, client
+from minijax.runtime import client
 from minijax.runtime.array import Array, to_numpy
+from minijax.runtime.compile import computation, hlo_text, module_costs
 from minijax.runtime.execute import Executable
-from minijax.sharding import contexts, equality, rules
+from minijax.sharding import contexts, named, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import jit_shardings
@@ -110,7 +111,7 @@ class ShapeDtypeStruct:
         self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False
     ) -> None:
         if dtype is None:
-            raise ValueError(message("ShapeDtypeStruct", "dtype must be given.", got="None"))
+            error(ValueError, "ShapeDtypeStruct", "dtype must be given.", got="None")
         self.shape = canonicalize_shape(shape)
         canonical = dtypes.canonicalize_dtype(dtype)
         # As asked for, also where x64 is off: results of foreign functions have what they have.
@@ -163,16 +164,15 @@ def _sharding_of(given: Any, ndim: int) -> Sharding:
     if isinstance(given, PartitionSpec):
         try:
             given = contexts.resolve(given, "ShapeDtypeStruct")
-        except NoMeshError as error:
-            raise TypeError(str(error)) from None
+        except NoMeshError as caught:
+            raise TypeError(str(caught)) from None
     if not isinstance(given, Sharding):
-        raise ValueError(
-            message(
-                "ShapeDtypeStruct",
-                "sharding is no placement.",
-                got=f"{given!r} of type {type(given).__name__}",
-                expected="a Sharding, a PartitionSpec under a mesh, or None",
-            )
+        error(
+            ValueError,
+            "ShapeDtypeStruct",
+            "sharding is no placement.",
+            got=f"{given!r} of type {type(given).__name__}",
+            expected="a Sharding, a PartitionSpec under a mesh, or None",
         )
     given.check_rank(ndim)
     return given
@@ -199,13 +199,12 @@ def check_no_structs(name: str, leaves: Sequence[Any], info: DebugInfo) -> None:
     for i, x in enumerate(leaves):
         if type(x) is ShapeDtypeStruct:
             names = info.arg_names or ()
-            raise TypeError(
-                message(
-                    name,
-                    f"argument {names[i] if i < len(names) else i} describes an array and is none.",
-                    got=repr(x),
-                    fix="eval_shape, trace and lower take descriptions; calls need arrays",
-                )
+            error(
+                TypeError,
+                name,
+                f"argument {names[i] if i < len(names) else i} describes an array and is none.",
+                got=repr(x),
+                fix="eval_shape, trace and lower take descriptions; calls need arrays",
             )
 
 
@@ -416,7 +415,7 @@ class Lowered(_Stage):
         if dialect in (None, "stablehlo"):
             return str(self._lowered.module.operation.get_asm(enable_debug_info=debug_info))
         self._check_dialect(dialect)
-        return analysis.hlo_text(self._lowered.module)
+        return hlo_text(self._lowered.module)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module itself: MLIR for `"stablehlo"`, an XLA computation for `"hlo"`.
@@ -427,34 +426,32 @@ class Lowered(_Stage):
         if dialect in (None, "stablehlo"):
             return self._lowered.module
         self._check_dialect(dialect)
-        return analysis.computation(self._lowered.module)
+        return computation(self._lowered.module)
 
     @staticmethod
     def _check_dialect(dialect: str | None) -> None:
         if dialect != "hlo":
-            raise ValueError(
-                message(
-                    "Lowered.as_text",
-                    f"unknown dialect {dialect!r}.",
-                    expected="'stablehlo' or 'hlo'",
-                )
+            error(
+                ValueError,
+                "Lowered.as_text",
+                f"unknown dialect {dialect!r}.",
+                expected="'stablehlo' or 'hlo'",
             )
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate of operations and bytes of the module before optimization."""
-        return analysis.module_costs(self._lowered.module, client.get_backend())
+        return module_costs(self._lowered.module, client.get_backend())
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
         """Compiles the module; repeated calls without options give the same executable."""
         if compiler_options is None and self._compiled is not None:
             return self._compiled
         if self._where is None:
-            raise ValueError(
-                message(
-                    self.fun_name,
-                    "cannot be compiled: its arguments are placed on an abstract mesh.",
-                    fix="lower it for shardings on a Mesh with devices",
-                )
+            error(
+                ValueError,
+                self.fun_name,
+                "cannot be compiled: its arguments are placed on an abstract mesh.",
+                fix="lower it for shardings on a Mesh with devices",
             )
         executable = program.compile_lowered(
             self._lowered, self._where, self._originals, options=compiler_options
@@ -500,12 +497,11 @@ class Compiled(_Stage):
         """
         leaves, in_tree = tree.flatten((args, kwargs))
         if any(isinstance(x, Tracer) for x in leaves):
-            raise TypeError(
-                message(
-                    self.fun_name,
-                    "a compiled function cannot be called on traced values.",
-                    fix="call the jitted function, which is staged with the rest",
-                )
+            error(
+                TypeError,
+                self.fun_name,
+                "a compiled function cannot be called on traced values.",
+                fix="call the jitted function, which is staged with the rest",
             )
         self._check_call(args, kwargs, leaves, in_tree)
         values = self._outer + leaves
@@ -567,13 +563,12 @@ class Compiled(_Stage):
             if len(args) == len(own_args)
             else []
         )
-        raise TypeError(
-            message(
-                self.fun_name,
-                problem,
-                got="\n".join([str(in_tree), *paths[:1]]),
-                expected=str(self.in_tree),
-            )
+        error(
+            TypeError,
+            self.fun_name,
+            problem,
+            got="\n".join([str(in_tree), *paths[:1]]),
+            expected=str(self.in_tree),
         )
 
     def as_text(self) -> str:
@@ -596,13 +591,12 @@ class Compiled(_Stage):
         """Jaxlib's executable, for what only that can tell."""
         loaded = self._executable.loaded
         if loaded is None:
-            raise NotImplementedError(
-                message(
-                    f"Compiled.{method}",
-                    "the back end has compiled for itself, and made no executable to ask.",
-                    got=f"{self.fun_name} on {self._executable.devices[0]}",
-                    fix="ask the lowered program, which is the same everywhere",
-                )
+            error(
+                NotImplementedError,
+                f"Compiled.{method}",
+                "the back end has compiled for itself, and made no executable to ask.",
+                got=f"{self.fun_name} on {self._executable.devices[0]}",
+                fix="ask the lowered program, which is the same everywhere",
             )
         return loaded
 
@@ -644,6 +638,6 @@ def _is_elsewhere(x: Any, place: Any) -> bool:
     own = x.buffer._sharding
     if not x.committed or own is place:
         return False
-    return own.devices != place.devices or not equality.are_hlo_shardings_equal(
+    return own.devices != place.devices or not named.are_hlo_shardings_equal(
         own.hlo, place.hlo, x.buffer.aval.ndim
     )

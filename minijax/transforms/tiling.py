@@ -18,7 +18,7 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import effects
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
@@ -101,21 +101,19 @@ def tile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAv
     sizes_of = dict(whole.named_shape)
     for name, dim in axes.items():
         if name in sizes_of:
-            raise ValueError(
-                message(
-                    "tile_aval_nd",
-                    f"the type has the axis {name!r} already.",
-                    got=f"{whole.aval} with axes {sizes_of}",
-                )
+            error(
+                ValueError,
+                "tile_aval_nd",
+                f"the type has the axis {name!r} already.",
+                got=f"{whole.aval} with axes {sizes_of}",
             )
         size = sizes_of[name] = _size_of(name, sizes)
         if shape[dim] % size:
-            raise ValueError(
-                message(
-                    "tile_aval_nd",
-                    f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts.",
-                    got=f"{whole.aval}, axis {name!r} of size {size}",
-                )
+            error(
+                ValueError,
+                "tile_aval_nd",
+                f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts.",
+                got=f"{whole.aval}, axis {name!r} of size {size}",
             )
         shape[dim] //= size
     return NamedAval(whole.aval.update(shape=tuple(shape), sharding=None), tuple(sizes_of.items()))
@@ -144,13 +142,12 @@ def untile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> Named
 
 def _size_of(name: Any, sizes: Mapping[Any, int]) -> int:
     if name not in sizes:
-        raise ValueError(
-            message(
-                "tiling",
-                f"the axis {name!r} has no size.",
-                got=f"axes of {dict(sizes)}",
-                expected="a size for each axis that splits a dimension",
-            )
+        error(
+            ValueError,
+            "tiling",
+            f"the axis {name!r} has no size.",
+            got=f"axes of {dict(sizes)}",
+            expected="a size for each axis that splits a dimension",
         )
     return sizes[name]
 
@@ -350,13 +347,12 @@ def mesh_computation(
             return vtile_by_mesh(inner, mesh, in_axes, out_axes)
         case TileManual(manual_axes):
             return vtile_manual(inner, manual_axes, mesh, in_axes, out_axes)
-    raise NotImplementedError(
-        message(
-            "lower_mesh_computation",
-            "unknown tiling method.",
-            got=f"{tiling_method!r} of type {type(tiling_method).__name__}",
-            expected="TileVectorize(), TileManual(manual_axes), or None",
-        )
+    error(
+        NotImplementedError,
+        "lower_mesh_computation",
+        "unknown tiling method.",
+        got=f"{tiling_method!r} of type {type(tiling_method).__name__}",
+        expected="TileVectorize(), TileManual(manual_axes), or None",
     )
 
 
@@ -496,22 +492,20 @@ def check_fits_mesh(user: str, closed: ClosedJaxpr) -> None:
         ValueError: a side effect is ordered.
     """
     if replicas.maps_devices(closed.jaxpr):
-        raise RuntimeError(
-            message(
-                user,
-                "pmap cannot be inside: the devices of the mesh are all taken.",
-                fix="vmap, or an axis of the mesh",
-            )
+        error(
+            RuntimeError,
+            user,
+            "pmap cannot be inside: the devices of the mesh are all taken.",
+            fix="vmap, or an axis of the mesh",
         )
     ordered = effects.ordered_among(closed.effects)
     if ordered:
-        raise ValueError(
-            message(
-                user,
-                "ordered side effects are impossible where many devices run the program at once.",
-                got=", ".join(map(str, ordered)),
-                fix="ordered=False",
-            )
+        error(
+            ValueError,
+            user,
+            "ordered side effects are impossible where many devices run the program at once.",
+            got=", ".join(map(str, ordered)),
+            fix="ordered=False",
         )
 
 
@@ -533,12 +527,11 @@ def _cut(x: Any, dim: int | None, size: int) -> Any:
         return x
     shape = aval_of(x).shape
     if shape[dim] % size:
-        raise ValueError(
-            message(
-                "vtile",
-                f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts.",
-                got=str(aval_of(x)),
-            )
+        error(
+            ValueError,
+            "vtile",
+            f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts.",
+            got=str(aval_of(x)),
         )
     return reshape(x, (*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]))
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from minijax.core import axes, cache, config, statistics, tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, staging
@@ -152,9 +152,7 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
-            raise TypeError(
-                message("named_scope", "the name must be a string.", got=type(name).__name__)
-            )
+            error(TypeError, "named_scope", "the name must be a string.", got=type(name).__name__)
         self._name = name
 
     def __enter__(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from minijax.core import config, tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import batching, eager, flattening
 from minijax.interpreters.structural import to_batch_dim
 from minijax.transforms import vmap_primitive
@@ -63,13 +63,12 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or type(in_axes) in (int, tuple, dict)):
-        raise TypeError(
-            message(
-                "vmap",
-                "in_axes has the wrong type.",
-                got=f"{in_axes!r} of type {type(in_axes).__name__}",
-                expected="an int, None, or a tuple with one entry for each positional argument",
-            )
+        error(
+            TypeError,
+            "vmap",
+            "in_axes has the wrong type.",
+            got=f"{in_axes!r} of type {type(in_axes).__name__}",
+            expected="an int, None, or a tuple with one entry for each positional argument",
         )
     _check_axis_leaves("in_axes", in_axes)
     _check_axis_leaves("out_axes", out_axes)
@@ -138,13 +137,12 @@ class _Mapped(NamedTuple):
         """The axis of each leaf, from the prefix that the user gave."""
         in_axes = self.in_axes
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                message(
-                    "vmap",
-                    "in_axes must have one entry for each positional argument.",
-                    got=f"{len(in_axes)} entries, {len(args)} arguments",
-                    fix="keyword arguments are always mapped over dimension 0",
-                )
+            error(
+                ValueError,
+                "vmap",
+                "in_axes must have one entry for each positional argument.",
+                got=f"{len(in_axes)} entries, {len(args)} arguments",
+                fix="keyword arguments are always mapped over dimension 0",
             )
         if type(in_axes) is int and not kwargs:
             return [in_axes] * count
@@ -155,12 +153,11 @@ class _Mapped(NamedTuple):
 def _check_axis_leaves(name: str, axes: Any) -> None:
     for leaf in tree.leaves(axes):
         if type(leaf) is not int and not hasattr(leaf, "__index__"):
-            raise TypeError(
-                message(
-                    "vmap",
-                    f"{name} must hold integers and None only.",
-                    got=f"{leaf!r} of type {type(leaf).__name__} in {axes!r}",
-                )
+            error(
+                TypeError,
+                "vmap",
+                f"{name} must hold integers and None only.",
+                got=f"{leaf!r} of type {type(leaf).__name__} in {axes!r}",
             )
 
 
@@ -177,14 +174,13 @@ def _canonical(fun: Any, in_tree: Any, index: int, axis: int | None, aval: Any) 
     if axis is None:
         return None
     if not -aval.ndim <= axis < aval.ndim:
-        raise ValueError(
-            message(
-                "vmap",
-                f"axis {axis} of the argument {_paths(fun, in_tree)[index]} does not exist.",
-                got=str(aval),
-                expected=f"an argument of rank at least {axis + 1 if axis >= 0 else -axis}, or "
-                "in_axes=None for arguments that are not mapped",
-            )
+        error(
+            ValueError,
+            "vmap",
+            f"axis {axis} of the argument {_paths(fun, in_tree)[index]} does not exist.",
+            got=str(aval),
+            expected=f"an argument of rank at least {axis + 1 if axis >= 0 else -axis}, or "
+            "in_axes=None for arguments that are not mapped",
         )
     return int(axis % aval.ndim)
 
@@ -198,12 +194,11 @@ def _batch_size(
     if len(sizes) == 1:
         return int(sizes.pop())
     if not sizes:
-        raise ValueError(
-            message(
-                "vmap",
-                "no argument is mapped, so the size of the batch is unknown.",
-                fix="map an argument (in_axes), or give axis_size",
-            )
+        error(
+            ValueError,
+            "vmap",
+            "no argument is mapped, so the size of the batch is unknown.",
+            fix="map an argument (in_axes), or give axis_size",
         )
     mapped = [
         f"{path}: {a}, dimension {d} has size {a.shape[d]}"
@@ -212,13 +207,12 @@ def _batch_size(
     ]
     if axis_size is not None:
         mapped.append(f"axis_size: {axis_size}")
-    raise ValueError(
-        message(
-            "vmap",
-            "the sizes of the mapped dimensions disagree.",
-            got="\n".join(mapped),
-            expected="one size; in_axes=None for arguments that are not mapped",
-        )
+    error(
+        ValueError,
+        "vmap",
+        "the sizes of the mapped dimensions disagree.",
+        got="\n".join(mapped),
+        expected="one size; in_axes=None for arguments that are not mapped",
     )
 
 
@@ -230,21 +224,19 @@ def _place(
         if dim is None:
             return out
         path = flattening.result_paths(out_tree)[index]
-        raise ValueError(
-            message(
-                "vmap",
-                f"out_axes is None for {path}, which differs between examples.",
-                got=str(aval_of(out)),
-                fix="give it an axis in out_axes, or reduce over the batch",
-            )
+        error(
+            ValueError,
+            "vmap",
+            f"out_axes is None for {path}, which differs between examples.",
+            got=str(aval_of(out)),
+            fix="give it an axis in out_axes, or reduce over the batch",
         )
     rank = aval_of(out).ndim + (dim is None)
     if not -rank <= axis < rank:
-        raise ValueError(
-            message(
-                "vmap",
-                f"out_axes {axis} is out of range for {flattening.result_paths(out_tree)[index]}.",
-                got=f"a result of rank {rank} with its batch dimension",
-            )
+        error(
+            ValueError,
+            "vmap",
+            f"out_axes {axis} is out of range for {flattening.result_paths(out_tree)[index]}.",
+            got=f"a result of rank {rank} with its batch dimension",
         )
     return to_batch_dim(out, dim, axis % rank, size)

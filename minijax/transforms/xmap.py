@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import axes as core_axes
 from minijax.core import config, meshes, tree
-from minijax.core.errors import ResourceTypingError, message
+from minijax.core.errors import ResourceTypingError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AxisType
 from minijax.interpreters import batching, eager, evaluation, flattening, passes, staging
@@ -188,24 +188,22 @@ def _check_names(
 ) -> None:
     strange = [name for name in entry.names if name not in known]
     if strange:
-        raise ValueError(
-            message(
-                "xmap",
-                f"out_axes names {strange[0]!r}, which is no axis of the call.",
-                got=f"axes {sorted(known, key=str)}",
-                fix="name it in in_axes, or give its size in axis_sizes",
-            )
+        error(
+            ValueError,
+            "xmap",
+            f"out_axes names {strange[0]!r}, which is no axis of the call.",
+            got=f"axes {sorted(known, key=str)}",
+            fix="name it in in_axes, or give its size in axis_sizes",
         )
     left = sorted(varying - entry.names, key=str)
     if left:
-        raise ValueError(
-            message(
-                "xmap",
-                f"{path} varies along {left[0]!r}, which its out_axes do not have.",
-                got=f"out_axes with {sorted(entry.names, key=str)}, a value that varies along "
-                f"{sorted(varying, key=str)}",
-                fix=f"name {left[0]!r} in out_axes, or reduce over it: lax.psum(x, {left[0]!r})",
-            )
+        error(
+            ValueError,
+            "xmap",
+            f"{path} varies along {left[0]!r}, which its out_axes do not have.",
+            got=f"out_axes with {sorted(entry.names, key=str)}, a value that varies along "
+            f"{sorted(varying, key=str)}",
+            fix=f"name {left[0]!r} in out_axes, or reduce over it: lax.psum(x, {left[0]!r})",
         )
 
 
@@ -224,13 +222,12 @@ def _check_around(logical: Sequence[LogicalAxis]) -> None:
         for axis in logical:
             shared = [r for r in axis.resources if r in outer.carriers]
             if shared:
-                raise ResourceTypingError(
-                    message(
-                        "xmap",
-                        f"the resource {shared[0]!r} carries the axis {outer.name!r} of the xmap "
-                        f"around already, and cannot carry {axis.name!r} too.",
-                        fix=f"another resource for {axis.name!r}, or none",
-                    )
+                error(
+                    ResourceTypingError,
+                    "xmap",
+                    f"the resource {shared[0]!r} carries the axis {outer.name!r} of the xmap "
+                    f"around already, and cannot carry {axis.name!r} too.",
+                    fix=f"another resource for {axis.name!r}, or none",
                 )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import tree
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.meshes import MeshAxes
 
 
@@ -89,13 +89,12 @@ def entries(argument: str, given: Any, full: Any) -> list[Entry]:
     """
     for leaf in tree.leaves(given, is_leaf=is_entry):
         if not is_entry(leaf):
-            raise TypeError(
-                message(
-                    "xmap",
-                    f"{argument} must hold dicts and lists that name dimensions.",
-                    got=f"{leaf!r} of type {type(leaf).__name__}",
-                    expected="{0: 'batch'}, or ['batch', None], or ['batch', ...]",
-                )
+            error(
+                TypeError,
+                "xmap",
+                f"{argument} must hold dicts and lists that name dimensions.",
+                got=f"{leaf!r} of type {type(leaf).__name__}",
+                expected="{0: 'batch'}, or ['batch', None], or ['batch', ...]",
             )
     found = tree.broadcast_prefix(
         given,
@@ -116,14 +115,13 @@ def _entry(argument: str, node: Any) -> Entry:
         is_open = bool(node) and node[-1] is Ellipsis
         names = node[:-1] if is_open else node
         if ... in names:
-            raise ValueError(
-                message(
-                    "xmap",
-                    f"{argument} has ... in the midst of a list.",
-                    got=repr(node),
-                    expected="... at the end, for the dimensions that follow, or not at all",
-                    fix="{-1: 'name'} counts dimensions from the end",
-                )
+            error(
+                ValueError,
+                "xmap",
+                f"{argument} has ... in the midst of a list.",
+                got=repr(node),
+                expected="... at the end, for the dimensions that follow, or not at all",
+                fix="{-1: 'name'} counts dimensions from the end",
             )
         rank = None if is_open else len(names)
         dims = [(name, dim) for dim, name in enumerate(names) if name is not None]
@@ -131,7 +129,7 @@ def _entry(argument: str, node: Any) -> Entry:
         twice = [item for item in items if items.count(item) > 1]
         if twice:
             text = f"{argument} names the {what} {twice[0]!r} twice for one value."
-            raise ValueError(message("xmap", text, got=repr(node)))
+            error(ValueError, "xmap", text, got=repr(node))
     return Entry(tuple(dims), rank)
 
 
@@ -142,29 +140,25 @@ def placed(argument: str, entry: Entry, rank: int, what: str) -> dict[Any, int]:
         ValueError: the value has another rank, or no such dimension.
     """
     if entry.rank is not None and entry.rank != rank:
-        raise ValueError(
-            message(
-                "xmap",
-                f"{argument} lists {entry.rank} dimension(s) for {what}, which has {rank}.",
-                got=str([name for name, _ in entry.dims]),
-                fix="end the list with ... where more dimensions follow",
-            )
+        error(
+            ValueError,
+            "xmap",
+            f"{argument} lists {entry.rank} dimension(s) for {what}, which has {rank}.",
+            got=str([name for name, _ in entry.dims]),
+            fix="end the list with ... where more dimensions follow",
         )
     found: dict[Any, int] = {}
     for name, dim in entry.dims:
         if not -rank <= dim < rank:
-            raise ValueError(
-                message(
-                    "xmap",
-                    f"{argument} names dimension {dim} of {what}, which has {rank} dimension(s).",
-                    got=f"axis {name!r}",
-                )
+            error(
+                ValueError,
+                "xmap",
+                f"{argument} names dimension {dim} of {what}, which has {rank} dimension(s).",
+                got=f"axis {name!r}",
             )
         found[name] = dim % rank
     if len(set(found.values())) < len(found):
-        raise ValueError(
-            message("xmap", f"{argument} names a dimension of {what} twice.", got=str(found))
-        )
+        error(ValueError, "xmap", f"{argument} names a dimension of {what} twice.", got=str(found))
     return found
 
 
@@ -190,22 +184,20 @@ def logical_axes(
             size, where = shape[dim], f"dimension {dim} of {path}"
             known, first = sizes.setdefault(name, (size, where))
             if known != size:
-                raise ValueError(
-                    message(
-                        "xmap",
-                        f"the axis {name!r} has two sizes.",
-                        got={first: known, where: size},
-                    )
+                error(
+                    ValueError,
+                    "xmap",
+                    f"the axis {name!r} has two sizes.",
+                    got={first: known, where: size},
                 )
     unknown = [name for name in axis_resources if name not in sizes]
     if unknown:
-        raise ValueError(
-            message(
-                "xmap",
-                f"axis_resources names {unknown[0]!r}, which is no axis of the call.",
-                got=f"axes {sorted(sizes, key=str)}",
-                fix="name it in in_axes, or give its size in axis_sizes",
-            )
+        error(
+            ValueError,
+            "xmap",
+            f"axis_resources names {unknown[0]!r}, which is no axis of the call.",
+            got=f"axes {sorted(sizes, key=str)}",
+            fix="name it in in_axes, or give its size in axis_sizes",
         )
     return [
         _logical(name, size, axis_resources.get(name, ()), mesh)
@@ -220,29 +212,25 @@ def _logical(name: Any, size: int, given: Any, mesh: MeshAxes | None) -> Logical
     known = () if mesh is None else mesh.axis_names
     strange = [r for r in resources if r not in known]
     if strange:
-        raise ValueError(
-            message(
-                "xmap",
-                f"axis_resources gives {name!r} the resource {strange[0]!r}, which is no axis of "
-                "the mesh.",
-                got=str(mesh) if mesh is not None else "no mesh",
-                expected="" if mesh is None else f"one of {', '.join(map(repr, known))}",
-                fix="call it inside `with minijax.set_mesh(mesh):`" if mesh is None else "",
-            )
+        error(
+            ValueError,
+            "xmap",
+            f"axis_resources gives {name!r} the resource {strange[0]!r}, which is no axis of "
+            "the mesh.",
+            got=str(mesh) if mesh is not None else "no mesh",
+            expected="" if mesh is None else f"one of {', '.join(map(repr, known))}",
+            fix="call it inside `with minijax.set_mesh(mesh):`" if mesh is None else "",
         )
     assert mesh is not None
     if len(set(resources)) < len(resources):
-        raise ValueError(
-            message("xmap", f"a resource of {name!r} is named twice.", got=str(resources))
-        )
+        error(ValueError, "xmap", f"a resource of {name!r} is named twice.", got=str(resources))
     parts = math.prod(map(mesh.axis_size, resources))
     if size % parts:
-        raise ValueError(
-            message(
-                "xmap",
-                f"the axis {name!r} of size {size} cannot be split over {parts} devices.",
-                got=f"resources {resources} of {mesh}",
-                expected=f"a size that {parts} divides",
-            )
+        error(
+            ValueError,
+            "xmap",
+            f"the axis {name!r} of size {size} cannot be split over {parts} devices.",
+            got=f"resources {resources} of {mesh}",
+            expected=f"a size that {parts} divides",
         )
     return LogicalAxis(name, size, resources, parts)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from minijax.testing import architecture
+from tools import architecture
 
 
 @pytest.fixture(scope="package", autouse=True)

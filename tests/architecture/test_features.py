@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from minijax.testing import architecture, features
-from minijax.testing.features import Feature
+from tools import architecture, features
+from tools.features import Feature
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = ROOT / features.INVENTORY
@@ -93,9 +93,7 @@ def test_report_records_outcomes_by_row(
         """
     )
     path = tmp_path / "report.json"
-    pytester.runpytest_subprocess(
-        "-p", "minijax.testing.features", "-n", "2", "--features-report", str(path)
-    )
+    pytester.runpytest_subprocess("-p", "tools.features", "-n", "2", "--features-report", str(path))
     recorded = ast.literal_eval(path.read_text(encoding="utf-8"))
     results = {row: sorted(tests.values()) for row, tests in recorded.items()}
     assert results == {"CR-01": ["passed"], "CR-02": ["failed", "passed"], "CR-03": ["skipped"]}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from minijax.testing import architecture
-from minijax.testing.architecture import Violation
+from tools import architecture, size
+from tools.architecture import Violation
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,7 +91,12 @@ BREACHES = [
         "x = make()",
         "a façade holds no Assign",
     ),
-    (architecture.check_sizes, "examples/a.py", "x = 1\n" * 801, "801 lines, at most 800"),
+    (
+        architecture.check_sizes,
+        "examples/a.py",
+        "x = 1\n" * 501,
+        "501 lines of code, at most 500",
+    ),
     (
         architecture.check_sizes,
         "tests/test_a.py",
@@ -130,6 +135,12 @@ BREACHES = [
     ),
     (architecture.check_docstrings, "minijax/lax/a.py", "def f(): pass", "f has no docstring"),
     (
+        architecture.check_figures,
+        "minijax/core/primitive.py",
+        "class Primitive:\n" + "".join(f"    rule_{k} = None\n" for k in range(100)),
+        "members of Primitive: 100, at most ",
+    ),
+    (
         architecture.check_text,
         "docs/a.md",
         "Open /{}/someone/notes.".format("home"),
@@ -143,7 +154,8 @@ def test_breach_is_reported(
     tmp_path: Path, check: Check, name: str, text: str, problem: str
 ) -> None:
     root = write(tmp_path, {"minijax/core/b.py": "from minijax.core import a\n", name: text})
-    found = [violation.problem for violation in check(root) if violation.path == name]
+    places = {name, "tools/size.py"}
+    found = [violation.problem for violation in check(root) if violation.path in places]
     assert len(found) == 1
     assert found[0].startswith(problem)
 
@@ -152,6 +164,39 @@ def test_docstrings_do_not_count_as_code(tmp_path: Path) -> None:
     text = 'def f():\n    """\n' + "    words\n" * 100 + '    """\n' + "    x = 1\n" * 59
     root = write(tmp_path, {"minijax/core/a.py": text})
     assert list(architecture.check_sizes(root)) == []
+
+
+def test_limits_of_larger_files_have_a_purpose() -> None:
+    lines = {s.path: size.code_lines(s.text, s.tree) for s in architecture.sources(ROOT)}
+    needless = [
+        path
+        for path in architecture.LARGER_FILES
+        if lines.get(path, 0) <= architecture.MAX_FILE_LINES
+    ]
+    assert needless == []
+
+
+def test_size_counts_code_and_what_is_imported(tmp_path: Path) -> None:
+    text = '"""Job.\n\nMore.\n"""\n\n# Why.\nx = [\n    1,  # one\n\n    2,\n]\ny = """\na\n"""\n'
+    files = {
+        "minijax/core/__init__.py": "",
+        "minijax/core/a.py": text,
+        "minijax/core/b.py": "from minijax.core import a\n",
+        "minijax/core/c.py": "if TYPE_CHECKING:\n    from minijax.core import b\n",
+        "minijax/core/d.py": "def f(x: Any, y: int, self, *args: Any): pass\n",
+        "docs/reading.md": "First `minijax/core/a.py`, then `core/b.py`, and again `core/a.py`.\n",
+    }
+    package = size.Package(write(tmp_path, files))
+
+    assert package.modules["minijax.core.a"].lines == 7
+    assert [m.path for m in package.reached_from("minijax.core.b")] == [
+        "minijax/core/b.py",
+        "minijax/core/a.py",
+    ]
+    assert len(package.reached_from("minijax.core.c")) == 1
+    assert package.share_of_any() == 50.0
+    assert package.reading_path is not None
+    assert [m.path for m in package.reading_path] == ["minijax/core/a.py", "minijax/core/b.py"]
 
 
 def test_lower_layers_may_be_imported(tmp_path: Path) -> None:

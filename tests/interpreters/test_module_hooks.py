@@ -19,8 +19,8 @@ from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.extend import hooks
 from minijax.interpreters import assignment, program
 from minijax.runtime import client
-from minijax.runtime.foreign import ForeignProgram
-from minijax.runtime.handlers import InputsHandler, ResultsHandler
+from minijax.runtime.compile import ForeignProgram
+from minijax.runtime.transfer import InputsHandler, ResultsHandler
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 

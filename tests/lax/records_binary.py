@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax import binary, power
+from minijax.lax import binary, unary
 from tests.lax.records import Arg, ErrorSample, Record
 
 _ARITHMETIC = ("float32", "int32", "uint8", "complex64", "float64", "float16")
@@ -178,9 +178,9 @@ RECORDS = [
         dtypes=("int32", "uint8", "int16", "int64", "uint64"),
         grad=(),
     ),
-    _pair(power.pow, np.power, low=(0.5, -2), dtypes=("float32", "float64")),
+    _pair(unary.pow, np.power, low=(0.5, -2), dtypes=("float32", "float64")),
     _pair(
-        power.pow,
+        unary.pow,
         np.power,
         case="complex",
         low=(0.5, -1),
@@ -189,7 +189,7 @@ RECORDS = [
         tolerance=1e-4,
     ),
     _pair(
-        power.pow,
+        unary.pow,
         np.power,
         case="scalar",
         shapes=((2, 3), ()),
@@ -199,14 +199,14 @@ RECORDS = [
     Record(
         name="pow",
         case="integer-exponent",
-        call=power.pow,
+        call=unary.pow,
         oracle=np.power,
         args=(Arg((2, 3)), Arg((2, 3), "int32", -2, 3)),
         grad=(0,),
         errors=(
-            ErrorSample(power.pow, (np.arange(3), 2), TypeError, "does not accept dtype int32"),
+            ErrorSample(unary.pow, (np.arange(3), 2), TypeError, "does not accept dtype int32"),
             ErrorSample(
-                power.pow,
+                unary.pow,
                 (np.ones(3, "float32"), np.ones(3, "float16")),
                 TypeError,
                 "exponent's dtype",

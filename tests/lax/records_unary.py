@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lax import accuracy, power, trigonometry, unary
+from minijax.lax import families, unary
 from tests.lax.records import Arg, ErrorSample, Record
 
 _FLOATS = ("float32", "float64", "float16")
@@ -85,34 +85,34 @@ def _count(count: Callable[[str, int], int]) -> Callable[..., Any]:
 _EMPTY = Record(
     name="sin",
     case="empty",
-    call=trigonometry.sin,
+    call=unary.sin,
     oracle=np.sin,
     args=(Arg((0, 3)),),
 )
 
 RECORDS = [
-    *_inexact(trigonometry.sin, np.sin),
-    *_inexact(trigonometry.cos, np.cos),
-    *_inexact(trigonometry.tan, np.tan, -1.2, 1.2),
-    *_inexact(trigonometry.asin, np.arcsin, -0.9, 0.9),
-    *_inexact(trigonometry.acos, np.arccos, -0.9, 0.9),
-    *_inexact(trigonometry.atan, np.arctan, -0.9, 0.9),
-    *_inexact(trigonometry.sinh, np.sinh),
-    *_inexact(trigonometry.cosh, np.cosh),
-    *_inexact(trigonometry.tanh, np.tanh, -1.2, 1.2),
-    *_inexact(trigonometry.asinh, np.arcsinh, -0.9, 0.9),
-    *_inexact(trigonometry.acosh, np.arccosh, 1.1, 3.0),
-    *_inexact(trigonometry.atanh, np.arctanh, -0.9, 0.9),
+    *_inexact(unary.sin, np.sin),
+    *_inexact(unary.cos, np.cos),
+    *_inexact(unary.tan, np.tan, -1.2, 1.2),
+    *_inexact(unary.asin, np.arcsin, -0.9, 0.9),
+    *_inexact(unary.acos, np.arccos, -0.9, 0.9),
+    *_inexact(unary.atan, np.arctan, -0.9, 0.9),
+    *_inexact(unary.sinh, np.sinh),
+    *_inexact(unary.cosh, np.cosh),
+    *_inexact(unary.tanh, np.tanh, -1.2, 1.2),
+    *_inexact(unary.asinh, np.arcsinh, -0.9, 0.9),
+    *_inexact(unary.acosh, np.arccosh, 1.1, 3.0),
+    *_inexact(unary.atanh, np.arctanh, -0.9, 0.9),
     *_inexact(unary.exp, np.exp),
     *_inexact(unary.exp2, np.exp2),
     *_inexact(unary.expm1, np.expm1),
     *_inexact(unary.log, np.log, 0.1, 4.0),
     *_inexact(unary.log1p, np.log1p, -0.5, 4.0),
     *_inexact(unary.logistic, lambda x: 1 / (1 + np.exp(-x))),
-    *_inexact(power.sqrt, np.sqrt, 0.1, 4.0),
-    *_inexact(power.rsqrt, lambda x: 1 / np.sqrt(x), 0.1, 4.0),
-    _function(power.cbrt, np.cbrt, 0.1, 4.0),
-    _function(power.square, np.square, dtypes=("float32", "complex64", "int32", "uint8")),
+    *_inexact(unary.sqrt, np.sqrt, 0.1, 4.0),
+    *_inexact(unary.rsqrt, lambda x: 1 / np.sqrt(x), 0.1, 4.0),
+    _function(unary.cbrt, np.cbrt, 0.1, 4.0),
+    _function(unary.square, np.square, dtypes=("float32", "complex64", "int32", "uint8")),
     _function(unary.neg, np.negative, dtypes=("float32", "complex64", "int32", "uint8")),
     _function(unary.sign, np.sign, dtypes=("float32", "int32", "uint32")),
     _function(unary.sign, lambda x: x / np.abs(x), case="complex", dtypes=("complex64",), grad=()),
@@ -140,7 +140,7 @@ RECORDS = [
         case="to-even",
     ),
     _function(
-        lambda x: unary.exp(x, accuracy=accuracy.AccuracyMode.HIGHEST),
+        lambda x: unary.exp(x, accuracy=families.AccuracyMode.HIGHEST),
         np.exp,
         name="exp",
         case="highest-accuracy",
@@ -149,11 +149,11 @@ RECORDS = [
             ErrorSample(
                 lambda x: unary.exp(x, accuracy=3), (1.0,), NotImplementedError, "not an accuracy"
             ),
-            ErrorSample(accuracy.Tolerance, (-1.0,), ValueError, "must be non-negative"),
+            ErrorSample(families.Tolerance, (-1.0,), ValueError, "must be non-negative"),
         ),
     ),
     _function(
-        lambda x: unary.log(x, accuracy=accuracy.Tolerance(atol=1e-3, ulps=2)),
+        lambda x: unary.log(x, accuracy=families.Tolerance(atol=1e-3, ulps=2)),
         np.log,
         0.1,
         4.0,
@@ -198,7 +198,7 @@ RECORDS = [
     _function(unary.stop_gradient, lambda x: x, dtypes=("float32", "int32", "bool"), grad=()),
     *(
         _function(
-            lambda x, y=y: power.integer_pow(x, y),
+            lambda x, y=y: unary.integer_pow(x, y),
             lambda x, y=y: x ** x.dtype.type(y),
             0.5,
             2.0,
@@ -210,7 +210,7 @@ RECORDS = [
         for y in (0, 1, 2, 7, -1, -3)
     ),
     _function(
-        lambda x: power.integer_pow(x, 3),
+        lambda x: unary.integer_pow(x, 3),
         lambda x: x**3,
         -5,
         5,
@@ -220,9 +220,9 @@ RECORDS = [
         grad=(),
         errors=(
             ErrorSample(
-                power.integer_pow, (np.arange(3), -1), TypeError, "cannot be raised to negative"
+                unary.integer_pow, (np.arange(3), -1), TypeError, "cannot be raised to negative"
             ),
-            ErrorSample(power.reciprocal, (np.arange(3),), TypeError, "negative powers"),
+            ErrorSample(unary.reciprocal, (np.arange(3),), TypeError, "negative powers"),
         ),
     ),
     _EMPTY,

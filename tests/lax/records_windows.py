@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from minijax import lax
-from minijax.lax.window_selection import select_and_scatter
+from minijax.lax.windows import select_and_scatter
 from tests.lax.records import Arg, ErrorSample, Record
 
 _X = np.zeros((5, 6), np.float32)

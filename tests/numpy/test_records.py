@@ -19,7 +19,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax import tree
 from minijax.core.config import enable_x64
-from minijax.runtime import versions
+from minijax.runtime import client
 from tests.numpy.records import TOLERANCES, Call, Draw, Record, Shape
 from tests.scipy.special import samples
 
@@ -31,7 +31,7 @@ RECORDS: list[Record] = sorted(
 
 # A fourth of what the profile asks for: each example is a program that has to be compiled.
 _EXAMPLES = max(6, settings().max_examples // 4)
-_OPTIONS = dict(versions.ONE_OP_OPTIONS)
+_OPTIONS = dict(client.ONE_OP_OPTIONS)
 _STEP = 1e-6
 _BATCH = 2
 

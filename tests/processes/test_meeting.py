@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import minijax
-from minijax.runtime import rendezvous
-from minijax.runtime.rendezvous import Address
+from minijax.runtime import distributed
+from minijax.runtime.distributed import Address
 from tests.processes import launch
 
 pytestmark = pytest.mark.feature("NP-09")
@@ -20,7 +20,7 @@ def meeting(claims: Sequence[tuple[int, int]], timeout: float = 10) -> list[str]
 
     def part(claim: tuple[int, int]) -> str:
         try:
-            rendezvous.meet(address, address, *claim, timeout)
+            distributed.meet(address, address, *claim, timeout)
         except RuntimeError as error:
             return str(error)
         return "met"
@@ -59,7 +59,7 @@ def test_processes_agree_how_many_they_are() -> None:
 def test_strangers_are_not_heard() -> None:
     address = Address.parsed(launch.free_address(), "address")
     with ThreadPoolExecutor(2) as pool:
-        coordinator = pool.submit(rendezvous.meet, address, address, 0, 2, 10)
+        coordinator = pool.submit(distributed.meet, address, address, 0, 2, 10)
         other = None
         while other is None:
             try:
@@ -68,7 +68,7 @@ def test_strangers_are_not_heard() -> None:
                 continue
         with other:
             other.sendall(b"GET / HTTP/1.1\n")
-        rendezvous.meet(address, address, 1, 2, 10)
+        distributed.meet(address, address, 1, 2, 10)
         assert coordinator.result() is None
 
 
@@ -76,7 +76,7 @@ def test_coordinator_says_that_it_cannot_listen() -> None:
     with socket.create_server(("localhost", 0)) as taken:
         address = Address("127.0.0.1", taken.getsockname()[1])
         with pytest.raises(RuntimeError, match=r"(?s)cannot listen at its address.*another port"):
-            rendezvous.meet(address, address, 0, 2, 1)
+            distributed.meet(address, address, 0, 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import minijax.numpy as jnp
 from minijax.core import effects
 from minijax.experimental import io_callback
 from minijax.lax import debugging
-from minijax.runtime import failures, tokens
+from minijax.runtime import in_flight, transfer
 
 X = np.arange(3, dtype=np.float32)
 LIKE_X = jax.ShapeDtypeStruct((3,), np.float32)
@@ -53,8 +53,8 @@ def late(function, x=X):
 def effects_are_over():
     """No effect of one test reaches into another."""
     yield
-    while tokens._pending:
-        failures.failure_of(tokens._pending.popleft().block_until_ready)
+    while transfer._pending:
+        in_flight.failure_of(transfer._pending.popleft().block_until_ready)
 
 
 @pytest.mark.feature("EF-02")
@@ -129,7 +129,7 @@ def test_pending_programs_are_bounded():
     function = jax.jit(lambda x: jax.debug.callback(lambda y: None, x))
     for _ in range(200):
         function(1.0)
-    assert len(tokens._pending) <= 64
+    assert len(transfer._pending) <= 64
 
 
 @pytest.mark.feature("EF-01")
@@ -202,9 +202,9 @@ def test_ordered_programs_go_on_after_an_exception():
 
 def test_exceptions_nobody_saw_surface_at_the_next_ordered_program():
     late(lambda x: jax.debug.callback(refuse, x, ordered=True))
-    token = tokens._last.of[debugging.ordered_debug_effect, jax.devices()[0]]
-    assert failures.failure_of(token.block_until_ready) is not None
-    tokens._pending.clear()
+    token = transfer._last.of[debugging.ordered_debug_effect, jax.devices()[0]]
+    assert in_flight.failure_of(token.block_until_ready) is not None
+    transfer._pending.clear()
     after = jax.jit(lambda x: jax.debug.callback(lambda y: None, x, ordered=True))
     with pytest.raises(RefusedError):
         after(X)
@@ -248,8 +248,8 @@ def test_exceptions_keep_their_causes():
 
 def test_kept_exceptions_are_bounded():
     for _ in range(200):
-        failures.keep(RefusedError())
-    assert len(failures._kept) == 64
+        in_flight.keep(RefusedError())
+    assert len(in_flight._kept) == 64
 
 
 def test_programs_with_callbacks_run_inside_callbacks():
@@ -263,7 +263,7 @@ def test_other_errors_of_programs_pass_unchanged():
         raise ValueError("not XLA's")
 
     with pytest.raises(ValueError, match="not XLA's"):
-        failures.surfacing(fails)
+        in_flight.surfacing(fails)
 
 
 def test_compiled_programs_with_effects_run():

@@ -17,7 +17,7 @@ from minijax import lax
 from minijax.core import config
 from minijax.core.primitive import PRIMITIVES
 from minijax.interpreters import hlo_build
-from minijax.runtime import window
+from minijax.runtime import in_flight
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 
@@ -474,11 +474,11 @@ def test_interrupted_wait_forgets_no_program(monkeypatch) -> None:
         def block_until_ready(self):
             raise KeyboardInterrupt
 
-    running = [Running() for _ in range(window.MOST_IN_FLIGHT)]
-    monkeypatch.setattr(window, "_running", running)
-    with pytest.raises(KeyboardInterrupt), window.lock:
-        window.admit()
-    assert len(running) == window.MOST_IN_FLIGHT
+    running = [Running() for _ in range(in_flight.MOST_IN_FLIGHT)]
+    monkeypatch.setattr(in_flight, "_running", running)
+    with pytest.raises(KeyboardInterrupt), in_flight.lock:
+        in_flight.admit()
+    assert len(running) == in_flight.MOST_IN_FLIGHT
 
 
 def test_window_does_not_hold_arrays(x) -> None:

@@ -13,8 +13,8 @@ from minijax.core.aval import ShapedArray, abstract_token
 from minijax.core.refs import AbstractRef
 from minijax.runtime import compile as compilation
 from minijax.runtime.array import ExtendedArray, Token
-from minijax.runtime.handlers import InputsHandler, ResultsHandler, result_types
 from minijax.runtime.placement import native, native_sharding
+from minijax.runtime.transfer import InputsHandler, ResultsHandler, result_types
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 

@@ -10,7 +10,7 @@ from jaxlib import xla_client
 
 from minijax import P
 from minijax.sharding import AbstractMesh, AxisType, GSPMDSharding, NamedSharding, hlo
-from minijax.sharding.equality import SemanticallyEqualShardings, are_hlo_shardings_equal
+from minijax.sharding.named import SemanticallyEqualShardings, are_hlo_shardings_equal
 from tests.sharding.mocks import mocks
 
 pytestmark = pytest.mark.feature("MS-13", "MS-19")

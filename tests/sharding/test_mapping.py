@@ -8,7 +8,7 @@ import pytest
 from minijax import P
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import IndivisibleError
-from minijax.sharding import Mesh, mapping
+from minijax.sharding import Mesh, older
 from tests.sharding.mocks import mock
 
 
@@ -28,13 +28,13 @@ def two_processes() -> Mesh:
     ],
 )
 def test_array_mapping_is_ordered(spec: P, pairs: list[tuple[str, int]]) -> None:
-    assert mapping.get_array_mapping(spec) == OrderedDict(pairs)
+    assert older.get_array_mapping(spec) == OrderedDict(pairs)
 
 
 @pytest.mark.feature("MS-20")
 @pytest.mark.parametrize("spec", [P(), P("x"), P(None, ("z", "y"), "x")])
 def test_spec_returns_from_its_mapping(spec: P) -> None:
-    assert mapping.array_mapping_to_spec(mapping.get_array_mapping(spec)) == spec
+    assert older.array_mapping_to_spec(older.get_array_mapping(spec)) == spec
 
 
 @pytest.mark.feature("MS-08")
@@ -53,13 +53,13 @@ def test_processes_hold_parts(
     mesh = two_processes()
     everything = ShapedArray(whole, np.dtype("float32"))
     own = ShapedArray(part, np.dtype("float32"))
-    assert mapping.mesh_global_to_local(mesh, axes, everything) == own
-    assert mapping.mesh_local_to_global(mesh, axes, own) == everything
+    assert older.mesh_global_to_local(mesh, axes, everything) == own
+    assert older.mesh_local_to_global(mesh, axes, own) == everything
 
 
 @pytest.mark.feature("MS-08")
 def test_parts_must_be_equal() -> None:
     with pytest.raises(IndivisibleError, match=r"dimension 0 .*axis 'x' of size 4"):
-        mapping.mesh_global_to_local(
+        older.mesh_global_to_local(
             two_processes(), {"x": 0}, ShapedArray((6,), np.dtype("float32"))
         )

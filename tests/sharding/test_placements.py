@@ -21,8 +21,8 @@ from minijax.sharding import (
     PositionalSharding,
     SingleDeviceSharding,
 )
-from minijax.sharding.devices import DeviceList, device_list
-from minijax.sharding.markers import AUTO, UNSPECIFIED, is_auto, is_unspecified
+from minijax.sharding.mesh import DeviceList, device_list
+from minijax.sharding.named import AUTO, UNSPECIFIED, is_auto, is_unspecified
 from tests.sharding.mocks import mocks
 
 

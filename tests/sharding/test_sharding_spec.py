@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies
 
 from minijax.core.aval import ShapedArray, abstract_token
-from minijax.sharding import hlo, sharding_spec
-from minijax.sharding.equality import are_hlo_shardings_equal
-from minijax.sharding.sharding_spec import (
+from minijax.sharding import hlo, older
+from minijax.sharding.named import are_hlo_shardings_equal
+from minijax.sharding.older import (
     Chunked,
     NoSharding,
     Replicated,
@@ -165,14 +165,10 @@ def test_create_pmap_sharding_spec_replicates() -> None:
 
 
 def test_older_forms_take_avals() -> None:
-    assert sharding_spec._create_pmap_sharding_spec(aval(4, 3), 1) == create_pmap_sharding_spec(
-        (4, 3), 1
-    )
-    assert sharding_spec._pmap_sharding_spec(4, 2, 1, None, aval(3), 0) == pmap_sharding_spec(
-        4, 2, (3,), 0
-    )
+    assert older._create_pmap_sharding_spec(aval(4, 3), 1) == create_pmap_sharding_spec((4, 3), 1)
+    assert older._pmap_sharding_spec(4, 2, 1, None, aval(3), 0) == pmap_sharding_spec(4, 2, (3,), 0)
     with pytest.raises(ValueError, match=r"npart=2"):
-        sharding_spec._pmap_sharding_spec(4, 2, 2, None, aval(3), 0)
+        older._pmap_sharding_spec(4, 2, 2, None, aval(3), 0)
 
 
 def test_mesh_axes_cut_the_dimensions_they_name() -> None:

@@ -15,7 +15,7 @@ import minijax.numpy as jnp
 from minijax.interpreters import program
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
-from minijax.sharding.markers import AUTO, UNSPECIFIED
+from minijax.sharding.named import AUTO, UNSPECIFIED
 
 X = np.arange(8, dtype=np.float32)
 

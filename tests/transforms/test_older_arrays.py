@@ -15,7 +15,7 @@ from minijax.experimental import pxla
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
-from minijax.sharding.sharding_spec import (
+from minijax.sharding.older import (
     Chunked,
     NoSharding,
     Replicated,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from minijax.lax.async_copies import async_copy, make_async_copy, sync_copy
-from minijax.lax.semaphores import SemaphoreType
-from minijax.sharding.cores import create_tensorcore_mesh
+from minijax.lax.semaphores import SemaphoreType, async_copy, make_async_copy, sync_copy
+from minijax.sharding.mesh import create_tensorcore_mesh
 from minijax.transforms.core_pipeline import GridDimensionSemantics, emit_pipeline
 from minijax.transforms.kernels import prefetch_scalars
 from minijax.transforms.scratch import MemorySpace

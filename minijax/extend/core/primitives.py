@@ -161,10 +161,7 @@ from minijax.lax.linalg import (
     tridiagonal_p,
     tridiagonal_solve_p,
 )
-from minijax.lax.references import (
-    get_p,
-    swap_p,
-)
+from minijax.lax.references import get_p, swap_p
 from minijax.random import (
     random_gamma_p,
 )

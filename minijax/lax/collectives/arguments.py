@@ -15,7 +15,7 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import config, tree, variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.lax.shape import squeeze
@@ -66,22 +66,23 @@ def canonical_axes(name: str, axis_name: Any) -> Axes:
         ValueError: one is named twice.
     """
     if isinstance(axis_name, (set, frozenset)):
-        raise TypeError(
-            message(
-                name,
-                "axis_name must be one name, or a tuple of names: their order matters.",
-                got=repr(axis_name),
-                fix=f"tuple({axis_name!r}) in the order you mean",
-            )
+        error(
+            TypeError,
+            name,
+            "axis_name must be one name, or a tuple of names: their order matters.",
+            got=repr(axis_name),
+            fix=f"tuple({axis_name!r}) in the order you mean",
         )
     if not isinstance(axis_name, (tuple, list)):
         return (axis_name,)
     axes = tuple(axis_name)
     if len(set(axes)) < len(axes):
-        raise ValueError(
-            message(
-                name, "axis_name names an axis twice.", got=repr(axis_name), expected="once each"
-            )
+        error(
+            ValueError,
+            name,
+            "axis_name names an axis twice.",
+            got=repr(axis_name),
+            expected="once each",
         )
     return axes
 
@@ -118,25 +119,23 @@ def canonical_groups(name: str, groups: Any, axes: Axes) -> Groups:
     if groups is None:
         return None
     if any(isinstance(axis, int) for axis in axes):
-        raise ValueError(
-            message(
-                name,
-                "axis_index_groups cannot be combined with axes that are dimensions.",
-                got=f"axes {axes}",
-                expected="names of axes",
-            )
+        error(
+            ValueError,
+            name,
+            "axis_index_groups cannot be combined with axes that are dimensions.",
+            got=f"axes {axes}",
+            expected="names of axes",
         )
     found = tuple(tuple(map(operator.index, group)) for group in groups)
     size = axes_size(name, axes)
     positions = sorted(i for group in found for i in group)
     if positions != list(range(size)):
-        raise ValueError(
-            message(
-                name,
-                "axis_index_groups must hold each position along the axis once.",
-                got=f"{[list(g) for g in found]} along {axes} of size {size}",
-                expected=f"each of 0 … {size - 1} in one group",
-            )
+        error(
+            ValueError,
+            name,
+            "axis_index_groups must hold each position along the axis once.",
+            got=f"{[list(g) for g in found]} along {axes} of size {size}",
+            expected=f"each of 0 … {size - 1} in one group",
         )
     return found
 
@@ -148,15 +147,14 @@ def check_untyped_groups(name: str, groups: Groups, axes: Axes) -> None:
         NotImplementedError: there are groups, and types speak of an axis.
     """
     if groups is not None and core_axes.typed_among(axes):
-        raise NotImplementedError(
-            message(
-                name,
-                "axis_index_groups give results that are the same within a group only, which types "
-                "cannot say.",
-                got=f"{[list(g) for g in groups]}, axes {axes}",
-                fix="shard_map(..., check_vma=False), or a mesh with one axis for the groups and "
-                "one for their members",
-            )
+        error(
+            NotImplementedError,
+            name,
+            "axis_index_groups give results that are the same within a group only, which types "
+            "cannot say.",
+            got=f"{[list(g) for g in groups]}, axes {axes}",
+            fix="shard_map(..., check_vma=False), or a mesh with one axis for the groups and "
+            "one for their members",
         )
 
 
@@ -167,12 +165,11 @@ def check_equal_groups(name: str, groups: Groups) -> None:
         ValueError: they have them.
     """
     if groups is not None and len(set(map(len, groups))) > 1:
-        raise ValueError(
-            message(
-                name,
-                "axis_index_groups must be of one size here.",
-                got=f"{[list(g) for g in groups]}, of sizes {[len(g) for g in groups]}",
-            )
+        error(
+            ValueError,
+            name,
+            "axis_index_groups must be of one size here.",
+            got=f"{[list(g) for g in groups]}, of sizes {[len(g) for g in groups]}",
         )
 
 
@@ -190,13 +187,12 @@ def canonical_dim(name: str, argument: str, dim: Any, ndim: int) -> int:
     """
     found = operator.index(dim)
     if not -ndim <= found < ndim:
-        raise ValueError(
-            message(
-                name,
-                f"{argument} is out of range.",
-                got=str(dim),
-                expected=f"a dimension of an array with {ndim} dimension(s)",
-            )
+        error(
+            ValueError,
+            name,
+            f"{argument} is out of range.",
+            got=str(dim),
+            expected=f"a dimension of an array with {ndim} dimension(s)",
         )
     return found % ndim if ndim else found
 
@@ -209,24 +205,22 @@ def check_block(name: str, argument: str, x: Any, dim: int, size: int, *, tiled:
     """
     length = x.shape[dim]
     if tiled and length % size:
-        raise ValueError(
-            message(
-                name,
-                f"{argument} {dim} has size {length}, which {size} devices cannot share equally.",
-                got=str(x),
-                expected=f"a multiple of {size}",
-                fix="pad the dimension",
-            )
+        error(
+            ValueError,
+            name,
+            f"{argument} {dim} has size {length}, which {size} devices cannot share equally.",
+            got=str(x),
+            expected=f"a multiple of {size}",
+            fix="pad the dimension",
         )
     if not tiled and length != size:
-        raise ValueError(
-            message(
-                name,
-                f"{argument} {dim} has size {length}, but there are {size} devices.",
-                got=str(x),
-                expected=f"a dimension of size {size}, one entry for each device",
-                fix="tiled=True for several entries for each device",
-            )
+        error(
+            ValueError,
+            name,
+            f"{argument} {dim} has size {length}, but there are {size} devices.",
+            got=str(x),
+            expected=f"a dimension of size {size}, one entry for each device",
+            fix="tiled=True for several entries for each device",
         )
 
 
@@ -284,15 +278,14 @@ def states(name: str, x: Any, axes: Axes) -> str:
     if len(set(kinds.values())) > 1:
         invarying = tuple(axis for axis, kind in kinds.items() if kind == "I")
         same = f"lax.pcast(x, {invarying}, to='varying') first, or " if invarying else ""
-        raise ValueError(
-            message(
-                name,
-                "the operand is of different kinds over the axes.",
-                got=f"{aval_of(x)}: "
-                + ", ".join(f"{KIND_NAMES[k]} over {axis!r}" for axis, k in kinds.items()),
-                expected="one kind over all of them",
-                fix=f"{same}{name} over one axis after the other",
-            )
+        error(
+            ValueError,
+            name,
+            "the operand is of different kinds over the axes.",
+            got=f"{aval_of(x)}: "
+            + ", ".join(f"{KIND_NAMES[k]} over {axis!r}" for axis, k in kinds.items()),
+            expected="one kind over all of them",
+            fix=f"{same}{name} over one axis after the other",
         )
     return next(iter(kinds.values()), "V")
 
@@ -317,24 +310,23 @@ def permutation(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
     """
     try:
         pairs = tuple((operator.index(s), operator.index(d)) for s, d in perm)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            message(
-                name,
-                "perm must hold pairs of positions: (source, destination).",
-                got=repr(perm),
-                expected=f"pairs of ints, such as [(i, (i + 1) % {size}) for i in range({size})]",
-                fix="lax.pshuffle takes a list of sources",
-            )
-        ) from error
+    except (TypeError, ValueError) as caught:
+        error(
+            TypeError,
+            name,
+            "perm must hold pairs of positions: (source, destination).",
+            got=repr(perm),
+            expected=f"pairs of ints, such as [(i, (i + 1) % {size}) for i in range({size})]",
+            fix="lax.pshuffle takes a list of sources",
+            cause=caught,
+        )
     if any(not -size <= i < size for pair in pairs for i in pair):
-        raise ValueError(
-            message(
-                name,
-                "perm names a position that is out of range.",
-                got=str(list(pairs)),
-                expected=f"positions from 0 to {size - 1} along an axis of size {size}",
-            )
+        error(
+            ValueError,
+            name,
+            "perm names a position that is out of range.",
+            got=str(list(pairs)),
+            expected=f"positions from 0 to {size - 1} along an axis of size {size}",
         )
     found = tuple((s % size, d % size) for s, d in pairs)
     for what, members in (
@@ -343,13 +335,12 @@ def permutation(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
     ):
         if len(set(members)) < len(members):
             twice = sorted({m for m in members if members.count(m) > 1})
-            raise ValueError(
-                message(
-                    name,
-                    f"perm names the {what} {twice[0]} twice.",
-                    got=str(list(pairs)),
-                    expected="each source and each destination once",
-                )
+            error(
+                ValueError,
+                name,
+                f"perm names the {what} {twice[0]} twice.",
+                got=str(list(pairs)),
+                expected="each source and each destination once",
             )
     return found
 
@@ -373,14 +364,13 @@ def check_summable(name: str, x: Any, *, bools: bool) -> None:
     """
     aval = aval_of(x)
     if aval.is_extended or (aval.dtype == np.bool_ and not bools):
-        raise TypeError(
-            message(
-                name,
-                f"cannot combine arrays of {aval.dtype}.",
-                got=str(aval),
-                expected="numbers or bools" if bools else "numbers",
-                fix="" if aval.is_extended else "x.astype(int) first",
-            )
+        error(
+            TypeError,
+            name,
+            f"cannot combine arrays of {aval.dtype}.",
+            got=str(aval),
+            expected="numbers or bools" if bools else "numbers",
+            fix="" if aval.is_extended else "x.astype(int) first",
         )
 
 
@@ -404,13 +394,12 @@ def refuse_groups_of_batch(name: str, axis: Any, groups: Groups) -> None:
         NotImplementedError: there are groups.
     """
     if groups is not None:
-        raise NotImplementedError(
-            message(
-                name,
-                "axis_index_groups are not implemented for axes of vmap.",
-                got=f"groups {[list(g) for g in groups]} along {axis!r}",
-                fix="reshape the batch into (groups, members) and use a vmap for each",
-            )
+        error(
+            NotImplementedError,
+            name,
+            "axis_index_groups are not implemented for axes of vmap.",
+            got=f"groups {[list(g) for g in groups]} along {axis!r}",
+            fix="reshape the batch into (groups, members) and use a vmap for each",
         )
 
 

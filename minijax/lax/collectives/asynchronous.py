@@ -12,16 +12,10 @@ from typing import Any, ClassVar
 
 from minijax.core import tree, variance
 from minijax.core.aval import AbstractTodo, ManualAxisType
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts, hlo_build
-from minijax.lax.collectives import (
-    arguments,
-    exchanges,
-    gathers,
-    permutations,
-    reductions,
-)
+from minijax.lax.collectives import arguments, exchanges, gathers, permutations, reductions
 from minijax.lax.collectives.arguments import Application
 from minijax.sharding import rules
 
@@ -103,15 +97,14 @@ class Done(Primitive):
 
     def abstract_eval(self, x: Any) -> Any:
         if not isinstance(x, AbstractTodo):
-            raise TypeError(
-                message(
-                    f"lax.{self.name}",
-                    "nothing has started here that could be done.",
-                    got=str(x),
-                    expected="what a collective of varying values has started; sums of constants "
-                    "and gathers to invarying values do not start",
-                    fix="the synchronous form",
-                )
+            error(
+                TypeError,
+                f"lax.{self.name}",
+                "nothing has started here that could be done.",
+                got=str(x),
+                expected="what a collective of varying values has started; sums of constants "
+                "and gathers to invarying values do not start",
+                fix="the synchronous form",
             )
         return x.inner_aval
 
@@ -145,12 +138,11 @@ def _start_of_gather(base: gathers.Gather) -> Start:
 
 def _refuse_untiled(ctx: Any, x: Any, *, tiled: bool, **_: Any) -> Any:
     if not tiled:
-        raise NotImplementedError(
-            message(
-                "lax.psum_scatter_start",
-                "is implemented for tiled=True only.",
-                fix="tiled=True, and reshape the result",
-            )
+        error(
+            NotImplementedError,
+            "lax.psum_scatter_start",
+            "is implemented for tiled=True only.",
+            fix="tiled=True, and reshape the result",
         )
     return x
 
@@ -164,13 +156,12 @@ def _is_started_exchange(
 
 def _refuse_without_gpu(ctx: Any, x: Any, **_: Any) -> Any:
     if ctx.platform not in arguments.GPUS:
-        raise NotImplementedError(
-            message(
-                "lax.pbroadcast_start",
-                "is implemented for GPUs only.",
-                got=f"a program for {ctx.platform}",
-                fix="lax.pbroadcast",
-            )
+        error(
+            NotImplementedError,
+            "lax.pbroadcast_start",
+            "is implemented for GPUs only.",
+            got=f"a program for {ctx.platform}",
+            fix="lax.pbroadcast",
         )
     return x
 

@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import variance
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts, hlo_build
@@ -23,7 +23,7 @@ from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.binary import mul
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
-from minijax.lax.collectives.indices import axis_index
+from minijax.lax.collectives.axes import axis_index
 from minijax.lax.shape import reshape, squeeze
 from minijax.lax.slicing import dynamic_slice_in_dim
 from minijax.sharding import rules
@@ -526,13 +526,12 @@ def gather_applications(
 ) -> Any:
     """The applications, for each leaf, that `all_gather` stands for."""
     if to not in _KINDS:
-        raise ValueError(
-            message(
-                "lax.all_gather",
-                "an unknown kind of result.",
-                got=f"to={to!r}",
-                expected=f"one of {', '.join(map(repr, _KINDS))}",
-            )
+        error(
+            ValueError,
+            "lax.all_gather",
+            "an unknown kind of result.",
+            got=f"to={to!r}",
+            expected=f"one of {', '.join(map(repr, _KINDS))}",
         )
     name = {"varying": "lax.all_gather", "invarying": "lax.all_gather_invariant"}.get(
         to, "lax.all_gather_reduced"
@@ -543,13 +542,12 @@ def gather_applications(
     groups = arguments.canonical_groups(name, axis_index_groups, axes)
     arguments.check_equal_groups(name, groups)
     if groups is not None and to != "varying":
-        raise NotImplementedError(
-            message(
-                name,
-                f"axis_index_groups are not implemented for to={to!r}: what groups gather differs.",
-                got=f"{[list(g) for g in groups]}",
-                fix="to='varying'",
-            )
+        error(
+            NotImplementedError,
+            name,
+            f"axis_index_groups are not implemented for to={to!r}: what groups gather differs.",
+            got=f"{[list(g) for g in groups]}",
+            fix="to='varying'",
         )
     size = arguments.group_size(name, axes, groups)
 
@@ -577,14 +575,13 @@ def gather_applications(
 
 def _check_typed(x: Any, axes: Axes) -> None:
     if not core_axes.typed_among(axes):
-        raise ValueError(
-            message(
-                "lax.all_gather_reduced",
-                "the operand does not vary over mesh axes, as far as types tell.",
-                got=f"{aval_of(x)}, axes {axes}",
-                expected=f"a value that varies over {casts.axes_text(axes)}",
-                fix="call it inside shard_map with check_vma=True",
-            )
+        error(
+            ValueError,
+            "lax.all_gather_reduced",
+            "the operand does not vary over mesh axes, as far as types tell.",
+            got=f"{aval_of(x)}, axes {axes}",
+            expected=f"a value that varies over {casts.axes_text(axes)}",
+            fix="call it inside shard_map with check_vma=True",
         )
 
 

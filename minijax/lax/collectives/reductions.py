@@ -10,7 +10,7 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, tree, variance
 from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
@@ -21,8 +21,8 @@ from minijax.lax.binary import eq
 from minijax.lax.choice import select
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
+from minijax.lax.collectives.axes import axis_index
 from minijax.lax.collectives.gathers import all_gather
-from minijax.lax.collectives.indices import axis_index
 from minijax.lax.convert import convert_element_type
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
@@ -314,13 +314,12 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
             return reduce_sum(x, axes)
         return Application(psum_p, x, {"axes": axes, "axis_index_groups": groups})
     if _dims(axes):
-        raise ValueError(
-            message(
-                "lax.psum",
-                "axes that are dimensions cannot be mixed with mesh axes that types tell of.",
-                got=f"axes {axes}",
-                fix="x.sum(dims) first",
-            )
+        error(
+            ValueError,
+            "lax.psum",
+            "axes that are dimensions cannot be mixed with mesh axes that types tell of.",
+            got=f"axes {axes}",
+            fix="x.sum(dims) first",
         )
     kind = arguments.states("lax.psum", x, axes)
     if kind == "R":
@@ -441,13 +440,12 @@ def _extreme(primitive: AllReduce, x: Any, axis_name: Any, axis_index_groups: An
         arguments.check_summable(name, leaf, bools=True)
         typed = core_axes.typed_among(arguments.named(axes))
         if typed and _dims(axes):
-            raise ValueError(
-                message(
-                    name,
-                    "axes that are dimensions cannot be mixed with mesh axes where variance is "
-                    "checked.",
-                    got=f"axes {axes}",
-                )
+            error(
+                ValueError,
+                name,
+                "axes that are dimensions cannot be mixed with mesh axes where variance is "
+                "checked.",
+                got=f"axes {axes}",
             )
         arguments.check_no_sums(name, leaf, typed)
         ndim = aval_of(leaf).ndim
@@ -500,13 +498,12 @@ def pargmin(x: Any, axis_name: Any) -> Array:
 
 def _position(name: str, extreme: Any, x: Any, axis_name: Any) -> Any:
     if isinstance(axis_name, (tuple, list)):
-        raise TypeError(
-            message(
-                name,
-                "axis_name must be one name.",
-                got=repr(axis_name),
-                fix=f"{name} for one axis after the other",
-            )
+        error(
+            TypeError,
+            name,
+            "axis_name must be one name.",
+            got=repr(axis_name),
+            fix=f"{name} for one axis after the other",
         )
 
     def of_leaf(leaf: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.core import config, dtypes, effects, refs, tree, variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists, partition_list
@@ -35,7 +35,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
 from minijax.lax import choice, convert, references, unary
 from minijax.lax.binary import eq, ne
-from minijax.lax.control_flow import bodies, checked_bodies, divergence, mutation
+from minijax.lax.control_flow import bodies, checks
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
 
@@ -55,13 +55,13 @@ class Cond(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
-    check_inside = checked_bodies.check_cond
-    follow_keys = checked_bodies.keys_of_cond
+    check_inside = checks.check_cond
+    follow_keys = checks.keys_of_cond
     hidden_when_empty = frozenset({"branches_platforms"})
     shard = rules.from_types
     vary = variance.from_types
-    agree = divergence.agree_cond
-    differ = staticmethod(divergence.differ_cond)
+    agree = checks.agree_cond
+    differ = staticmethod(checks.differ_cond)
 
     def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         shown = dict(params)
@@ -213,7 +213,7 @@ class Cond(Primitive):
         )
         return rematerialization.Division([now], rematerialization.without_unread(again), saved)
 
-    discharge = mutation.discharge_cond
+    discharge = bodies.discharge_cond
     with_references = references.with_references
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
@@ -403,13 +403,12 @@ def _batch_by_selection(
 ) -> tuple[list[Any], list[int | None]]:
     """Runs all branches on the whole batch, and selects each example's results."""
     if found := effects.guarded_among(frozenset().union(*(b.effects for b in branches))):
-        raise NotImplementedError(
-            message(
-                "lax.cond",
-                "branches with effects cannot be batched over their predicate: all would run.",
-                got=f"effects {found}",
-                fix="batch the rest, and take the predicate out of the batch",
-            )
+        error(
+            NotImplementedError,
+            "lax.cond",
+            "branches with effects cannot be batched over their predicate: all would run.",
+            got=f"effects {found}",
+            fix="batch the rest, and take the predicate out of the batch",
         )
     mapped = [d is not None or _may_move(x) for x, d in zip(operands, dims, strict=True)]
     whole = [
@@ -489,8 +488,8 @@ def cond(
     """
     if operand is not UNSPECIFIED:
         if operands:
-            raise TypeError(
-                message("lax.cond", "give operands either by position or as operand=, not both.")
+            error(
+                TypeError, "lax.cond", "give operands either by position or as operand=, not both."
             )
         operands = (operand,)
     if not callable(true_fun) and callable(false_fun) and len(operands) == 2:
@@ -533,29 +532,25 @@ def _cond_of_two_operands(
 
 def _predicate(pred: Any) -> Any:
     if pred is None or callable(pred):
-        raise TypeError(
-            message(
-                "lax.cond",
-                "the predicate must be a scalar.",
-                got=f"{pred!r} of type {type(pred).__name__}",
-                fix="lax.cond(pred, true_fun, false_fun, *operands)",
-            )
+        error(
+            TypeError,
+            "lax.cond",
+            "the predicate must be a scalar.",
+            got=f"{pred!r} of type {type(pred).__name__}",
+            fix="lax.cond(pred, true_fun, false_fun, *operands)",
         )
     aval = aval_of(as_operand(pred))
     if not isinstance(aval, ShapedArray) or aval.shape or aval.is_extended:
-        raise TypeError(
-            message(
-                "lax.cond",
-                "the predicate must be a scalar.",
-                got=str(aval),
-                fix="reduce it with .all() or .any(); or use lax.select or numpy.where to choose "
-                "element by element",
-            )
+        error(
+            TypeError,
+            "lax.cond",
+            "the predicate must be a scalar.",
+            got=str(aval),
+            fix="reduce it with .all() or .any(); or use lax.select or numpy.where to choose "
+            "element by element",
         )
     if dtypes.issubdtype(aval.dtype, np.complexfloating):
-        raise TypeError(
-            message("lax.cond", "the predicate must be a boolean or a number.", got=str(aval))
-        )
+        error(TypeError, "lax.cond", "the predicate must be a boolean or a number.", got=str(aval))
     if isinstance(pred, (bool, int, float, np.generic)):
         return bool(pred)
     if aval.dtype == np.bool_:
@@ -605,16 +600,15 @@ def switch(
         eager.check_callable("lax.switch", function)
     aval = aval_of(as_operand(index))
     if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
-        raise TypeError(
-            message(
-                "lax.switch",
-                "the index must be an integer scalar.",
-                got=str(aval),
-                fix="lax.cond takes booleans",
-            )
+        error(
+            TypeError,
+            "lax.switch",
+            "the index must be an integer scalar.",
+            got=str(aval),
+            fix="lax.cond takes booleans",
         )
     if not branches:
-        raise ValueError(message("lax.switch", "needs at least one branch."))
+        error(ValueError, "lax.switch", "needs at least one branch.")
     if len(branches) == 1:
         return branches[0](*operands)
     if config.disable_jit.value:
@@ -678,13 +672,12 @@ def _platform_number(platform: str, platforms: Sequence[tuple[str, ...] | None])
     for i, names in enumerate(platforms):
         if names is None or aliases & set(names):
             return i
-    raise NotImplementedError(
-        message(
-            "lax.platform_dependent",
-            f"there is no function for the platform {platform!r}.",
-            got=", ".join(name for names in platforms for name in names or ()),
-            fix="give one by that name, or default=",
-        )
+    error(
+        NotImplementedError,
+        "lax.platform_dependent",
+        f"there is no function for the platform {platform!r}.",
+        got=", ".join(name for names in platforms for name in names or ()),
+        fix="give one by that name, or default=",
     )
 
 
@@ -721,8 +714,10 @@ def platform_dependent(
         platforms.append(None)
         labels.append("default")
     if not functions:
-        raise NotImplementedError(
-            message("lax.platform_dependent", "needs a function for a platform, or a default.")
+        error(
+            NotImplementedError,
+            "lax.platform_dependent",
+            "needs a function for a platform, or a default.",
         )
     index = platform_index_p.bind(platforms=tuple(platforms))
     if not isinstance(index, Tracer):

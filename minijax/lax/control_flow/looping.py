@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import config, dtypes, effects, tree, variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
@@ -27,14 +27,7 @@ from minijax.interpreters.structural import (
 from minijax.interpreters.tangents import Zero, with_zeros
 from minijax.lax import choice, convert, references
 from minijax.lax.binary import add, lt
-from minijax.lax.control_flow import (
-    bodies,
-    checked_bodies,
-    divergence,
-    mutation,
-    scanning,
-    while_lowering,
-)
+from minijax.lax.control_flow import bodies, checks, lowering, scanning
 from minijax.sharding import rules
 
 T = TypeVar("T")
@@ -52,12 +45,12 @@ class While(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
-    check_inside = checked_bodies.check_while
-    follow_keys = checked_bodies.keys_of_while
+    check_inside = checks.check_while
+    follow_keys = checks.keys_of_while
     shard = rules.from_types
     vary = variance.from_types
-    agree = divergence.agree_while
-    differ = staticmethod(divergence.differ_while)
+    agree = checks.agree_while
+    differ = staticmethod(checks.differ_while)
 
     def abstract_eval(self, *avals: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
         return body_jaxpr.out_avals
@@ -71,7 +64,7 @@ class While(Primitive):
         return bodies.run_program(self, params["body_jaxpr"], args, params)
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return while_lowering.lower(ctx, values, **params)
+        return lowering.lower_while(ctx, values, **params)
 
     def jvp(
         self,
@@ -147,14 +140,13 @@ class While(Primitive):
 
     def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         del cts, args, params
-        raise ValueError(
-            message(
-                "lax.while_loop",
-                "reverse-mode differentiation is impossible: the number of steps, and so the "
-                "memory for their values, is unknown before the loop runs.",
-                fix="use fori_loop with Python ints as bounds, or scan; or forward mode (jvp, "
-                "jacfwd); or give the loop a derivative of its own with custom_vjp",
-            )
+        error(
+            ValueError,
+            "lax.while_loop",
+            "reverse-mode differentiation is impossible: the number of steps, and so the "
+            "memory for their values, is unknown before the loop runs.",
+            fix="use fori_loop with Python ints as bounds, or scan; or forward mode (jvp, "
+            "jacfwd); or give the loop a derivative of its own with custom_vjp",
         )
 
     def batch(
@@ -199,7 +191,7 @@ class While(Primitive):
     def walk(self, run: Any, *args: Any, **params: Any) -> None:
         _walk(run, args, **params)
 
-    discharge = mutation.discharge_while
+    discharge = bodies.discharge_while
     with_references = references.with_references
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
@@ -282,13 +274,12 @@ def _effects(params: dict[str, Any]) -> Any:
 
 def _check_batched_effects(found: frozenset[Any]) -> None:
     if guarded := effects.guarded_among(found):
-        raise NotImplementedError(
-            message(
-                "lax.while_loop",
-                "a loop with effects cannot be batched over its condition: examples that "
-                "are done would go on having them.",
-                got=f"effects {guarded}",
-            )
+        error(
+            NotImplementedError,
+            "lax.while_loop",
+            "a loop with effects cannot be batched over its condition: examples that "
+            "are done would go on having them.",
+            got=f"effects {guarded}",
         )
 
 
@@ -429,13 +420,12 @@ def _check_condition(name: str, test: bodies.Bodies) -> None:
     avals = closed.out_avals
     if out_tree != tree.structure(0) or avals[0].shape or avals[0].dtype != np.bool_:
         got = str(avals[0]) if out_tree == tree.structure(0) else f"a tree {out_tree}"
-        raise TypeError(
-            message(
-                name,
-                "cond_fun must return a boolean scalar.",
-                got=f"{got} from {closed.jaxpr.debug_info.func_src_info}",
-                fix="compare, or reduce with .all() or .any()",
-            )
+        error(
+            TypeError,
+            name,
+            "cond_fun must return a boolean scalar.",
+            got=f"{got} from {closed.jaxpr.debug_info.func_src_info}",
+            fix="compare, or reduce with .all() or .any()",
         )
 
 
@@ -520,13 +510,12 @@ def fori_loop(
         )
         return result
     if unroll is not None and unroll is not False and unroll != 1:
-        raise ValueError(
-            message(
-                name,
-                "only loops with bounds known at staging can be unrolled.",
-                got={"lower": lower, "upper": upper},
-                fix="Python ints as bounds, or no unroll",
-            )
+        error(
+            ValueError,
+            name,
+            "only loops with bounds known at staging can be unrolled.",
+            got={"lower": lower, "upper": upper},
+            fix="Python ints as bounds, or no unroll",
         )
     bounds = [
         x if aval_of(x).dtype == dtype else bodies.retyped(x, dtype, False) for x in (lower, upper)
@@ -541,17 +530,16 @@ def _type_of_bounds(name: str, lower: Any, upper: Any) -> np.dtype[Any]:
     avals = [aval_of(lower), aval_of(upper)]
     for what, aval in zip(("lower", "upper"), avals, strict=True):
         if aval.shape or not _is_real(aval.dtype):
-            raise TypeError(message(name, f"{what} must be an integer scalar.", got={what: aval}))
+            error(TypeError, name, f"{what} must be an integer scalar.", got={what: aval})
     strong = {a.dtype for a in avals if not a.weak_type}
     kinds = {dtypes.issubdtype(a.dtype, np.integer) for a in avals}
     if len(strong) > 1 or len(kinds) > 1:
-        raise TypeError(
-            message(
-                name,
-                "lower and upper must have one dtype.",
-                got={"lower": avals[0], "upper": avals[1]},
-                fix="convert one with x.astype(dtype)",
-            )
+        error(
+            TypeError,
+            name,
+            "lower and upper must have one dtype.",
+            got={"lower": avals[0], "upper": avals[1]},
+            fix="convert one with x.astype(dtype)",
         )
     dtype: np.dtype[Any] = strong.pop() if strong else avals[0].dtype
     return dtype

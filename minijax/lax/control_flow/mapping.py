@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters import batching, eager, flattening
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax import shape, slicing
@@ -78,7 +78,7 @@ def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
         step = bodies.wrapped_once(_map_step, f)
         return scanning.scan_named(naming, step, (), xs, described=f)[1]
     if batch_size < 1:
-        raise ValueError(message(name, "batch_size must be positive.", got=str(batch_size)))
+        error(ValueError, name, "batch_size must be positive.", got=str(batch_size))
     count, rest = divmod(length, batch_size)
     whole = count * batch_size
     results = []
@@ -149,12 +149,11 @@ def associative_scan(
     axes = [canonicalize_axis(axis, a.ndim, name) for a in avals]
     sizes = {a.shape[d] for a, d in zip(avals, axes, strict=True)}
     if len(sizes) > 1:
-        raise ValueError(
-            message(
-                name,
-                "the sizes of elems along the axis disagree.",
-                got=", ".join(a.str_short() for a in avals) + f"   axis: {axis}",
-            )
+        error(
+            ValueError,
+            name,
+            "the sizes of elems along the axis disagree.",
+            got=", ".join(a.str_short() for a in avals) + f"   axis: {axis}",
         )
     if reverse:
         leaves = [shape.rev(x, (d,)) for x, d in zip(leaves, axes, strict=True)]
@@ -163,13 +162,12 @@ def associative_scan(
         out = fn(tree.unflatten(elems_tree, a), tree.unflatten(elems_tree, b))
         flat, out_tree = tree.flatten(out)
         if out_tree.num_leaves != elems_tree.num_leaves:
-            raise ValueError(
-                message(
-                    name,
-                    "fn returns another structure than elems.",
-                    got=str(out_tree),
-                    expected=str(elems_tree),
-                )
+            error(
+                ValueError,
+                name,
+                "fn returns another structure than elems.",
+                got=str(out_tree),
+                expected=str(elems_tree),
             )
         return flat
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import config, refs, tree, tree_errors, variance
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -23,15 +23,8 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import batching, eager, jvp, passes
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, with_zeros
-from minijax.lax import convert, references, slicing, stacking
-from minijax.lax.control_flow import (
-    bodies,
-    checked_bodies,
-    divergence,
-    mutation,
-    scan_derivatives,
-    scan_lowering,
-)
+from minijax.lax import convert, references, shape, slicing
+from minijax.lax.control_flow import bodies, checks, lowering, scan_derivatives
 from minijax.sharding import rules
 
 Carry = TypeVar("Carry")
@@ -46,12 +39,12 @@ class Scan(Primitive):
 
     name = "scan"
     vary = variance.from_types
-    agree = divergence.agree_scan
+    agree = checks.agree_scan
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     knows_extended: ClassVar[bool] = True
-    check_inside = checked_bodies.check_scan
-    follow_keys = checked_bodies.keys_of_scan
+    check_inside = checks.check_scan
+    follow_keys = checks.keys_of_scan
 
     def abstract_eval(
         self,
@@ -80,7 +73,7 @@ class Scan(Primitive):
         return bodies.run_program(self, params["jaxpr"], args, params)
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return scan_lowering.lower(ctx, values, **params)
+        return lowering.lower_scan(ctx, values, **params)
 
     def jvp(
         self,
@@ -170,7 +163,7 @@ class Scan(Primitive):
         out_dims = [0 if b else None for b in out_batched[:num_carry]]
         return list(outs), out_dims + [1 if b else None for b in out_batched[num_carry:]]
 
-    differ = staticmethod(divergence.differ_scan)
+    differ = staticmethod(checks.differ_scan)
 
     def walk(
         self,
@@ -188,7 +181,7 @@ class Scan(Primitive):
             slices = [slicing.index_in_dim(x, i, 0, False) for x in args[num_consts + num_carry :]]
             carry = run(jaxpr, *consts, *carry, *slices)[:num_carry]
 
-    discharge = mutation.discharge_scan
+    discharge = bodies.discharge_scan
     with_references = references.with_references
 
     def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
@@ -371,13 +364,12 @@ def _carry_tree(name: str, step: str, body: bodies.Bodies) -> Any:
         (closed,) = body.closed
         avals = closed.out_avals
         found = avals[0].str_short() if not children and avals else tree_errors.describe(out_tree)
-        raise TypeError(
-            message(
-                name,
-                f"{step} must return a pair (carry, y).",
-                got=f"{found} from {closed.jaxpr.debug_info.func_src_info}",
-                fix="return (carry, None) if there is nothing to stack",
-            )
+        error(
+            TypeError,
+            name,
+            f"{step} must return a pair (carry, y).",
+            got=f"{found} from {closed.jaxpr.debug_info.func_src_info}",
+            fix="return (carry, None) if there is nothing to stack",
         )
     return children[0]
 
@@ -393,12 +385,11 @@ def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> i
     paths = ["xs" + path for path in bodies.leaf_names(xs_tree)]
     scalars = [path for path, a in zip(paths, avals, strict=True) if not a.ndim]
     if scalars:
-        raise ValueError(
-            message(
-                name,
-                f"{', '.join(scalars)} cannot be scanned over: a scalar has no first dimension.",
-                fix="close over it, or put it into the carry",
-            )
+        error(
+            ValueError,
+            name,
+            f"{', '.join(scalars)} cannot be scanned over: a scalar has no first dimension.",
+            fix="close over it, or put it into the carry",
         )
     sizes = {a.shape[0] for a in avals}
     if length is not None:
@@ -406,23 +397,21 @@ def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> i
     if len(sizes) == 1 and min(sizes) >= 0:
         return int(sizes.pop())
     if not sizes:
-        raise ValueError(
-            message(
-                name,
-                "xs has no leaves, so the number of steps is unknown.",
-                fix="give length" if name == "lax.scan" else "give an array, or use lax.scan",
-            )
+        error(
+            ValueError,
+            name,
+            "xs has no leaves, so the number of steps is unknown.",
+            fix="give length" if name == "lax.scan" else "give an array, or use lax.scan",
         )
     listed = [f"{path}: {a.str_short()}" for path, a in zip(paths, avals, strict=True)]
     if length is not None:
         listed.append(f"length: {length}")
-    raise ValueError(
-        message(
-            name,
-            "the lengths of what is scanned over disagree, or are negative.",
-            got="\n".join(listed),
-            expected="one size of the first dimensions",
-        )
+    error(
+        ValueError,
+        name,
+        "the lengths of what is scanned over disagree, or are negative.",
+        got="\n".join(listed),
+        expected="one size of the first dimensions",
     )
 
 
@@ -433,14 +422,14 @@ def _integer_length(name: str, length: Any) -> int:
         return operator.index(length)
     except TypeError:
         kind = ConcretizationTypeError if isinstance(length, Tracer) else TypeError
-        raise kind(
-            message(
-                name,
-                "the length must be a concrete integer.",
-                got=f"{length!r} of type {type(length).__name__}",
-                fix="a Python int, or while_loop where the number of steps is computed",
-            )
-        ) from None
+        error(
+            kind,
+            name,
+            "the length must be a concrete integer.",
+            got=f"{length!r} of type {type(length).__name__}",
+            fix="a Python int, or while_loop where the number of steps is computed",
+            cause=None,
+        )
 
 
 def _unroll(name: str, unroll: Any, length: int) -> int:
@@ -451,7 +440,7 @@ def _unroll(name: str, unroll: Any, length: int) -> int:
     if not is_integer or unroll < 0:
         kind = ValueError if is_integer else TypeError
         problem = "unroll must be a boolean, or an integer that is not negative."
-        raise kind(message(name, problem, got=repr(unroll)))
+        error(kind, name, problem, got=repr(unroll))
     return int(unroll) or every
 
 
@@ -473,4 +462,4 @@ def _python_scan(
         ys.append(y)
     if reverse:
         ys.reverse()
-    return carry, tree.map(lambda *leaves: stacking.stack(leaves), *ys)
+    return carry, tree.map(lambda *leaves: shape.stack(leaves), *ys)

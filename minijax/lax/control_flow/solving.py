@@ -12,14 +12,14 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from minijax.core import tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.interpreters import batching, eager, evaluation, jvp, lowering, transpose
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.binary import sub
-from minijax.lax.control_flow import bodies, checked_bodies
+from minijax.lax.control_flow import bodies, checks
 from minijax.lax.unary import neg
 from minijax.sharding import rules
 
@@ -50,7 +50,7 @@ class CustomRoot(Primitive):
     name = "custom_root"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    check_inside = checked_bodies.check_solver
+    check_inside = checks.check_solver
     without = frozenset({"transpose"})
     shard = rules.from_types
     vary = variance.from_types
@@ -151,7 +151,7 @@ class CustomLinearSolve(Primitive):
     name = "custom_linear_solve"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    check_inside = checked_bodies.check_solver
+    check_inside = checks.check_solver
     shard = rules.from_types
     vary = variance.from_types
 
@@ -211,20 +211,19 @@ class CustomLinearSolve(Primitive):
         jaxprs: SolveParts,
     ) -> list[Any]:
         if jaxprs.transpose_solve is None:
-            raise TypeError(
-                message(
-                    "lax.custom_linear_solve",
-                    "reverse-mode differentiation needs a solver of the transposed equation.",
-                    fix="give transpose_solve, or symmetric=True",
-                )
+            error(
+                TypeError,
+                "lax.custom_linear_solve",
+                "reverse-mode differentiation needs a solver of the transposed equation.",
+                fix="give transpose_solve, or symmetric=True",
             )
         *consts, b = _groups(args, const_lengths)
         count = len(b)
         if any(type(ct) is not Zero for ct in cts[count:]):
-            raise NotImplementedError(
-                message(
-                    "lax.custom_linear_solve", "auxiliary results of a solver have no derivative."
-                )
+            error(
+                NotImplementedError,
+                "lax.custom_linear_solve",
+                "auxiliary results of a solver have no derivative.",
             )
         matvec, vecmat, solve, transpose_solve = consts
         outs = self.bind(
@@ -324,13 +323,12 @@ def _check_like(
     found = staged.closed.out_avals[: out_tree.num_leaves]
     fits = out_tree == expected_tree and all(map(same_type, found, wanted))
     if not fits:
-        raise ValueError(
-            message(
-                name,
-                f"the result of {what} must have the structure and types of {like}.",
-                got=f"{out_tree} of {', '.join(a.str_short() for a in found)}",
-                expected=f"{expected_tree} of {', '.join(a.str_short() for a in wanted)}",
-            )
+        error(
+            ValueError,
+            name,
+            f"the result of {what} must have the structure and types of {like}.",
+            got=f"{out_tree} of {', '.join(a.str_short() for a in found)}",
+            expected=f"{expected_tree} of {', '.join(a.str_short() for a in wanted)}",
         )
 
 
@@ -344,12 +342,11 @@ def _solution_tree(name: str, staged: _Staged, has_aux: bool) -> tuple[Any, Any]
         return staged.out_tree, None
     children = staged.out_tree.children() if staged.out_tree.node_data() else []
     if len(children) != 2:
-        raise ValueError(
-            message(
-                name,
-                "with has_aux=True, solve must return a pair (solution, aux).",
-                got=str(staged.out_tree),
-            )
+        error(
+            ValueError,
+            name,
+            "with has_aux=True, solve must return a pair (solution, aux).",
+            got=str(staged.out_tree),
         )
     return children[0], children[1]
 

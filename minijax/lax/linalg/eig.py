@@ -1,15 +1,22 @@
-"""Eigenvalues and eigenvectors of square matrices."""
+"""Eigenvalues of square matrices, and the Schur and Hessenberg forms.
+
+Square matrices made simpler by unitary similarity: the forms of Schur and Hessenberg.
+
+Eigenvalues and eigenvectors of square matrices.
+"""
 
 from __future__ import annotations
 
 import enum
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, shaped_array
-from minijax.core.errors import MissingRule, message
+from minijax.core.errors import MissingRule, error, message
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.interpreters.tangents import Zero
@@ -17,11 +24,194 @@ from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.choice import select
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
-from minijax.lax.linalg import kernels, matrices, solving
-from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
+from minijax.lax.linalg import kernels
+from minijax.lax.linalg.kernels import BatchedPrimitive, check_matrices, without_tangents
+from minijax.lax.linalg.lu import solve_square
 from minijax.lax.shape import broadcast_in_dim
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+
+
+class Schur(BatchedPrimitive):
+    """T, upper triangular, and Q, unitary, with Q T Qᴴ = x.
+
+    Real matrices have a real T with a block of two rows and columns on the diagonal for each pair
+    of complex eigenvalues.  T and Q are not unique: there is no jvp.
+
+    Shapes: x: T[..., n, n] -> T[..., n, n], and with `compute_schur_vectors` T[..., n, n].
+    """
+
+    name = "schur"
+    multiple_results = True
+    without = frozenset({"jvp"})
+
+    def abstract_eval(
+        self, x: ShapedArray, *, compute_schur_vectors: bool, **params: Any
+    ) -> list[ShapedArray]:
+        check_dtype("linalg.schur", "x", x, INEXACT)
+        check_matrices("schur", "x", x, square=True)
+        return [x] * (1 + compute_schur_vectors)
+
+    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
+        return lower_function(ctx, lambda x: self._reduce(ctx.platform, x, **params), x)
+
+    def _reduce(
+        self,
+        platform: str,
+        x: Any,
+        *,
+        compute_schur_vectors: bool,
+        sort_eig_vals: bool,
+        select_callable: Callable[..., Any] | None,
+    ) -> list[Any]:
+        if sort_eig_vals:
+            error(
+                NotImplementedError,
+                "lax.linalg.schur",
+                "eigenvalues cannot be sorted.",
+                got=f"sort_eig_vals: True, select_callable: {select_callable}",
+                fix="sort_eig_vals=False",
+            )
+        target = _on_host("schur", platform, "gees", x.dtype)
+        batch = x.shape[:-2]
+        # Kernels for real matrices give the two parts of eigenvalues apart.
+        values = [(x.shape[:-1], x.dtype)] * (1 if x.dtype.kind == "c" else 2)
+        form, vectors, *_, info = kernels.call(
+            platform,
+            target,
+            [x],
+            [(x.shape, x.dtype)] * 2 + values + [(batch, "int32")] * 2,
+            {
+                "mode": kernels.VECTORS if compute_schur_vectors else kernels.NO_VECTORS,
+                "sort": np.uint8(ord("N")),
+            },
+            batch=len(batch),
+            aliases={0: 0},
+        )
+        outs = [form, vectors] if compute_schur_vectors else [form]
+        succeeded = binary.eq(info, full(batch, 0, info.dtype))
+        return [kernels.nan_unless(succeeded, out) for out in outs]
+
+
+class Hessenberg(BatchedPrimitive):
+    """H, zero below its first subdiagonal, where reflections are stored, and their scales.
+
+    They are not unique: there is no jvp.
+
+    Shapes: x: T[..., n, n] -> T[..., n, n], T[..., n - 1].
+    """
+
+    name = "hessenberg"
+    multiple_results = True
+    without = frozenset({"jvp"})
+
+    def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
+        check_dtype("linalg.hessenberg", "a", x, INEXACT)
+        check_matrices("hessenberg", "a", x, square=True)
+        return [x, shaped_array(_scales_shape(x.shape), x.dtype, x.weak_type)]
+
+    def lower(self, ctx: Any, x: Any) -> list[Any]:
+        return lower_function(ctx, lambda x: self._reduce(ctx.platform, x), x)
+
+    def _reduce(self, platform: str, x: Any) -> list[Any]:
+        target = _on_host("hessenberg", platform, "gehrd", x.dtype)
+        batch = x.shape[:-2]
+        *outs, info = kernels.call(
+            platform,
+            target,
+            [x],
+            [(x.shape, x.dtype), (_scales_shape(x.shape), x.dtype), (batch, "int32")],
+            {"low": np.int32(1), "high": np.int32(x.shape[-1])},
+            batch=len(batch),
+            aliases={0: 0},
+        )
+        succeeded = binary.eq(info, full(batch, 0, info.dtype))
+        return [kernels.nan_unless(succeeded, out) for out in outs]
+
+
+def _scales_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    return (*shape[:-2], max(shape[-1] - 1, 0))
+
+
+def _on_host(name: str, platform: str, routine: str, dtype: Any) -> str:
+    """A routine that only LAPACK has."""
+    if platform != "cpu":
+        raise kernels.refuse_platform(name, platform)
+    return kernels.routine(name, platform, routine, dtype)
+
+
+schur_p = Schur()
+hessenberg_p = Hessenberg()
+
+
+def schur(
+    x: ArrayLike,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> Array:
+    """The Schur decomposition: [T, Q] with Q T Qᴴ = x, where T is triangular and Q unitary.
+
+    Real matrices have a real T, with a block of two rows and columns on the diagonal for each pair
+    of complex eigenvalues.  All are NaN where the iteration did not converge.
+
+    Shapes:     x: T[..., n, n] -> T[..., n, n], T[..., n, n].
+    Dtypes:     float32, float64, complex64, complex128.
+    Derivative: none.
+    Lowers to:  LAPACK's gees, on CPU.
+    Source:     mirrors jax.lax.linalg.schur (0.10).
+
+    Args:
+        x: square matrices.
+        compute_schur_vectors: whether Q is wanted; else the list has T alone.
+        sort_eig_vals: whether some eigenvalues come first; not implemented.
+        select_callable: which of them.
+
+    Raises:
+        TypeError: the dtype is not inexact, or `x` is no matrix.
+        IncompatibleShapesError: the matrices are not square.
+        NotImplementedError: eigenvalues are to be sorted.
+
+    Example:
+        >>> lax.linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
+        Array([[1., 2.],
+               [0., 3.]], dtype=float32)
+    """
+    return schur_p.bind(
+        as_operand(x),
+        compute_schur_vectors=compute_schur_vectors,
+        sort_eig_vals=sort_eig_vals,
+        select_callable=select_callable,
+    )
+
+
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
+    """The Hessenberg form H = Qᴴ a Q, which is zero below its first subdiagonal.
+
+    Q is a product of Householder reflections: their vectors are stored below that subdiagonal, and
+    their scales are the second result, in the form that `householder_product` takes.
+
+    Shapes:     a: T[..., n, n] -> T[..., n, n], T[..., n - 1].
+    Dtypes:     float32, float64, complex64, complex128.
+    Derivative: none.
+    Lowers to:  LAPACK's gehrd, on CPU.
+    Source:     mirrors jax.lax.linalg.hessenberg (0.10).
+
+    Args:
+        a: square matrices.
+
+    Raises:
+        TypeError: the dtype is not inexact, or `a` is no matrix.
+        IncompatibleShapesError: the matrices are not square.
+
+    Example:
+        >>> lax.linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))[0]
+        Array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    form, scales = hessenberg_p.bind(as_operand(a))
+    return form, scales
 
 
 class EigImplementation(enum.Enum):
@@ -119,14 +309,13 @@ class Eig(BatchedPrimitive):
         (x,), (x_dot,) = primals, tangents
         some = compute_left_eigenvectors or compute_right_eigenvectors
         if some and not enable_eigvec_derivs:
-            raise MissingRule(
-                message(
-                    "lax.linalg.eig",
-                    "the derivatives of eigenvectors are asked for, which need not exist.",
-                    expected="distinct eigenvalues, and in each eigenvector one largest element",
-                    fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
-                    "always have derivatives",
-                )
+            error(
+                MissingRule,
+                "lax.linalg.eig",
+                "the derivatives of eigenvectors are asked for, which need not exist.",
+                expected="distinct eigenvalues, and in each eigenvector one largest element",
+                fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
+                "always have derivatives",
             )
         # Derivatives of eigenvalues depend on eigenvectors, yet not on lengths and phases, so they
         # have derivatives of their own wherever no eigenvalue is repeated.
@@ -141,12 +330,12 @@ class Eig(BatchedPrimitive):
         outs = outs if compute_right_eigenvectors else outs[:-1]
         if type(x_dot) is Zero:
             return without_tangents(outs)
-        x_dot = matrices.converted(x_dot, right.dtype)
+        x_dot = kernels.converted(x_dot, right.dtype)
         values_dot, right_dot = _tangents(values, right, x_dot)
         outs_dot = [values_dot]
         if left:
             # Left eigenvectors are the right ones of the adjoint matrix.
-            of_adjoint = matrices.conjugate(values), left[0], matrices.adjoint(x_dot)
+            of_adjoint = kernels.conjugate(values), left[0], kernels.adjoint(x_dot)
             outs_dot.append(_with_phase_kept(left[0], _tangents(*of_adjoint)[1]))
         if compute_right_eigenvectors:
             outs_dot.append(_with_phase_kept(right, right_dot))
@@ -183,10 +372,10 @@ def _tangents(values: Any, vectors: Any, x_dot: Any) -> tuple[Any, Any]:
     F_ij = 1 / (w_j - w_i) off the diagonal (Giles, 2008, An extended collection of matrix
     derivative results, §3.1).
     """
-    inner = solving.solve(vectors, matrices.product(x_dot, vectors))
-    gaps = matrices.reciprocals_off_diagonal(binary.sub(*matrices.pairs(values)))
+    inner = solve_square(vectors, kernels.product(x_dot, vectors))
+    gaps = kernels.reciprocals_off_diagonal(binary.sub(*kernels.pairs(values)))
     turn = binary.mul(gaps, inner)
-    return matrices.diagonal(inner), matrices.product(vectors, turn)
+    return kernels.diagonal(inner), kernels.product(vectors, turn)
 
 
 def _with_phase_kept(vectors: Any, vectors_dot: Any) -> Any:
@@ -205,10 +394,10 @@ def _with_phase_kept(vectors: Any, vectors_dot: Any) -> Any:
         alone = select(is_largest, x, full(x.shape, 0, x.dtype))
         return reduction.reduce_sum(alone, (rows,))
 
-    along = reduction.reduce_sum(binary.mul(matrices.conjugate(vectors), vectors_dot), (rows,))
+    along = reduction.reduce_sum(binary.mul(kernels.conjugate(vectors), vectors_dot), (rows,))
     turned = binary.div(unary.imag(at_largest(vectors_dot)), unary.real(at_largest(vectors)))
     correction = unary.complex(unary.real(along), turned)
-    return binary.sub(vectors_dot, matrices.scaled_columns(vectors, correction))
+    return binary.sub(vectors_dot, kernels.scaled_columns(vectors, correction))
 
 
 eig_p = Eig()

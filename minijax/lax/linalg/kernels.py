@@ -1,25 +1,149 @@
-"""Calls of the kernels that jaxlib brings: LAPACK on CPU, cuSOLVER and its kin on GPU.
+"""What all operations on matrices share: leading batches, jaxlib's kernels, small products.
+
+What all operations on matrices share: leading dimensions are a batch.
+
+`BatchedPrimitive` batches by moving the mapped dimensions to the front, and keeps the shardings
+of batch dimensions in types.
+
+Calls of the kernels that jaxlib brings: LAPACK on CPU, cuSOLVER and its kin on GPU.
 
 Input: matrices, with any number of leading batch dimensions.  Output: what the kernel computes of
 each.  The kernels expect the columns of a matrix to be contiguous, and devices may divide a batch
 among them.
+
+Small operations on matrices, in the last two dimensions, of which rules are made.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import message
+from minijax.core.errors import IncompatibleShapesError, error, message
+from minijax.core.primitive import Primitive
+from minijax.core.specs import PartitionSpec
 from minijax.interpreters import custom_calls
-from minijax.interpreters.structural import broadcast_in_dim, full
-from minijax.lax import foreign
+from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dim
+from minijax.interpreters.tangents import Zero
+from minijax.lax import binary, creation, dots, foreign, slicing, unary
 from minijax.lax.choice import select
+from minijax.lax.convert import convert_element_type
+from minijax.lax.families import check_same_dtype
+from minijax.lax.gather_numbers import GatherDimensionNumbers
+from minijax.lax.gather_scatter import gather
+from minijax.lax.precision import Precision
+from minijax.lax.reduction import reduce_sum
+from minijax.lax.shape import expand_dims
+from minijax.lax.shape import transpose as permute
+from minijax.lax.unary import reciprocal
 from minijax.runtime import call_targets
+from minijax.sharding import rules
+
+
+class BatchedPrimitive(Primitive):
+    """Computes on the last dimensions of its operands, for each entry of the leading ones.
+
+    All operands have the same leading dimensions.
+
+    Attributes:
+        core_ndims: for each operand, how many of its last dimensions one computation takes; a
+            single number is for all operands.
+    """
+
+    core_ndims: ClassVar[tuple[int, ...]] = (2,)
+
+    def batch_shape(self, avals: Sequence[Any]) -> tuple[int, ...]:
+        """The leading dimensions, which are those of the first operand."""
+        shape: tuple[int, ...] = avals[0].shape
+        return shape[: len(shape) - self.core_ndims[0]]
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        fronted = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        outs = self.bind(*fronted, **params)
+        return outs, [0] * len(outs) if self.multiple_results else 0
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+    ) -> PartitionSpec | list[PartitionSpec]:
+        cores = self.core_ndims * (len(avals) if len(self.core_ndims) == 1 else 1)
+        for aval, core in zip(avals, cores, strict=True):
+            rules.check_unsharded(self, [aval], range(aval.ndim - core, aval.ndim))
+        batch = avals[0].ndim - cores[0]
+        entries = rules.join_leading(self, avals, batch)
+        specs = [PartitionSpec(*entries, *[None] * (out.ndim - batch)) for out in outs]
+        return specs if self.multiple_results else specs[0]
+
+
+def check_matrices(name: str, argument: str, aval: Any, *, square: bool = False) -> None:
+    """Refuses what is no matrix, or batch of matrices.
+
+    Raises:
+        TypeError: it has fewer than two dimensions.
+        IncompatibleShapesError: the last two differ and must not.
+    """
+    if aval.ndim < 2:
+        error(
+            TypeError,
+            f"lax.linalg.{name}",
+            f"{argument} is no matrix, nor a batch of matrices.",
+            got={argument: aval},
+            expected="two dimensions or more: T[..., m, n]",
+        )
+    if square and aval.shape[-1] != aval.shape[-2]:
+        error(
+            IncompatibleShapesError,
+            f"lax.linalg.{name}",
+            f"the matrices in {argument} are not square.",
+            got={argument: aval},
+            expected="T[..., n, n]",
+        )
+
+
+def check_together(name: str, cores: Sequence[int], **avals: Any) -> None:
+    """Refuses operands of different dtypes, or with different leading dimensions.
+
+    Args:
+        name: the public function.
+        cores: how many of the last dimensions of each operand are no batch.
+        avals: the operands' types, by the names of the arguments.
+
+    Raises:
+        TypeError: their dtypes differ, or how many leading dimensions they have.
+        ValueError: the sizes of leading dimensions differ.
+    """
+    check_same_dtype(f"linalg.{name}", **avals)
+    ranks = [aval.ndim - core for aval, core in zip(avals.values(), cores, strict=True)]
+    batches = {
+        aval.shape[:rank] for aval, rank in zip(avals.values(), ranks, strict=True) if rank >= 0
+    }
+    if min(ranks) >= 0 and len(batches) == 1:
+        return
+    of_one_rank = min(ranks) == max(ranks) >= 0
+    own = [f"{core} of {argument}" for argument, core in zip(avals, cores, strict=True)]
+    error(
+        ValueError if of_one_rank else TypeError,
+        f"lax.linalg.{name}",
+        "the operands are not batches of one shape.",
+        got=avals,
+        expected=f"equal dimensions before the last {' and '.join(own)}",
+    )
+
+
+def weak_if_all(*avals: Any) -> bool:
+    """Whether results of operands of these types are weakly typed."""
+    return all(aval.weak_type for aval in avals)
+
+
+def without_tangents(outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """What a jvp returns where no operand has a tangent."""
+    return list(outs), [Zero.like(x) for x in outs]
+
 
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 # What LAPACK calls orthogonal and symmetric of real matrices is unitary and Hermitian of others.
@@ -159,3 +283,155 @@ def nan_unless(succeeded: Any, x: Any) -> Any:
     """
     whole = broadcast_in_dim(succeeded, x.shape, tuple(range(succeeded.ndim)))
     return select(whole, x, full(x.shape, math.nan, x.dtype))
+
+
+def transposed(x: Any) -> Any:
+    """Rows and columns exchanged."""
+    batch = tuple(range(x.ndim - 2))
+    return permute(x, (*batch, x.ndim - 1, x.ndim - 2))
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate of the transposed matrix."""
+    return transposed(conjugate(x))
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate; real arrays pass."""
+    return unary.conj(x) if x.dtype.kind == "c" else x
+
+
+def product(x: Any, y: Any) -> Any:
+    """The product of matrices, as exactly as the hardware can."""
+    batch = tuple(range(x.ndim - 2))
+    numbers = (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch))
+    return dots.dot_general(x, y, numbers, precision=Precision.HIGHEST)
+
+
+def times_vector(x: Any, v: Any) -> Any:
+    """The products of matrices and vectors: T[..., m, n], T[..., n] -> T[..., m]."""
+    batch = tuple(range(v.ndim - 1))
+    numbers = (((x.ndim - 1,), (v.ndim - 1,)), (batch, batch))
+    return dots.dot_general(x, v, numbers, precision=Precision.HIGHEST)
+
+
+def symmetrized(x: Any) -> Any:
+    """The Hermitian part, (x + xᴴ) / 2."""
+    return halved(plus_adjoint(x))
+
+
+def plus_adjoint(x: Any) -> Any:
+    """x + xᴴ."""
+    return binary.add(x, adjoint(x))
+
+
+def halved(x: Any) -> Any:
+    """x / 2."""
+    return binary.div(x, 2.0)
+
+
+def real_part(x: Any) -> Any:
+    """The real part; real arrays pass."""
+    return unary.real(x) if x.dtype.kind == "c" else x
+
+
+def converted(x: Any, dtype: Any) -> Any:
+    """`x` in another dtype."""
+    return x if x.dtype == dtype else convert_element_type(x, dtype)
+
+
+def only_diagonal(x: Any) -> Any:
+    """`x` with zeros off the diagonal."""
+    return select(_compared(binary.eq, x), x, full(x.shape, 0, x.dtype))
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of square matrices: T[..., n, n] -> T[..., n]."""
+    return reduce_sum(only_diagonal(x), (x.ndim - 2,))
+
+
+def scaled_columns(x: Any, v: Any) -> Any:
+    """x diag(v): each column of a matrix times an element of a vector."""
+    return binary.mul(x, broadcast_in_dim(v, x.shape, (*range(x.ndim - 2), x.ndim - 1)))
+
+
+def scaled_rows(x: Any, v: Any) -> Any:
+    """diag(v) x: each row of a matrix times an element of a vector."""
+    return binary.mul(x, broadcast_in_dim(v, x.shape, tuple(range(x.ndim - 1))))
+
+
+def pairs(values: Any) -> tuple[Any, Any]:
+    """v_j and v_i at (i, j), for all pairs of elements of vectors: T[..., n] -> T[..., n, n]."""
+    batch, shape = tuple(range(values.ndim - 1)), (*values.shape, values.shape[-1])
+    in_column = broadcast_in_dim(values, shape, (*batch, values.ndim))
+    return in_column, broadcast_in_dim(values, shape, (*batch, values.ndim - 1))
+
+
+def reciprocals_off_diagonal(x: Any) -> Any:
+    """1 / x, and 0 on the diagonal, where x is zero."""
+    eye = identity_like(x)
+    # The identity keeps the diagonal away from a division by zero, in derivatives as well.
+    return binary.sub(reciprocal(binary.add(x, eye)), eye)
+
+
+def lower_triangle(x: Any, k: int = 0) -> Any:
+    """`x` with zeros above diagonal `k`."""
+    return select(_compared(binary.ge, x, k), x, full(x.shape, 0, x.dtype))
+
+
+def strict_lower_triangle(x: Any) -> Any:
+    """`x` with zeros on the diagonal and above."""
+    return lower_triangle(x, -1)
+
+
+def upper_triangle(x: Any, k: int = 0) -> Any:
+    """`x` with zeros below diagonal `k`."""
+    return select(_compared(binary.ge, x, k - 1), full(x.shape, 0, x.dtype), x)
+
+
+def identity_like(x: Any) -> Any:
+    """Identity matrices, of the shape and dtype of `x`; ones on the diagonal of other matrices."""
+    return convert_element_type(_compared(binary.eq, x), x.dtype)
+
+
+def block(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+    """The part of matrices from a row and a column up to others."""
+    batch = x.shape[:-2]
+    if (rows, columns) == ((0, x.shape[-2]), (0, x.shape[-1])):
+        return x
+    starts = (*[0] * len(batch), rows[0], columns[0])
+    return slicing.slice(x, starts, (*batch, rows[1], columns[1]))
+
+
+def columns_at(x: Any, places: Any) -> Any:
+    """Columns in another order: T[..., m, n], int[..., n] -> T[..., m, n]."""
+    return _reordered(x, places, x.ndim - 1, x.ndim - 2)
+
+
+def rows_at(x: Any, places: Any) -> Any:
+    """Rows in another order: T[..., m, n], int[..., m] -> T[..., m, n]."""
+    return _reordered(x, places, x.ndim - 2, x.ndim - 1)
+
+
+def _reordered(x: Any, places: Any, dim: int, other: int) -> Any:
+    batch = tuple(range(x.ndim - 2))
+    numbers = GatherDimensionNumbers(
+        offset_dims=(other,),
+        collapsed_slice_dims=(dim,),
+        start_index_map=(dim,),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+    )
+    sizes = [min(size, 1) for size in x.shape]
+    sizes[other] = x.shape[other]
+    return gather(x, expand_dims(places, (places.ndim,)), numbers, sizes, unique_indices=True)
+
+
+def _compared(comparison: Callable[[Any, Any], Any], x: Any, k: int = 0) -> Any:
+    """A comparison of row + k with column, for each place of the matrices in `x`."""
+    shape = x.shape[-2:]
+    rows = creation.broadcasted_iota("int32", shape, 0)
+    columns = creation.broadcasted_iota("int32", shape, 1)
+    if k:
+        rows = binary.add(rows, full(shape, k, rows.dtype))
+    return broadcast_in_dim(comparison(rows, columns), x.shape, (x.ndim - 2, x.ndim - 1))

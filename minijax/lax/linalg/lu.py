@@ -1,4 +1,11 @@
-"""The LU factorization of matrices, and the permutations that its pivots mean."""
+"""The LU factorization, and systems of linear equations, triangular or not.
+
+Systems of linear equations with triangular matrices.
+
+The LU factorization of matrices, and the permutations that its pivots mean.
+
+Systems of linear equations, solved by factors of their matrices.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +15,234 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.interpreters.lowering import lower_function
-from minijax.interpreters.structural import full, zeros
-from minijax.interpreters.tangents import Zero, jvp_of_constant
-from minijax.lax import binary, creation, shape
+from minijax.interpreters.structural import add_tangents, full, moveaxis, to_batch_dim, zeros
+from minijax.interpreters.tangents import Zero, is_linear, jvp_of_constant
+from minijax.lax import binary, creation, shape, sorting, unary
 from minijax.lax.control_flow.looping import fori_loop
+from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherScatterMode, ScatterDimensionNumbers
 from minijax.lax.gather_scatter import scatter
-from minijax.lax.linalg import kernels, matrices
-from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
-from minijax.lax.linalg.triangular import triangular_solve
+from minijax.lax.linalg import kernels
+from minijax.lax.linalg.kernels import (
+    BatchedPrimitive,
+    check_matrices,
+    check_together,
+    weak_if_all,
+    without_tangents,
+)
+from minijax.lax.shape import expand_dims, reshape, squeeze
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
 from minijax.lax.sorting import take_along_axis
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+
+
+class TriangularSolve(BatchedPrimitive):
+    """Solves op(a) x = b, or x op(a) = b where not `left_side`, for x.
+
+    Shapes: a: T[..., n, n], b: T[..., n, m] or T[..., m, n] -> the shape of b.
+    """
+
+    name = "triangular_solve"
+    core_ndims = (2, 2)
+    linear_in = ((1,),)
+
+    def abstract_eval(
+        self, a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: Any
+    ) -> ShapedArray:
+        for argument, aval in (("a", a), ("b", b)):
+            check_dtype("linalg.triangular_solve", argument, aval, INEXACT)
+        check_together("triangular_solve", self.core_ndims, a=a, b=b)
+        check_matrices("triangular_solve", "a", a, square=True)
+        if b.shape[-2 if left_side else -1] != a.shape[-1]:
+            error(
+                ValueError,
+                "lax.linalg.triangular_solve",
+                f"the {'rows' if left_side else 'columns'} of b do not fit the matrices a.",
+                got={"a": a, "b": b},
+                expected=f"b: {'T[..., n, m]' if left_side else 'T[..., m, n]'}",
+            )
+        return b.update(weak_type=weak_if_all(a, b))
+
+    def lower(self, ctx: Any, a: Any, b: Any, **params: bool) -> Any:
+        if ctx.platform == "cpu" and ctx.avals_in[0].dtype.name in kernels.LETTERS:
+            return lower_function(ctx, lambda a, b: [self._by_lapack(a, b, **params)], a, b)[0]
+        return self._natively(ctx, a, b, **params)
+
+    def _by_lapack(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        left_side: bool,
+        lower: bool,
+        transpose_a: bool,
+        conjugate_a: bool,
+        unit_diagonal: bool,
+    ) -> Any:
+        if conjugate_a and not transpose_a:
+            a = kernels.conjugate(a)
+        transposition = ("C" if conjugate_a else "T") if transpose_a else "N"
+        attributes = {
+            "side": _letter("L" if left_side else "R"),
+            "uplo": kernels.LOWER if lower else kernels.UPPER,
+            "trans_x": _letter(transposition),
+            "diag": _letter("U" if unit_diagonal else "N"),
+        }
+        return kernels.call(
+            "cpu",
+            kernels.lapack("trsm", a.dtype),
+            [a, b],
+            [(b.shape, b.dtype)],
+            attributes,
+            batch=a.ndim - 2,
+            aliases={1: 0},
+        )[0]
+
+    def _natively(
+        self,
+        ctx: Any,
+        a: Any,
+        b: Any,
+        *,
+        left_side: bool,
+        lower: bool,
+        transpose_a: bool,
+        conjugate_a: bool,
+        unit_diagonal: bool,
+    ) -> Any:
+        if conjugate_a and not transpose_a:
+            a = lower_function(ctx, lambda a, b: [kernels.conjugate(a)], a, b)[0]
+        transposition = (
+            ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
+        )
+        attributes = {
+            "left_side": ctx.boolean(left_side),
+            "lower": ctx.boolean(lower),
+            "unit_diagonal": ctx.boolean(unit_diagonal),
+            "transpose_a": ctx.attribute(f"#stablehlo<transpose {transposition}>"),
+        }
+        return ctx.op("stablehlo.triangular_solve", [a, b], attributes)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: bool
+    ) -> tuple[Any, Any]:
+        # From op(a) x = b follows op(a) x' = b' - op(a') x.
+        (a, b), (a_dot, b_dot) = primals, tangents
+        x = self.bind(a, b, **params)
+        if type(a_dot) is Zero:
+            return x, Zero.like(x) if type(b_dot) is Zero else self.bind(a, b_dot, **params)
+        changed = unary.neg(_operated(a_dot, **params))
+        multiply = kernels.product if params["left_side"] else _product_from_right
+        count = b.shape[-1 if params["left_side"] else -2]
+        if type(b_dot) is Zero and count > a.shape[-1]:
+            # Fewer columns are solved for before the product than after it.
+            return x, multiply(self.bind(a, changed, **params), x)
+        return x, self.bind(a, add_tangents(b_dot, multiply(changed, x)), **params)
+
+    def transpose(self, ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: bool) -> Any:
+        assert not is_linear(a), "it is linear in b alone"
+        # With op(a) = aᴴ, the transpose of the inverse solves with the conjugate of a, and so on.
+        return None, self.bind(a, ct, transpose_a=not transpose_a, **params)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        (a, b), (a_dim, b_dim) = args, dims
+        if a_dim is not None or aval_of(b).split is not None:
+            a, b = to_batch_dim(a, a_dim, 0, size), to_batch_dim(b, b_dim, 0, size)
+            return self.bind(a, b, **params), 0
+        # Systems with one matrix are one system: the batch becomes more columns of it, or rows.
+        position = b.ndim - 1 if params["left_side"] else b.ndim - 2
+        b = moveaxis(b, b_dim, position)
+        count = b.shape[position - 1] * size
+        joined = reshape(b, (*b.shape[: position - 1], count, *b.shape[position + 1 :]))
+        x = self.bind(a, joined, **params)
+        return reshape(x, b.shape), position
+
+
+def _operated(
+    a: Any,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+) -> Any:
+    """op(a): the triangle that a solution depends on, transposed and conjugated as it is used."""
+    inside = 1 if unit_diagonal else 0
+    triangle = kernels.lower_triangle(a, -inside) if lower else kernels.upper_triangle(a, inside)
+    triangle = kernels.conjugate(triangle) if conjugate_a else triangle
+    return kernels.transposed(triangle) if transpose_a else triangle
+
+
+def _product_from_right(a: Any, x: Any) -> Any:
+    return kernels.product(x, a)
+
+
+def _letter(character: str) -> np.uint8:
+    return np.uint8(ord(character))
+
+
+triangular_solve_p = TriangularSolve()
+
+
+def triangular_solve(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Array:
+    """Solves op(a) x = b, or x op(a) = b where not `left_side`, for x, with triangular matrices a.
+
+    Shapes:     a: T[..., n, n], b: T[..., n, m] or T[..., n] -> the shape of b;
+                b: T[..., m, n] or T[..., n] where not `left_side`.
+    Dtypes:     inexact, the same of both.
+    Derivative: linear in b.
+    Lowers to:  BLAS's trsm on CPU, stablehlo.triangular_solve elsewhere.
+    Source:     mirrors jax.lax.linalg.triangular_solve (0.10).
+
+    Args:
+        a: triangular matrices; of each one only the named triangle is read.
+        b: right-hand sides.
+        left_side: whether a stands on the left of x.
+        lower: whether the lower triangle is meant.
+        transpose_a: whether op transposes.
+        conjugate_a: whether op conjugates.
+        unit_diagonal: whether the diagonal is taken for ones, whatever it holds.
+
+    Raises:
+        TypeError: the dtypes differ or are not inexact, or so do the numbers of dimensions.
+        ValueError: a is not square, or the shapes do not fit together.
+
+    Example:
+        >>> a = jnp.array([[2.0, 0.0], [1.0, 1.0]])
+        >>> lax.linalg.triangular_solve(a, jnp.array([4.0, 5.0]), left_side=True, lower=True)
+        Array([2., 3.], dtype=float32)
+    """
+    a, b = as_operand(a), as_operand(b)
+    is_vector = aval_of(b).ndim == aval_of(a).ndim - 1
+    if is_vector:
+        b = expand_dims(b, (b.ndim if left_side else b.ndim - 1,))
+    x = triangular_solve_p.bind(
+        a,
+        b,
+        left_side=left_side,
+        lower=lower,
+        transpose_a=transpose_a,
+        conjugate_a=conjugate_a and aval_of(a).dtype.kind == "c",
+        unit_diagonal=unit_diagonal,
+    )
+    return squeeze(x, (x.ndim - 1 if left_side else x.ndim - 2,)) if is_vector else x
 
 
 class LU(BatchedPrimitive):
@@ -69,7 +287,7 @@ class LU(BatchedPrimitive):
         if type(tangents[0]) is Zero:
             return without_tangents(outs)
         factors, pivots, permutation = outs
-        moved = matrices.rows_at(tangents[0], permutation)
+        moved = kernels.rows_at(tangents[0], permutation)
         return outs, [tangent_of_factors(factors, moved), Zero.like(pivots), Zero.like(permutation)]
 
 
@@ -86,23 +304,23 @@ def tangent_of_factors(factors: Any, x_dot: Any) -> Any:
     *_, rows, columns = factors.shape
     count = min(rows, columns)
     corner = (0, count)
-    leading = matrices.block(factors, corner, corner)
-    below, above = matrices.strict_lower_triangle(leading), matrices.upper_triangle(leading)
-    unit_lower = binary.add(below, matrices.identity_like(leading))
-    middle = _over_lower(leading, matrices.block(x_dot, corner, corner))
+    leading = kernels.block(factors, corner, corner)
+    below, above = kernels.strict_lower_triangle(leading), kernels.upper_triangle(leading)
+    unit_lower = binary.add(below, kernels.identity_like(leading))
+    middle = _over_lower(leading, kernels.block(x_dot, corner, corner))
     middle = _over_upper(leading, middle)
-    lower_dot = matrices.product(unit_lower, matrices.strict_lower_triangle(middle))
-    upper_dot = matrices.product(matrices.upper_triangle(middle), above)
+    lower_dot = kernels.product(unit_lower, kernels.strict_lower_triangle(middle))
+    upper_dot = kernels.product(kernels.upper_triangle(middle), above)
     leading_dot = binary.add(lower_dot, upper_dot)
     if rows > columns:
         rest = (count, rows)
-        held = matrices.product(matrices.block(factors, rest, corner), upper_dot)
-        moved = binary.sub(matrices.block(x_dot, rest, corner), held)
+        held = kernels.product(kernels.block(factors, rest, corner), upper_dot)
+        moved = binary.sub(kernels.block(x_dot, rest, corner), held)
         return shape.concatenate([leading_dot, _over_upper(leading, moved)], factors.ndim - 2)
     if rows < columns:
         rest = (count, columns)
-        held = matrices.product(lower_dot, matrices.block(factors, corner, rest))
-        moved = binary.sub(matrices.block(x_dot, corner, rest), held)
+        held = kernels.product(lower_dot, kernels.block(factors, corner, rest))
+        moved = binary.sub(kernels.block(x_dot, corner, rest), held)
         return shape.concatenate([leading_dot, _over_lower(leading, moved)], factors.ndim - 1)
     return leading_dot
 
@@ -160,23 +378,21 @@ class LuPivotsToPermutation(BatchedPrimitive):
     def abstract_eval(self, pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
         name = f"linalg.{self.name}"
         if pivots.dtype != np.int32 or pivots.ndim < 1:
-            raise TypeError(
-                message(
-                    f"lax.{name}",
-                    "pivots must be vectors of 32-bit integers.",
-                    got={"pivots": pivots},
-                    expected="int32[..., k]",
-                )
+            error(
+                TypeError,
+                f"lax.{name}",
+                "pivots must be vectors of 32-bit integers.",
+                got={"pivots": pivots},
+                expected="int32[..., k]",
             )
         *batch, count = pivots.shape
         if permutation_size < count:
-            raise ValueError(
-                message(
-                    f"lax.{name}",
-                    "permutation_size is less than the number of pivots.",
-                    got={"pivots": pivots, "permutation_size": permutation_size},
-                    expected=f"at least {count}",
-                )
+            error(
+                ValueError,
+                f"lax.{name}",
+                "permutation_size is less than the number of pivots.",
+                got={"pivots": pivots, "permutation_size": permutation_size},
+                expected=f"at least {count}",
             )
         return shaped_array((*batch, permutation_size), pivots.dtype, pivots.weak_type)
 
@@ -256,3 +472,40 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     return lu_pivots_to_permutation_p.bind(
         as_operand(pivots), permutation_size=int(permutation_size)
     )
+
+
+def solve_square(a: Any, b: Any) -> Any:
+    """The solutions of a x = b: T[..., n, n], T[..., n, m] -> T[..., n, m]."""
+    factors, _, permutation = lu(a)
+    return solve_by_lu(factors, permutation, b)
+
+
+def solve_by_lu(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
+    """The solutions of op(a) x = b from the LU factors of matrices a.
+
+    Args:
+        factors: L and U in one matrix, T[..., n, n].
+        permutation: the order of the rows of a that they are of, int[..., n].
+        b: right-hand sides, T[..., n, m].
+        trans: what op(a) is: a where 0, its transposed matrix where 1, its adjoint where 2.
+    """
+    if trans == 0:
+        x = triangular_solve(
+            factors,
+            kernels.rows_at(b, permutation),
+            left_side=True,
+            lower=True,
+            unit_diagonal=True,
+        )
+        return triangular_solve(factors, x, left_side=True)
+    options = {"left_side": True, "transpose_a": True, "conjugate_a": trans == 2}
+    x = triangular_solve(factors, b, **options)
+    x = triangular_solve(factors, x, lower=True, unit_diagonal=True, **options)
+    return kernels.rows_at(x, inverse_permutation(permutation))
+
+
+def inverse_permutation(permutation: Any) -> Any:
+    """The permutation that undoes another: int[..., n] -> int[..., n]."""
+    last = permutation.ndim - 1
+    places = broadcasted_iota(permutation.dtype, permutation.shape, last)
+    return sorting.sort_key_val(permutation, places, dimension=last)[1]

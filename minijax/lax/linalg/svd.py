@@ -1,8 +1,19 @@
-"""The singular value decomposition."""
+"""The singular value decomposition, and the polar decomposition that may lead to it.
+
+The polar decomposition by the dynamically weighted Halley iteration.
+
+Nakatsukasa, Bai and Gygi (2010), "Optimizing Halley's iteration for computing the matrix polar
+decomposition"; Nakatsukasa and Higham (2013), §3, for its two forms.  The iteration
+X ← X (a + b XᴴX) (1 + c XᴴX)⁻¹ drives all singular values to 1.  A lower bound of theirs gives the
+weights, so these are known before anything is computed.
+
+The singular value decomposition.
+"""
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
@@ -10,20 +21,198 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import MissingRule, message
+from minijax.core.errors import MissingRule, error
 from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.interpreters.tangents import Zero
-from minijax.lax import binary
+from minijax.lax import binary, reduction, unary
 from minijax.lax.choice import select
+from minijax.lax.control_flow.looping import while_loop
+from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
-from minijax.lax.linalg import kernels, matrices
+from minijax.lax.linalg import kernels
+from minijax.lax.linalg.cholesky import cholesky
 from minijax.lax.linalg.eigh import refuse_subset, subset_size
-from minijax.lax.linalg.families import BatchedPrimitive, check_matrices, without_tangents
-from minijax.lax.power import reciprocal
-from minijax.lax.slicing import slice_in_dim
+from minijax.lax.linalg.kernels import BatchedPrimitive, check_matrices, without_tangents
+from minijax.lax.linalg.lu import triangular_solve
+from minijax.lax.linalg.qr import qr
+from minijax.lax.shape import concatenate, unstack
+from minijax.lax.slicing import dynamic_index_in_dim, slice_in_dim
+from minijax.lax.unary import reciprocal, sqrt, square
+from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+
+Weights = tuple[float, float, float]
+
+# Above this c the inverse is ill-conditioned, and QR takes the place of Cholesky's factors.
+_LARGEST_FOR_CHOLESKY = 100.0
+_ITERATIONS = 10
+
+
+def qdwh(
+    x: ArrayLike,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: tuple[int, int] | None = None,
+) -> tuple[Array, Array, Array, Array]:
+    """The polar decomposition of a matrix: (U, H, how many iterations, whether they converged).
+
+    U has orthonormal columns, H is Hermitian and positive semidefinite, and U H = x.
+
+    Shapes:     x: T[m, n], m >= n -> T[m, n], T[n, n], int32[], bool[].
+    Dtypes:     float32, float64, complex64, complex128.
+    Derivative: forward mode alone, through the loop.
+    Source:     mirrors jax.lax.linalg.qdwh (0.10); Nakatsukasa, Bai and Gygi (2010).
+
+    Args:
+        x: a matrix.
+        is_hermitian: whether x is Hermitian, which saves no work here.
+        max_iterations: how many at most; 10 by default.
+        eps: the relative precision wanted; that of the dtype by default.
+        dynamic_shape: how many rows and columns count, where the others are padding.
+
+    Raises:
+        ValueError: the dtype is not inexact; x is no matrix, has more columns than rows, or is not
+            square where it is Hermitian.
+
+    Example:
+        >>> u, h, count, converged = lax.linalg.qdwh(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+        >>> bool(converged)
+        True
+    """
+    x = as_operand(x)
+    _check(aval_of(x), is_hermitian)
+    real = dtypes.real_dtype_of(x.dtype)
+    if dynamic_shape is not None:
+        x = _masked(x, dynamic_shape)
+    precision = float(dtypes.finfo(real).eps) if eps is None else float(eps)
+    limit = _ITERATIONS if max_iterations is None else max_iterations
+    weights = _schedule(precision)
+    first = sum(c > _LARGEST_FOR_CHOLESKY for _, _, c in weights[:limit])
+    u = _scaled(x)
+    for each in weights[:first]:
+        u = _step_by_qr(u, *each)
+    # The first steps change little where all singular values are alike, and prove nothing.
+    change = full((), math.inf, real)
+    tolerance = full((), (4 * precision) ** (1 / 3), real)
+
+    def goes_on(state: tuple[Any, Any, Any]) -> Any:
+        _, change, count = state
+        return binary.bitwise_and(binary.lt(count, limit), binary.gt(change, tolerance))
+
+    def step(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        u, _, count = state
+        new = _step_by_cholesky(u, *_weights_at(weights[first:], binary.sub(count, first), real))
+        return new, _norm(binary.sub(new, u)), binary.add(count, 1)
+
+    u, change, count = while_loop(goes_on, step, (u, change, np.int32(first)))
+    # What rounding has left is corrected by a step of Newton's and Schulz's iteration.
+    cubed = kernels.product(u, kernels.product(kernels.adjoint(u), u))
+    u = _combined(1.5, u, -0.5, cubed)
+    h = kernels.symmetrized(kernels.product(kernels.adjoint(u), x))
+    return u, h, count, unary.bitwise_not(binary.gt(change, tolerance))
+
+
+def _check(aval: Any, is_hermitian: bool) -> None:
+    if not any(dtypes.issubdtype(aval.dtype, kind) for kind in INEXACT):
+        problem = "the dtype is not inexact."
+    elif aval.ndim != 2:
+        problem = "x is not a matrix."
+    elif aval.shape[0] < aval.shape[1]:
+        problem = "x has more columns than rows."
+    elif is_hermitian and aval.shape[0] != aval.shape[1]:
+        problem = "x cannot be Hermitian, as it is not square."
+    else:
+        return
+    error(
+        ValueError, "lax.linalg.qdwh", problem, got={"x": aval}, expected="x: T[m, n] with m >= n"
+    )
+
+
+def _schedule(precision: float) -> list[Weights]:
+    """The weights of each iteration, if no singular value is less than `precision` at first."""
+    bound, weights = precision, list[Weights]()
+    while abs(1 - bound) > 4 * precision and len(weights) < _ITERATIONS:
+        square = bound**2
+        d = (4 * (1 - square) / square**2) ** (1 / 3)
+        root = math.sqrt(1 + d)
+        a = root + 0.5 * math.sqrt(8 - 4 * d + 8 * (2 - square) / (square * root))
+        b = (a - 1) ** 2 / 4
+        c = a + b - 1
+        weights.append((a, b, c))
+        bound = min(bound * (a + b * square) / (1 + c * square), 1.0)
+    # Those of Halley's own iteration, to which all others tend.
+    return [*weights, (3.0, 1.0, 3.0)]
+
+
+def _weights_at(weights: list[Weights], index: Any, dtype: Any) -> tuple[Any, Any, Any]:
+    last = binary.min(index, len(weights) - 1)
+    a, b, c = unstack(dynamic_index_in_dim(np.array(weights, dtype), last, keepdims=False))
+    return a, b, c
+
+
+def _masked(x: Any, shape: tuple[int, int]) -> Any:
+    """`x` with zeros behind so many rows and columns."""
+    places = [broadcasted_iota("int32", x.shape, dim) for dim in range(2)]
+    rows, columns = (
+        binary.lt(place, convert_element_type(size, "int32"))
+        for place, size in zip(places, shape, strict=True)
+    )
+    return select(binary.bitwise_and(rows, columns), x, full(x.shape, 0, x.dtype))
+
+
+def _scaled(x: Any) -> Any:
+    """`x` divided by a bound of its norm: the geometric mean of the largest sums of either side."""
+    sizes = unary.abs(x)
+    by_rows, by_columns = (
+        reduction.reduce_max(reduction.reduce_sum(sizes, (dim,)), (0,)) for dim in range(2)
+    )
+    bound = binary.mul(sqrt(by_rows), sqrt(by_columns))
+    one = full((), 1, bound.dtype)
+    bound = select(binary.gt(bound, full((), 0, bound.dtype)), bound, one)
+    return binary.div(x, _spread(bound, x))
+
+
+def _step_by_qr(u: Any, a: float, b: float, c: float) -> Any:
+    """By the orthonormal columns of √c X with the identity under it."""
+    rows, columns = u.shape
+    eye = kernels.identity_like(full((columns, columns), 0, u.dtype))
+    stacked = concatenate([binary.mul(u, _spread(math.sqrt(c), u)), eye], 0)
+    q, _ = qr(stacked, full_matrices=False)
+    upper, lower = slice_in_dim(q, 0, rows), slice_in_dim(q, rows, rows + columns)
+    turned = kernels.product(upper, kernels.adjoint(lower))
+    return _combined(b / c, u, (a - b / c) / math.sqrt(c), turned)
+
+
+def _step_by_cholesky(u: Any, a: Any, b: Any, c: Any) -> Any:
+    """By the Cholesky factors of 1 + c XᴴX."""
+    gram = kernels.product(kernels.adjoint(u), u)
+    gram = binary.add(binary.mul(gram, _spread(c, gram)), kernels.identity_like(gram))
+    factor = cholesky(gram, symmetrize_input=False)
+    half = triangular_solve(factor, u, lower=True, transpose_a=True, conjugate_a=True)
+    ratio = binary.div(b, c)
+    return _combined(ratio, u, binary.sub(a, ratio), triangular_solve(factor, half, lower=True))
+
+
+def _combined(s: Any, x: Any, t: Any, y: Any) -> Any:
+    """s x + t y, for numbers s and t."""
+    return binary.add(binary.mul(x, _spread(s, x)), binary.mul(y, _spread(t, y)))
+
+
+def _spread(number: Any, like: Any) -> Any:
+    """A number in each place of an array of the shape and dtype of another."""
+    if isinstance(number, float):
+        return full(like.shape, number, like.dtype)
+    return broadcast_in_dim(kernels.converted(number, like.dtype), like.shape, ())
+
+
+def _norm(x: Any) -> Any:
+    """Frobenius' norm of a matrix."""
+    return sqrt(reduction.reduce_sum(square(unary.abs(x)), (0, 1)))
 
 
 class SvdAlgorithm(enum.Enum):
@@ -126,18 +315,17 @@ class Svd(BatchedPrimitive):
         square = x.shape[-2] == x.shape[-1]
         compute_uv = params["compute_uv"]
         if compute_uv and params["full_matrices"] and not square:
-            raise MissingRule(
-                message(
-                    "lax.linalg.svd",
-                    "there is no derivative of the singular vectors that complete the matrices.",
-                    got={"x": x},
-                    fix="svd(x, full_matrices=False)",
-                )
+            error(
+                MissingRule,
+                "lax.linalg.svd",
+                "there is no derivative of the singular vectors that complete the matrices.",
+                got={"x": x},
+                fix="svd(x, full_matrices=False)",
             )
         refuse_subset("svd", min(x.shape[-2:]), params["subset_by_index"])
         outs = self.bind(x, **(params | {"compute_uv": True, "full_matrices": False}))
         inner, vectors_dot = _tangents(outs, x_dot, compute_uv)
-        outs_dot = [matrices.real_part(matrices.diagonal(inner)), *vectors_dot]
+        outs_dot = [kernels.real_part(kernels.diagonal(inner)), *vectors_dot]
         return (outs, outs_dot) if compute_uv else (outs[:1], outs_dot)
 
 
@@ -155,7 +343,7 @@ def _of_nothing(x: Any, full_matrices: bool) -> list[Any]:
     size = min(x.shape[-2:])
     values = full((*x.shape[:-2], size), 0, dtypes.real_dtype_of(x.dtype))
     shapes = _shapes_of_vectors(x.shape, size, full_matrices)
-    return [values, *(matrices.identity_like(full(shape, 0, x.dtype)) for shape in shapes)]
+    return [values, *(kernels.identity_like(full(shape, 0, x.dtype)) for shape in shapes)]
 
 
 def _by_lapack(
@@ -218,7 +406,7 @@ def _by_gesvdj_or_gesvdp(
         (of_u, (*batch, columns, rows)),
         {"full_matrices": computes_full, "compute_uv": compute_uv},
     )
-    vh = matrices.adjoint(v)
+    vh = kernels.adjoint(v)
     if computes_full and not full_matrices:
         u = slice_in_dim(u, 0, size, axis=u.ndim - 1)
         vh = slice_in_dim(vh, 0, size, axis=vh.ndim - 2)
@@ -260,32 +448,32 @@ def _tangents(outs: Sequence[Any], x_dot: Any, compute_uv: bool) -> tuple[Any, S
     phases of U take all.
     """
     values, u, vh = outs
-    uh, v = matrices.adjoint(u), matrices.adjoint(vh)
-    inner = matrices.product(matrices.product(uh, x_dot), v)
+    uh, v = kernels.adjoint(u), kernels.adjoint(vh)
+    inner = kernels.product(kernels.product(uh, x_dot), v)
     if not compute_uv:
         return inner, ()
-    columns = matrices.converted(values, u.dtype)
+    columns = kernels.converted(values, u.dtype)
     gaps = _reciprocal_gaps_of_squares(values, u.dtype)
-    scaled = matrices.scaled_columns(inner, columns)
-    of_adjoint = matrices.scaled_columns(matrices.adjoint(inner), columns)
-    phases = matrices.halved(binary.sub(inner, matrices.adjoint(inner)))
-    phases = matrices.scaled_columns(matrices.only_diagonal(phases), _reciprocal_or_zero(columns))
-    u_turn = binary.add(binary.mul(gaps, matrices.plus_adjoint(scaled)), phases)
-    v_turn = binary.mul(gaps, matrices.plus_adjoint(of_adjoint))
-    u_dot = matrices.product(u, u_turn)
-    v_dot = matrices.product(v, v_turn)
+    scaled = kernels.scaled_columns(inner, columns)
+    of_adjoint = kernels.scaled_columns(kernels.adjoint(inner), columns)
+    phases = kernels.halved(binary.sub(inner, kernels.adjoint(inner)))
+    phases = kernels.scaled_columns(kernels.only_diagonal(phases), _reciprocal_or_zero(columns))
+    u_turn = binary.add(binary.mul(gaps, kernels.plus_adjoint(scaled)), phases)
+    v_turn = binary.mul(gaps, kernels.plus_adjoint(of_adjoint))
+    u_dot = kernels.product(u, u_turn)
+    v_dot = kernels.product(v, v_turn)
     rows, size = u.shape[-2:]
     if rows > size:
-        u_dot = binary.add(u_dot, _outside(u, matrices.product(x_dot, v), columns))
+        u_dot = binary.add(u_dot, _outside(u, kernels.product(x_dot, v), columns))
     if v.shape[-2] > size:
-        moved = matrices.product(matrices.adjoint(x_dot), u)
+        moved = kernels.product(kernels.adjoint(x_dot), u)
         v_dot = binary.add(v_dot, _outside(v, moved, columns))
-    return inner, (u_dot, matrices.adjoint(v_dot))
+    return inner, (u_dot, kernels.adjoint(v_dot))
 
 
 def _outside(u: Any, moved: Any, values: Any) -> Any:
     """(1 - U Uᴴ) y / S."""
-    within = matrices.product(u, matrices.product(matrices.adjoint(u), moved))
+    within = kernels.product(u, kernels.product(kernels.adjoint(u), moved))
     rest = binary.sub(moved, within)
     return binary.div(
         rest, broadcast_in_dim(values, rest.shape, (*range(rest.ndim - 2), rest.ndim - 1))
@@ -294,9 +482,9 @@ def _outside(u: Any, moved: Any, values: Any) -> Any:
 
 def _reciprocal_gaps_of_squares(values: Any, dtype: Any) -> Any:
     """1 / (s_j² - s_i²) off the diagonal, by (s_j + s_i) (s_j - s_i), which cancels less."""
-    in_column, in_row = matrices.pairs(values)
+    in_column, in_row = kernels.pairs(values)
     gaps = binary.mul(binary.add(in_column, in_row), binary.sub(in_column, in_row))
-    return matrices.converted(matrices.reciprocals_off_diagonal(gaps), dtype)
+    return kernels.converted(kernels.reciprocals_off_diagonal(gaps), dtype)
 
 
 def _reciprocal_or_zero(x: Any) -> Any:
@@ -377,13 +565,12 @@ def svd(
     x = as_operand(x)
     check_matrices("svd", "x", aval_of(x))
     if full_matrices and subset_by_index not in (None, (0, min(x.shape[-2:]))):
-        raise ValueError(
-            message(
-                "lax.linalg.svd",
-                "a subset of the singular vectors makes no full matrices.",
-                got=f"subset_by_index: {subset_by_index}",
-                fix="full_matrices=False",
-            )
+        error(
+            ValueError,
+            "lax.linalg.svd",
+            "a subset of the singular vectors makes no full matrices.",
+            got=f"subset_by_index: {subset_by_index}",
+            fix="full_matrices=False",
         )
     values, *vectors = svd_p.bind(
         x,

@@ -1,45 +1,5 @@
 """Discrete Fourier transforms.  Mirrors jax.numpy.fft."""
 
-from minijax.numpy.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from minijax.numpy.fft.transforms import (
-    fft,
-    fft2,
-    fftn,
-    hfft,
-    ifft,
-    ifft2,
-    ifftn,
-    ihfft,
-    irfft,
-    irfft2,
-    irfftn,
-    rfft,
-    rfft2,
-    rfftn,
-)
+from minijax.core import deferral
 
-__all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

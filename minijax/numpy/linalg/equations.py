@@ -1,36 +1,258 @@
-"""Systems of linear equations, inverses and least squares."""
+"""Systems of linear equations, inverses, least squares, determinants, norms and ranks.
+
+Determinants, with derivatives that hold for singular matrices too.
+
+Systems of linear equations, inverses and least squares.
+
+Norms of vectors and matrices, and what follows from singular values: condition and rank.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.trace import current
 from minijax.interpreters import casts
+from minijax.lax import unary
 from minijax.lax.control_flow.solving import custom_linear_solve
-from minijax.lax.linalg import matrices, solving
-from minijax.lax.linalg.lu import lu
+from minijax.lax.linalg import kernels
+from minijax.lax.linalg.lu import lu, solve_by_lu, solve_square, triangular_solve
+from minijax.lax.linalg.qr import geqrf
 from minijax.lax.precision import Precision
 from minijax.lax.unary import stop_gradient
+from minijax.numpy import reductions
+from minijax.numpy.arithmetic import sqrt
 from minijax.numpy.contraction import matmul
-from minijax.numpy.creation import asarray
+from minijax.numpy.creation import asarray, ones
+from minijax.numpy.joining import concatenate
 from minijax.numpy.linalg import operands
 from minijax.numpy.linalg.factorizations import svd
-from minijax.numpy.matrices import eye
+from minijax.numpy.logic import isnan
+from minijax.numpy.matrices import diagonal, eye
 from minijax.numpy.one_program import one_program
+from minijax.numpy.ranges import arange
+from minijax.numpy.reductions import any as any_of
+from minijax.numpy.reductions import prod
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import where
-from minijax.numpy.shaping import array_argument, broadcast_shapes, broadcast_to, moveaxis
+from minijax.numpy.shaping import (
+    array_argument,
+    broadcast_shapes,
+    broadcast_to,
+    canonical_axes,
+    expand_dims,
+    moveaxis,
+)
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.transforms.custom_jvp import custom_jvp
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns.
+
+    Attributes:
+        sign: a number of absolute value 1, or 0; T[...].
+        logabsdet: the logarithm of the absolute determinant, real T[...].
+    """
+
+    sign: Array
+    logabsdet: Array
+
+
+@one_program()
+def det(a: ArrayLike) -> Array:
+    """The determinants of square matrices.
+
+    Shapes:     a: T[..., n, n] -> T[...].
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Derivative: the cofactors, also of a singular matrix.
+    Source:     mirrors jax.numpy.linalg.det (0.10).
+
+    Raises:
+        ValueError: `a` is no square matrix, nor a batch of them.
+
+    Example:
+        >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+        Array(-2., dtype=float32)
+    """
+    a = operands.square_matrices("det", a)
+    size = a.shape[-1]
+    if size == 0:
+        return ones(a.shape[:-2], a.dtype)
+    # The polynomials of small matrices have derivatives everywhere.
+    if size == 1:
+        return a[..., 0, 0]
+    if size == 2:
+        return _minor(a, (0, 1), (0, 1))
+    if size == 3:
+        others = (1, 2), (0, 2), (0, 1)
+        first, second, third = (a[..., 0, k] * _minor(a, (1, 2), others[k]) for k in range(3))
+        return first - second + third
+    return _det(a)
+
+
+def _minor(a: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+    """The determinant of the entries in two rows and two columns."""
+    (top, bottom), (left, right) = rows, columns
+    return a[..., top, left] * a[..., bottom, right] - a[..., top, right] * a[..., bottom, left]
+
+
+@custom_jvp
+def _det(a: Any) -> Any:
+    return _det_of_factors(*lu(a)[:2])
+
+
+@_det.defjvp
+def _det_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (a,), (a_dot,) = primals, tangents
+    factors, pivots, permutation = lu(a)
+    cofactors = _cofactors(factors, pivots, permutation)
+    return _det_of_factors(factors, pivots), sum_of(cofactors * a_dot, (-2, -1))
+
+
+def _det_of_factors(factors: Any, pivots: Any) -> Any:
+    sign, logarithm = _slogdet_of_factors(factors, pivots)
+    return sign * unary.exp(logarithm)
+
+
+def _slogdet_of_factors(factors: Any, pivots: Any) -> tuple[Any, Any]:
+    on_diagonal = diagonal(factors, 0, -2, -1)
+    sizes = unary.abs(on_diagonal)
+    turns = where(sizes == 0, on_diagonal, on_diagonal / sizes)
+    sign = _sign_of_exchanges(pivots, factors.dtype) * prod(turns, -1)
+    # A sum of infinities of both signs would be NaN.
+    logarithm = where(any_of(sizes == 0, -1), -np.inf, sum_of(unary.log(sizes), -1))
+    return sign, logarithm
+
+
+def _sign_of_exchanges(pivots: Any, dtype: Any) -> Any:
+    """The determinant of the permutation that a list of exchanges is, 1 or -1."""
+    is_exchange = pivots != arange(pivots.shape[-1], dtype=pivots.dtype)
+    return prod(1 - 2 * is_exchange.astype(dtype), -1)
+
+
+def _cofactors(factors: Any, pivots: Any, permutation: Any) -> Any:
+    """The derivative of the determinant: adj(a)ᵀ, of matrices a with P a = L U.
+
+    adj(a) = det(P) adj(U) L⁻¹ P.  Where the diagonal of U has no zero, adj(U) = det(U) U⁻¹.  Where
+    it has one, in row k, let V be U with 1 in its place: then adj(U) = det(V) v wᵀ, with column k
+    and row k of V⁻¹.  Where it has more, zeros are returned: right if two or more are missing from
+    the rank.
+    """
+    on_diagonal = diagonal(factors, 0, -2, -1)
+    is_zero = on_diagonal == 0
+    zeros = is_zero.astype(factors.dtype)
+    identity = kernels.identity_like(factors)
+    start = triangular_solve(
+        factors,
+        kernels.rows_at(identity, permutation),
+        left_side=True,
+        lower=True,
+        unit_diagonal=True,
+    )
+    regular = factors + identity * zeros[..., None, :]
+    right = concatenate([start, zeros[..., :, None]], -1)
+    solved = triangular_solve(regular, right, left_side=True)
+    inverse, column = solved[..., :-1], solved[..., -1:]
+    row = sum_of(zeros[..., :, None] * inverse, -2, keepdims=True)
+    count = sum_of(is_zero, -1)
+    scale = _sign_of_exchanges(pivots, factors.dtype) * prod(on_diagonal + zeros, -1)
+    scale = where(count > 1, 0, scale)[..., None, None]
+    adjugate = where((count > 0)[..., None, None], column * row, inverse)
+    return kernels.transposed(scale * adjugate)
+
+
+@one_program(static=("method",))
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+    """The signs and the logarithms of the determinants of square matrices.
+
+    Shapes:     a: T[..., n, n] -> T[...], real T[...].
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Derivative: the inverse; of a regular matrix.
+    Source:     mirrors jax.numpy.linalg.slogdet (0.10).
+
+    Args:
+        a: square matrices.
+        method: by which factorization, "lu" (or None) or, of real matrices, "qr".
+
+    Raises:
+        ValueError: `a` is no square matrix, nor a batch of them; or the method is not known.
+        NotImplementedError: method "qr" is asked for complex matrices.
+
+    Example:
+        >>> jnp.linalg.slogdet(jnp.array([[0.0, 1.0], [1.0, 0.0]]))
+        SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
+    """
+    a = operands.square_matrices("slogdet", a)
+    if method not in (None, "lu", "qr"):
+        error(
+            ValueError,
+            "numpy.linalg.slogdet",
+            "there is no such method.",
+            got=f"method: {method!r}",
+            expected="'lu', 'qr' or None",
+        )
+    if method != "qr":
+        return SlogdetResult(*_slogdet_by_lu(a))
+    if a.dtype.kind == "c":
+        error(
+            NotImplementedError,
+            "numpy.linalg.slogdet",
+            "method 'qr' is for real matrices.",
+            got={"a": aval_of(a)},
+            fix="method='lu'",
+        )
+    return SlogdetResult(*_slogdet_by_qr(a))
+
+
+@custom_jvp
+def _slogdet_by_lu(a: Any) -> tuple[Any, Any]:
+    return _slogdet_of_factors(*lu(a)[:2])
+
+
+@_slogdet_by_lu.defjvp
+def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    factors, pivots, permutation = lu(primals[0])
+    outs = _slogdet_of_factors(factors, pivots)
+    identity = kernels.identity_like(factors)
+    inverse = solve_by_lu(factors, permutation, identity)
+    return outs, _slogdet_tangents(outs[0], inverse, tangents[0])
+
+
+@custom_jvp
+def _slogdet_by_qr(a: Any) -> tuple[Any, Any]:
+    reflections, scales = geqrf(a)
+    on_diagonal = diagonal(reflections, 0, -2, -1)
+    # A reflection has determinant -1, but for scale 0 it is the identity.
+    signs = unary.sign(on_diagonal) * where(scales == 0, 1, -1).astype(a.dtype)
+    return prod(signs, -1), sum_of(unary.log(unary.abs(on_diagonal)), -1)
+
+
+@_slogdet_by_qr.defjvp
+def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (a,) = primals
+    outs = _slogdet_by_qr(a)
+    inverse = solve_square(a, kernels.identity_like(a))
+    return outs, _slogdet_tangents(outs[0], inverse, tangents[0])
+
+
+def _slogdet_tangents(sign: Any, inverse: Any, a_dot: Any) -> tuple[Any, Any]:
+    """Of log det(a) the tangent is tr(a⁻¹ a'): its real part moves the logarithm, i times the
+    imaginary part turns the sign.
+    """
+    change = sum_of(kernels.transposed(inverse) * a_dot, (-2, -1))
+    if change.dtype.kind != "c":
+        return 0 * sign, change
+    return sign * (1j * unary.imag(change)), unary.real(change)
 
 
 @one_program()
@@ -55,14 +277,13 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     a = operands.square_matrices("solve", a)
     size, is_vector = a.shape[-1], b.ndim == 1
     if b.ndim == 0 or b.shape[-1 if is_vector else -2] != size:
-        raise ValueError(
-            message(
-                "numpy.linalg.solve",
-                "b does not fit the matrices.",
-                got={"a": aval_of(a), "b": aval_of(b)},
-                expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
-                fix="b[..., None], for a batch of vectors" if a.ndim == b.ndim + 1 else None,
-            )
+        error(
+            ValueError,
+            "numpy.linalg.solve",
+            "b does not fit the matrices.",
+            got={"a": aval_of(a), "b": aval_of(b)},
+            expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
+            fix="b[..., None], for a batch of vectors" if a.ndim == b.ndim + 1 else None,
         )
     if is_vector:
         return _solve(a, b[:, None])[..., 0]
@@ -83,10 +304,10 @@ def _solve(a: Any, b: Any) -> Any:
     b = casts.varied(current.value, b, aval_of(a).vma)
 
     def solver(trans: int) -> Any:
-        return lambda _, b: solving.solve_by_lu(factors, permutation, b, trans)
+        return lambda _, b: solve_by_lu(factors, permutation, b, trans)
 
     return custom_linear_solve(
-        functools.partial(matrices.product, a), b, solve=solver(0), transpose_solve=solver(1)
+        functools.partial(kernels.product, a), b, solve=solver(0), transpose_solve=solver(1)
     )
 
 
@@ -128,13 +349,12 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     count = operator.index(ind)
     rows, columns = a.shape[: max(count, 0)], a.shape[max(count, 0) :]
     if count <= 0 or math.prod(rows) != math.prod(columns):
-        raise ValueError(
-            message(
-                "numpy.linalg.tensorinv",
-                "the dimensions before and after `ind` do not make a square matrix.",
-                got={"a": aval_of(a), "ind": ind},
-                expected="equal products of both, and ind at least 1",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.tensorinv",
+            "the dimensions before and after `ind` do not make a square matrix.",
+            got={"a": aval_of(a), "ind": ind},
+            expected="equal products of both, and ind at least 1",
         )
     return inv(a.reshape(math.prod(rows), math.prod(columns))).reshape(*columns, *rows)
 
@@ -164,13 +384,12 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
         a = moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
     shape = a.shape[b.ndim :]
     if a.shape[: b.ndim] != b.shape or math.prod(shape) != b.size:
-        raise ValueError(
-            message(
-                "numpy.linalg.tensorsolve",
-                "the dimensions do not make a square system of equations.",
-                got={"a": aval_of(a), "b": aval_of(b)},
-                expected="a: T[s, t] and b: T[s], with equal products of s and of t",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.tensorsolve",
+            "the dimensions do not make a square system of equations.",
+            got={"a": aval_of(a), "b": aval_of(b)},
+            expected="a: T[s, t] and b: T[s], with equal products of s and of t",
         )
     return solve(a.reshape(b.size, b.size), b.ravel()).reshape(shape)
 
@@ -222,31 +441,29 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     u, s, vh = svd(a, full_matrices=False)
     counts = (s > 0) & (s >= rcond * s[:1])
     scales = where(counts, 1 / where(counts, s, 1), 0)[:, None]
-    projected = scales * matrices.product(matrices.adjoint(u), right)
-    x = matrices.product(matrices.adjoint(vh), projected)
-    residuals = sum_of(operands.squared(right - matrices.product(a, x)), 0)
+    projected = scales * kernels.product(kernels.adjoint(u), right)
+    x = kernels.product(kernels.adjoint(vh), projected)
+    residuals = sum_of(operands.squared(right - kernels.product(a, x)), 0)
     return x[:, 0] if b.ndim == 1 else x, residuals, sum_of(counts), s
 
 
 def _check_least_squares(a: Any, b: Any) -> None:
     got = {"a": aval_of(a), "b": aval_of(b)}
     if b.ndim == 0 or a.shape[:1] != b.shape[:1]:
-        raise ValueError(
-            message(
-                "numpy.linalg.lstsq",
-                "b does not have as many rows as a.",
-                got=got,
-                expected="a: T[m, n], and b: T[m] or T[m, k]",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.lstsq",
+            "b does not have as many rows as a.",
+            got=got,
+            expected="a: T[m, n], and b: T[m] or T[m, k]",
         )
     if a.ndim != 2 or b.ndim > 2:
-        raise TypeError(
-            message(
-                "numpy.linalg.lstsq",
-                "a and b are no matrices.",
-                got=got,
-                fix="minijax.vmap, for batches",
-            )
+        error(
+            TypeError,
+            "numpy.linalg.lstsq",
+            "a and b are no matrices.",
+            got=got,
+            fix="minijax.vmap, for batches",
         )
 
 
@@ -280,13 +497,12 @@ def pinv(
         Array([[0.5, 0. ]], dtype=float32)
     """
     if rtol is not None and rcond is not None:
-        raise ValueError(
-            message(
-                "numpy.linalg.pinv",
-                "rtol and rcond are two names of one argument.",
-                got={"rtol": rtol, "rcond": rcond},
-                fix="give one",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.pinv",
+            "rtol and rcond are two names of one argument.",
+            got={"rtol": rtol, "rcond": rcond},
+            fix="give one",
         )
     return _pinv(a, rcond if rtol is None else rtol, hermitian)
 
@@ -307,7 +523,7 @@ _product = functools.partial(matmul, precision=Precision.HIGHEST)
 def _pseudoinverse(a: Any, rtol: Any, hermitian: bool) -> Any:
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     scales = where(s > rtol[..., None] * s[..., :1], s, np.inf).astype(a.dtype)
-    return _product(matrices.adjoint(vh), matrices.adjoint(u) / scales[..., None])
+    return _product(kernels.adjoint(vh), kernels.adjoint(u) / scales[..., None])
 
 
 @_pseudoinverse.defjvp
@@ -319,11 +535,261 @@ def _pseudoinverse_jvp(
     p = _pseudoinverse(a, rtol, hermitian)
     if hermitian:
         # The eigenvalues are those of the Hermitian part.
-        a, a_dot = matrices.symmetrized(a), matrices.symmetrized(a_dot)
-    adjoint, adjoint_dot = matrices.adjoint(p), matrices.adjoint(a_dot)
+        a, a_dot = kernels.symmetrized(a), kernels.symmetrized(a_dot)
+    adjoint, adjoint_dot = kernels.adjoint(p), kernels.adjoint(a_dot)
     inside = _product(_product(p, a_dot), p)
     left = _product(_product(p, adjoint), adjoint_dot)
     left = left - _product(_product(left, a), p)
     right = _product(_product(adjoint_dot, adjoint), p)
     right = right - _product(_product(p, a), right)
     return p, left + right - inside
+
+
+_MATRIX_ORDERS = (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
+
+
+@one_program(static=("ord", "axis", "keepdims"))
+def norm(
+    x: ArrayLike,
+    ord: int | str | None = None,
+    axis: tuple[int, ...] | int | None = None,
+    keepdims: bool = False,
+) -> Array:
+    """Norms of vectors or matrices.
+
+    Shapes:     x: T[s] -> real T[s without axis].
+    Dtypes:     inexact; integers become floats.
+    Derivative: that of the formula; NaN for the length of a vector of zeros.
+    Source:     mirrors jax.numpy.linalg.norm (0.10).
+
+    Args:
+        x: the array.
+        ord: which norm.  None: the root of the sum of squares, of everything where `axis` is None.
+            Of vectors: a number p, for the p-th root of the sum of p-th powers; infinity, -infinity
+            and 0 mean the largest element, the smallest, and how many are not zero.  Of matrices:
+            "fro", "nuc", or 1, -1, 2, -2, infinity, -infinity, as in NumPy.
+        axis: an axis of vectors, or two of matrices; None: x is one vector or matrix.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Raises:
+        ValueError: `ord` is no norm of these, or an axis is out of range or named twice.
+
+    Example:
+        >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+        Array(5., dtype=float32)
+        >>> jnp.linalg.norm(jnp.array([[1.0, -2.0], [3.0, 0.0]]), ord=1)
+        Array(4., dtype=float32)
+    """
+    x = operands.inexact("norm", x)
+    if axis is None and ord is None:
+        return _length(x, tuple(range(x.ndim)), keepdims)
+    axes = canonical_axes("linalg.norm", tuple(range(x.ndim)) if axis is None else axis, x.ndim)
+    if len(axes) == 1:
+        return _norm_of_vectors("norm", x, ord, axes, keepdims)
+    if len(axes) == 2:
+        return _norm_of_matrices("norm", x, ord, axes, keepdims)
+    error(
+        ValueError,
+        "numpy.linalg.norm",
+        "norms are of vectors or matrices.",
+        got={"x": aval_of(x), "axis": axis},
+        expected="one axis or two",
+    )
+
+
+@one_program(static=("keepdims", "ord"))
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
+    """Norms of the matrices in the last two dimensions.
+
+    Shapes:     x: T[..., m, n] -> real T[...].
+    Source:     mirrors jax.numpy.linalg.matrix_norm (0.10).
+
+    Args:
+        x: matrices.
+        keepdims: whether reduced dimensions stay, with size 1.
+        ord: which norm, as in `norm`.
+
+    Raises:
+        ValueError: `x` is no matrix, or `ord` is no norm of matrices.
+
+    Example:
+        >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+        Array(5., dtype=float32)
+    """
+    x = operands.matrices("matrix_norm", x, "x")
+    return _norm_of_matrices("matrix_norm", x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
+
+
+@one_program(static=("axis", "keepdims", "ord"))
+def vector_norm(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: int | str = 2,
+) -> Array:
+    """Norms of the vectors that lie along one axis or several.
+
+    Shapes:     x: T[s] -> real T[s without axis].
+    Source:     mirrors jax.numpy.linalg.vector_norm (0.10).
+
+    Args:
+        x: the array.
+        axis: where the components stand; None: everywhere.
+        keepdims: whether reduced dimensions stay, with size 1.
+        ord: which norm, as in `norm`.
+
+    Raises:
+        ValueError: `ord` is no norm of vectors, or an axis is out of range or named twice.
+
+    Example:
+        >>> jnp.linalg.vector_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]), axis=0)
+        Array([3., 4.], dtype=float32)
+    """
+    x = operands.inexact("vector_norm", x)
+    given = tuple(range(x.ndim)) if axis is None else axis
+    axes = canonical_axes("linalg.vector_norm", given, x.ndim)
+    return _norm_of_vectors("vector_norm", x, ord, axes, keepdims)
+
+
+def _length(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The root of the sum of squares."""
+    return sqrt(reductions.sum(operands.squared(x), axes, keepdims=keepdims))
+
+
+def _norm_of_vectors(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if isinstance(ord, str):
+        raise _refuse_order(name, ord, "vectors", "a number or None")
+    if ord is None or ord == 2:
+        return _length(x, axes, keepdims)
+    sizes = unary.abs(x)
+    if ord == np.inf:
+        return reductions.max(sizes, axes, keepdims=keepdims, initial=0)
+    if ord == -np.inf:
+        return reductions.min(sizes, axes, keepdims=keepdims)
+    if ord == 0:
+        return reductions.sum((x != 0).astype(sizes.dtype), axes, keepdims=keepdims)
+    if ord == 1:
+        return reductions.sum(sizes, axes, keepdims=keepdims)
+    power = np.asarray(ord, sizes.dtype)
+    return reductions.sum(sizes**power, axes, keepdims=keepdims) ** (1 / power)
+
+
+def _norm_of_matrices(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if ord not in _MATRIX_ORDERS:
+        raise _refuse_order(name, ord, "matrices", "'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
+    if ord in (None, "fro"):
+        return _length(x, axes, keepdims)
+    if ord in ("nuc", 2, -2):
+        values = svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
+        found = _extreme(values, ord) if ord != "nuc" else reductions.sum(values, -1)
+    else:
+        summed, compared = axes if abs(ord) == 1 else axes[::-1]
+        sums = reductions.sum(unary.abs(x), summed, keepdims=True)
+        found = _extreme(moveaxis(sums, (summed, compared), (-2, -1))[..., 0, :], ord)
+    return expand_dims(found, axes) if keepdims else found
+
+
+def _extreme(x: Any, sign: float) -> Any:
+    """The largest or smallest element along the last axis, by a sign."""
+    return reductions.max(x, -1, initial=0) if sign > 0 else reductions.min(x, -1)
+
+
+def _refuse_order(name: str, given: Any, of: str, expected: str) -> ValueError:
+    return ValueError(
+        message(
+            f"numpy.linalg.{name}",
+            f"ord is no norm of {of}.",
+            got=f"ord: {given!r}",
+            expected=expected,
+        )
+    )
+
+
+@one_program(static=("p",))
+def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
+    """The condition numbers of matrices.
+
+    Shapes:     x: T[..., m, n] -> real T[...]; m = n but for p None, 2 or -2.
+    Dtypes:     inexact; integers become floats.
+    Source:     mirrors jax.numpy.linalg.cond (0.10).
+
+    Args:
+        x: matrices.
+        p: the norm for the size of x and of its inverse, as in `norm`; None, 2 and -2: the ratio of
+            extreme singular values.
+
+    Raises:
+        ValueError: `x` is no matrix, has no elements, or p is no norm of matrices.
+
+    Example:
+        >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
+        Array(2., dtype=float32)
+    """
+    x = operands.matrices("cond", x, "x")
+    if 0 in x.shape[-2:]:
+        error(
+            ValueError,
+            "numpy.linalg.cond",
+            "matrices without elements have none.",
+            got={"x": aval_of(x)},
+        )
+    if p in (None, 2, -2):
+        values = svd(x, compute_uv=False)
+        largest, smallest = values[..., 0], values[..., -1]
+        return smallest / largest if p == -2 else largest / smallest
+    operands.check_square("cond", x, "x")
+    axes = (x.ndim - 2, x.ndim - 1)
+    sizes = (_norm_of_matrices("cond", y, p, axes, keepdims=False) for y in (x, inv(x)))
+    ratio = next(sizes) * next(sizes)
+    # The inverse of a singular matrix may hold NaN.
+    return where(isnan(ratio) & ~reductions.any(isnan(x), axes), np.inf, ratio)
+
+
+def matrix_rank(
+    M: ArrayLike,  # noqa: N803  NumPy's name
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
+    """The ranks of matrices: how many singular values are not zero.
+
+    Shapes:     M: T[..., m, n] -> int32[...]; of a vector, whether it has an element besides zeros.
+    Source:     mirrors jax.numpy.linalg.matrix_rank (0.10).
+
+    Args:
+        M: matrices.
+        rtol: singular values up to this count as zero; None: the largest one times the machine
+            precision times max(m, n).  T[], or T[...] for each matrix.
+        hermitian: whether M is Hermitian.
+        tol: another name of `rtol`.
+
+    Raises:
+        ValueError: both names are given, or there are no singular values.
+
+    Example:
+        >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
+        Array(1, dtype=int32)
+    """
+    if rtol is not None and tol is not None:
+        error(
+            ValueError,
+            "numpy.linalg.matrix_rank",
+            "rtol and tol are two names of one argument.",
+            got={"rtol": rtol, "tol": tol},
+            fix="give one",
+        )
+    return _matrix_rank(M, tol if rtol is None else rtol, hermitian)
+
+
+@one_program(static=("hermitian",))
+def _matrix_rank(x: Any, limit: Any, hermitian: bool) -> Any:
+    x = operands.inexact("matrix_rank", x)
+    if x.ndim < 2:
+        return reductions.any(x != 0).astype(np.int32)
+    s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
+    if limit is None:
+        limit = reductions.max(s, -1) * (max(x.shape[-2:]) * float(dtypes.finfo(s.dtype).eps))
+    return reductions.sum(s > expand_dims(limit, np.ndim(limit)), -1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, overload
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import binary, shape, unary
 from minijax.lax import linalg as lax_linalg
 from minijax.lax.choice import select
 from minijax.lax.creation import broadcasted_iota
-from minijax.lax.linalg import householder, matrices
+from minijax.lax.linalg import kernels
 from minijax.lax.linalg.eigh import refuse_subset, subset_size
+from minijax.lax.linalg.qr import geqrf
 from minijax.lax.sorting import sort
 from minijax.numpy.linalg import operands
 from minijax.numpy.one_program import one_program
@@ -93,10 +94,10 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """
     a = operands.inexact("cholesky", a)
     factor = lax_linalg.cholesky(
-        matrices.adjoint(a) if upper and not symmetrize_input else a,
+        kernels.adjoint(a) if upper and not symmetrize_input else a,
         symmetrize_input=symmetrize_input,
     )
-    return matrices.adjoint(factor) if upper else factor
+    return kernels.adjoint(factor) if upper else factor
 
 
 @overload
@@ -133,16 +134,15 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """
     a = operands.inexact("qr", a)
     if mode == "raw":
-        reflections, scales = householder.geqrf(a)
-        return QRResult(matrices.transposed(reflections), scales)
+        reflections, scales = geqrf(a)
+        return QRResult(kernels.transposed(reflections), scales)
     if mode not in ("reduced", "full", "complete", "r"):
-        raise ValueError(
-            message(
-                "numpy.linalg.qr",
-                "there is no such mode.",
-                got=f"mode: {mode!r}",
-                expected="'reduced', 'complete', 'r' or 'raw'",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.qr",
+            "there is no such mode.",
+            got=f"mode: {mode!r}",
+            expected="'reduced', 'complete', 'r' or 'raw'",
         )
     q, r = lax_linalg.qr(a, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
@@ -230,9 +230,9 @@ def _svd_of_hermitian(
     s = unary.neg(negated)
     if not compute_uv:
         return None, s, None
-    u = matrices.columns_at(vectors, places)
+    u = kernels.columns_at(vectors, places)
     flips = shape.broadcast_in_dim(binary.lt(values, 0.0), u.shape, (*range(last), last + 1))
-    return u, s, matrices.adjoint(select(flips, unary.neg(u), u))
+    return u, s, kernels.adjoint(select(flips, unary.neg(u), u))
 
 
 @one_program()
@@ -284,13 +284,12 @@ def eigh(
 
 def _eigh(name: str, a: Any, triangle: str | None, symmetrize_input: bool) -> tuple[Any, Any]:
     if triangle not in (None, "L", "U"):
-        raise ValueError(
-            message(
-                f"numpy.linalg.{name}",
-                "UPLO names no triangle.",
-                got=f"UPLO: {triangle!r}",
-                expected="'L', 'U' or None",
-            )
+        error(
+            ValueError,
+            f"numpy.linalg.{name}",
+            "UPLO names no triangle.",
+            got=f"UPLO: {triangle!r}",
+            expected="'L', 'U' or None",
         )
     vectors, values = lax_linalg.eigh(
         operands.inexact(name, a), lower=triangle != "U", symmetrize_input=symmetrize_input

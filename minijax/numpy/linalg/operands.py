@@ -6,7 +6,7 @@ from typing import Any
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.lax import unary
 from minijax.lax.convert import convert_to_type
 from minijax.numpy import promotion
@@ -42,13 +42,12 @@ def matrices(name: str, x: Any, argument: str = "a") -> Array:
     """
     x = inexact(name, x)
     if x.ndim < 2:
-        raise ValueError(
-            message(
-                f"numpy.linalg.{name}",
-                f"{argument} is no matrix, nor a batch of matrices.",
-                got={argument: aval_of(x)},
-                expected="two dimensions or more: T[..., m, n]",
-            )
+        error(
+            ValueError,
+            f"numpy.linalg.{name}",
+            f"{argument} is no matrix, nor a batch of matrices.",
+            got={argument: aval_of(x)},
+            expected="two dimensions or more: T[..., m, n]",
         )
     return x
 
@@ -73,13 +72,12 @@ def check_square(name: str, x: Any, argument: str = "a") -> None:
         IncompatibleShapesError: the last two dimensions differ.
     """
     if x.shape[-1] != x.shape[-2]:
-        raise IncompatibleShapesError(
-            message(
-                f"numpy.linalg.{name}",
-                f"the matrices in {argument} are not square.",
-                got={argument: aval_of(x)},
-                expected="T[..., n, n]",
-            )
+        error(
+            IncompatibleShapesError,
+            f"numpy.linalg.{name}",
+            f"the matrices in {argument} are not square.",
+            got={argument: aval_of(x)},
+            expected="T[..., n, n]",
         )
 
 

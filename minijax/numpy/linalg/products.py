@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import IncompatibleShapesError, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.lax.precision import PrecisionLike
 from minijax.numpy import calculus, contraction, promotion, shaping
 from minijax.numpy import matrices as numpy_matrices
@@ -36,13 +36,12 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """
     x1, x2 = array_argument("linalg.cross", x1), array_argument("linalg.cross", x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError(
-            message(
-                "numpy.linalg.cross",
-                "vectors must have three components.",
-                got={"x1": x1.aval, "x2": x2.aval, "axis": axis},
-                fix="numpy.cross takes two as well",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.cross",
+            "vectors must have three components.",
+            got={"x1": x1.aval, "x2": x2.aval, "axis": axis},
+            fix="numpy.cross takes two as well",
         )
     return promotion.strong(calculus.cross(x1, x2, axis=axis))
 
@@ -84,13 +83,12 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 def _matrices(name: str, x: Any) -> Any:
     x = array_argument(f"linalg.{name}", x)
     if x.ndim < 2:
-        raise ValueError(
-            message(
-                f"numpy.linalg.{name}",
-                "x is no matrix, nor a batch of matrices.",
-                got={"x": x.aval},
-                expected="two dimensions or more: T[..., m, n]",
-            )
+        error(
+            ValueError,
+            f"numpy.linalg.{name}",
+            "x is no matrix, nor a batch of matrices.",
+            got={"x": x.aval},
+            expected="two dimensions or more: T[..., m, n]",
         )
     return x
 
@@ -154,13 +152,12 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x1, x2 = array_argument("linalg.outer", x1), array_argument("linalg.outer", x2)
     if x1.ndim != 1 or x2.ndim != 1:
-        raise ValueError(
-            message(
-                "numpy.linalg.outer",
-                "both arguments must be vectors.",
-                got={"x1": x1.aval, "x2": x2.aval},
-                fix="numpy.outer flattens what it gets",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.outer",
+            "both arguments must be vectors.",
+            got={"x1": x1.aval, "x2": x2.aval},
+            fix="numpy.outer flattens what it gets",
         )
     return contraction.outer(x1, x2)
 
@@ -242,13 +239,12 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     """
     a = array_argument("linalg.matrix_power", a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise IncompatibleShapesError(
-            message(
-                "numpy.linalg.matrix_power",
-                "a is no square matrix, nor a batch of them.",
-                got={"a": a.aval},
-                expected="T[..., m, m]",
-            )
+        error(
+            IncompatibleShapesError,
+            "numpy.linalg.matrix_power",
+            "a is no square matrix, nor a batch of them.",
+            got={"a": a.aval},
+            expected="T[..., m, m]",
         )
     exponent = operator.index(n)
     if exponent == 0:
@@ -294,14 +290,13 @@ def _check_chain(factors: Sequence[Any]) -> None:
     fits = fits and all(x.ndim in (1, 2) for x in (factors[0], factors[-1]))
     pairs = itertools.pairwise(factors)
     if not (fits and all(x.shape[-1] == y.shape[0] for x, y in pairs)):
-        raise ValueError(
-            message(
-                "numpy.linalg.multi_dot",
-                "the arrays are no chain of matrices.",
-                got=f"arrays: {', '.join(str(aval_of(x)) for x in factors) or 'none'}",
-                expected="two or more: matrices, the first and the last maybe vectors, each with "
-                "as many columns as the next has rows",
-            )
+        error(
+            ValueError,
+            "numpy.linalg.multi_dot",
+            "the arrays are no chain of matrices.",
+            got=f"arrays: {', '.join(str(aval_of(x)) for x in factors) or 'none'}",
+            expected="two or more: matrices, the first and the last maybe vectors, each with "
+            "as many columns as the next has rows",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.numpy.arithmetic import absolute, sqrt
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import promote_dtypes
@@ -45,13 +45,13 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     obs, code_book = obs.astype(dtype), code_book.astype(dtype)
     given = {"obs": obs.aval, "code_book": code_book.aval}
     if obs.ndim != code_book.ndim or obs.ndim not in (1, 2):
-        raise ValueError(message(name, "both must be vectors, or both matrices.", got=given))
+        error(ValueError, name, "both must be vectors, or both matrices.", got=given)
     if obs.ndim == 1:
         obs, code_book = obs[:, None], code_book[:, None]
     if obs.shape[1] != code_book.shape[1]:
-        raise TypeError(message(name, "rows must have one length.", got=given))
+        error(TypeError, name, "rows must have one length.", got=given)
     if code_book.shape[0] == 0:
-        raise ValueError(message(name, "there is no code.", got=given))
+        error(ValueError, name, "there is no code.", got=given)
     apart = obs[:, None, :] - code_book[None, :, :]
     if dtypes.issubdtype(dtype, np.complexfloating):
         apart = absolute(apart)

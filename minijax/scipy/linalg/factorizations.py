@@ -6,13 +6,12 @@ from typing import Any, Literal, overload
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax.linalg import matrices
+from minijax.core.errors import error
+from minijax.lax.linalg import kernels
 from minijax.lax.linalg.cholesky import cholesky as cholesky_factor
 from minijax.lax.linalg.lu import lu as lu_decomposition
-from minijax.lax.linalg.qdwh import qdwh
 from minijax.lax.linalg.qr import qr as qr_decomposition
-from minijax.lax.linalg.svd import SvdAlgorithm
+from minijax.lax.linalg.svd import SvdAlgorithm, qdwh
 from minijax.lax.linalg.svd import svd as svd_decomposition
 from minijax.numpy.contraction import matmul
 from minijax.numpy.functional import vectorize
@@ -57,8 +56,8 @@ def cholesky(
 def _cholesky(name: str, a: Any, lower: bool) -> Any:
     a = operands.inexact_or_nested(name, a)
     operands.check_square(name, a)
-    factor = cholesky_factor(a if lower else matrices.adjoint(a), symmetrize_input=False)
-    return factor if lower else matrices.adjoint(factor)
+    factor = cholesky_factor(a if lower else kernels.adjoint(a), symmetrize_input=False)
+    return factor if lower else kernels.adjoint(factor)
 
 
 def cho_factor(
@@ -236,16 +235,15 @@ def qr_multiply(
     operands.check_choice("qr_multiply", "mode", mode, ("left", "right"))
     a, c = operands.inexact_together("qr_multiply", a, c)
     q, *rest = qr_decomposition(a, pivoting=pivoting, full_matrices=False)
-    q = matrices.conjugate(q) if conjugate else q
+    q = kernels.conjugate(q) if conjugate else q
     size = q.shape[-1] if mode == "left" else q.shape[-2]
     if not c.ndim or size != c.shape[0 if c.ndim == 1 else -2 if mode == "left" else -1]:
-        raise ValueError(
-            message(
-                "scipy.linalg.qr_multiply",
-                "c does not fit the matrices.",
-                got={"a": aval_of(a), "c": aval_of(c)},
-                expected=f"{size} {'rows' if mode == 'left' else 'columns'} of c",
-            )
+        error(
+            ValueError,
+            "scipy.linalg.qr_multiply",
+            "c does not fit the matrices.",
+            got={"a": aval_of(a), "c": aval_of(c)},
+            expected=f"{size} {'rows' if mode == 'left' else 'columns'} of c",
         )
     factors = (q, c) if mode == "left" else (c, q)
     return matmul(*factors, precision="highest"), *rest
@@ -358,18 +356,17 @@ def polar(
     operands.check_choice("polar", "method", method, ("qdwh", "svd"))
     a = operands.inexact_or_nested("polar", a)
     if a.ndim < 2:
-        raise ValueError(message("scipy.linalg.polar", "a is no matrix.", got={"a": aval_of(a)}))
+        error(ValueError, "scipy.linalg.polar", "a is no matrix.", got={"a": aval_of(a)})
     if method == "svd":
         return _polar_by_svd(a, side)
     rows, columns = a.shape[-2:]
     if (rows < columns) != (side == "left"):
-        raise NotImplementedError(
-            message(
-                "scipy.linalg.polar",
-                f"'qdwh' does not find the {side} polar decomposition of such matrices.",
-                got={"a": aval_of(a)},
-                fix="method='svd'",
-            )
+        error(
+            NotImplementedError,
+            "scipy.linalg.polar",
+            f"'qdwh' does not find the {side} polar decomposition of such matrices.",
+            got={"a": aval_of(a)},
+            fix="method='svd'",
         )
 
     def tall(x: Any) -> Any:
@@ -379,14 +376,14 @@ def polar(
     if side == "right":
         u, p = decompose(a)
         return u, p
-    u, p = decompose(matrices.adjoint(a))
-    return matrices.adjoint(u), p
+    u, p = decompose(kernels.adjoint(a))
+    return kernels.adjoint(u), p
 
 
 def _polar_by_svd(a: Any, side: str) -> tuple[Any, Any]:
     u, values, vh = svd_decomposition(a, full_matrices=False)
-    scaled = matrices.scaled_columns(
-        u if side == "left" else matrices.adjoint(vh), matrices.converted(values, u.dtype)
+    scaled = kernels.scaled_columns(
+        u if side == "left" else kernels.adjoint(vh), kernels.converted(values, u.dtype)
     )
-    other = matrices.adjoint(u) if side == "left" else vh
-    return matrices.product(u, vh), matrices.product(scaled, other)
+    other = kernels.adjoint(u) if side == "left" else vh
+    return kernels.product(u, vh), kernels.product(scaled, other)

@@ -10,10 +10,11 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax.control_flow import cond, fori_loop
-from minijax.lax.linalg import matrices, solving
-from minijax.lax.linalg.triangular import triangular_solve
+from minijax.core.errors import error
+from minijax.lax.control_flow.branching import cond
+from minijax.lax.control_flow.looping import fori_loop
+from minijax.lax.linalg import kernels
+from minijax.lax.linalg.lu import solve_square, triangular_solve
 from minijax.numpy.arithmetic import sqrt
 from minijax.numpy.creation import asarray, zeros_like
 from minijax.numpy.elementary import ceil, log2
@@ -66,13 +67,12 @@ def expm(
     x = operands.inexact("expm", A, "A")
     operands.check_square("expm", x, "A")
     if dtypes.real_dtype_of(x.dtype).name not in _PADE:
-        raise TypeError(
-            message(
-                "scipy.linalg.expm",
-                f"there is no approximant for {x.dtype.name}.",
-                got={"A": aval_of(x)},
-                fix="A.astype('float32')",
-            )
+        error(
+            TypeError,
+            "scipy.linalg.expm",
+            f"there is no approximant for {x.dtype.name}.",
+            got={"A": aval_of(x)},
+            fix="A.astype('float32')",
         )
     if not x.shape[-1]:
         return x
@@ -94,10 +94,10 @@ def _expm(x: Any, upper_triangular: bool, max_squarings: int) -> Any:
     if upper_triangular:
         root = triangular_solve(denominator, numerator, left_side=True)
     else:
-        root = solving.solve(denominator, numerator)
+        root = solve_square(denominator, numerator)
 
     def squared_if_more(i: Any, y: Any) -> Any:
-        return cond(i < count, lambda y: matrices.product(y, y), lambda y: y, y)
+        return cond(i < count, lambda y: kernels.product(y, y), lambda y: y, y)
 
     # A loop of fixed length has a derivative in reverse mode.
     out = fori_loop(0, max_squarings, squared_if_more, root)
@@ -107,9 +107,9 @@ def _expm(x: Any, upper_triangular: bool, max_squarings: int) -> Any:
 def _pade(x: Any, degree: int) -> tuple[Any, Any]:
     """Numerator and denominator of the approximant: V + U and V - U, U odd in x and V even."""
     b = _pade_coefficients(degree)
-    square = matrices.product(x, x)
-    powers = [eye(x.shape[0], dtype=x.dtype), square, matrices.product(square, square)]
-    powers.append(matrices.product(powers[2], square))
+    square = kernels.product(x, x)
+    powers = [eye(x.shape[0], dtype=x.dtype), square, kernels.product(square, square)]
+    powers.append(kernels.product(powers[2], square))
 
     def combined(first: int, shift: int) -> Any:
         indices = range(first, degree + 1, 2)
@@ -118,9 +118,9 @@ def _pade(x: Any, degree: int) -> tuple[Any, Any]:
 
     odd, even = combined(1, 0), combined(0, 0)
     if degree > 7:
-        odd = odd + matrices.product(powers[3], combined(9, 1))
-        even = even + matrices.product(powers[3], combined(8, 1))
-    odd = matrices.product(x, odd)
+        odd = odd + kernels.product(powers[3], combined(9, 1))
+        even = even + kernels.product(powers[3], combined(8, 1))
+    odd = kernels.product(x, odd)
     return even + odd, even - odd
 
 
@@ -195,12 +195,11 @@ def _expm_frechet(a: Any, e: Any, compute_expm: bool) -> Any:
     operands.check_square("expm_frechet", a, "A")
     operands.check_square("expm_frechet", e, "E")
     if a.shape != e.shape:
-        raise ValueError(
-            message(
-                "scipy.linalg.expm_frechet",
-                "A and E are of different shapes.",
-                got={"A": aval_of(a), "E": aval_of(e)},
-            )
+        error(
+            ValueError,
+            "scipy.linalg.expm_frechet",
+            "A and E are of different shapes.",
+            got={"A": aval_of(a), "E": aval_of(e)},
         )
     out, derivative = grad.jvp(expm, (a,), (e,))
     return (out, derivative) if compute_expm else derivative
@@ -231,20 +230,23 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:  # noqa: N803  SciPy's nam
                [0.+0.j, 3.+0.j]], dtype=complex64)
     """
     if blocksize > 1:
-        raise NotImplementedError(
-            message("scipy.linalg.sqrtm", "there are no blocks.", got=f"blocksize: {blocksize}")
+        error(
+            NotImplementedError,
+            "scipy.linalg.sqrtm",
+            "there are no blocks.",
+            got=f"blocksize: {blocksize}",
         )
     x = operands.inexact("sqrtm", A, "A")
     # Narrow dtypes are computed with in float32.
     real = dtypes.real_dtype_of(dtypes.to_complex_dtype(x.dtype))
     form, vectors = complex_schur(x if x.dtype.kind == "c" else x.astype(real))
     root = vectorize(_root_of_triangle, signature="(n,n)->(n,n)")(form)
-    return matrices.product(matrices.product(vectors, root), matrices.adjoint(vectors))
+    return kernels.product(kernels.product(vectors, root), kernels.adjoint(vectors))
 
 
 def _root_of_triangle(form: Any) -> Any:
     """R with R R = T, both upper triangular: (R + r_jj) r = t for column j above the diagonal."""
-    places, roots = arange(form.shape[0]), sqrt(matrices.diagonal(form))
+    places, roots = arange(form.shape[0]), sqrt(kernels.diagonal(form))
     if not form.shape[0]:
         return form
 
@@ -299,13 +301,11 @@ def funm(
     """
     x = asarray(A)
     if x.ndim != 2 or x.shape[0] != x.shape[1]:
-        raise ValueError(
-            message("scipy.linalg.funm", "A is no square matrix.", got={"A": aval_of(x)})
-        )
+        error(ValueError, "scipy.linalg.funm", "A is no square matrix.", got={"A": aval_of(x)})
     form, vectors = complex_schur(x)
-    values = asarray(func(matrices.diagonal(form)))
+    values = asarray(func(kernels.diagonal(form)))
     image = _function_of_triangle(form, values.astype(form.dtype))
-    out = matrices.product(matrices.product(vectors, image), matrices.adjoint(vectors))
+    out = kernels.product(kernels.product(vectors, image), kernels.adjoint(vectors))
     return out if disp else (out, _error_of_function(form, image))
 
 
@@ -318,7 +318,7 @@ def _function_of_triangle(form: Any, values: Any) -> Any:
 
     def column(j: Any, image: Any) -> Any:
         shifted = form - diag(places * 0 + form[j, j])
-        right = matrices.times_vector(image, where(places < j, form[:, j], 0))
+        right = kernels.times_vector(image, where(places < j, form[:, j], 0))
         right = right - values[j] * form[:, j]
         # Equal eigenvalues leave an element open: it is what it would be for a difference of 1.
         above = _solved_above(j, shifted, right, -1)
@@ -331,7 +331,7 @@ def _function_of_triangle(form: Any, values: Any) -> Any:
 def _error_of_function(form: Any, image: Any) -> Any:
     """An estimate of the relative error, from the least difference of eigenvalues."""
     eps = float(dtypes.finfo(form.dtype).eps)
-    values = matrices.diagonal(form)
+    values = kernels.diagonal(form)
     gaps = abs(values[:, None] - values) + where(eye(form.shape[0], dtype=bool), np.inf, 0)
     gap = gaps.min(initial=np.inf)
     norm = abs(triu(form, 1)).sum(0).max(initial=0)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.numpy.creation import asarray, dtype_argument
 from minijax.runtime.annotations import DTypeLike
 from minijax.runtime.array import Array
@@ -24,15 +24,15 @@ def _size(name: str, n: int) -> int:
     try:
         return max(operator.index(n), 0)
     except TypeError:
-        raise TypeError(
-            message(
-                f"scipy.linalg.{name}",
-                "n is no integer.",
-                got=f"n: {n!r}",
-                expected="how many rows",
-                fix="int(n)",
-            )
-        ) from None
+        error(
+            TypeError,
+            f"scipy.linalg.{name}",
+            "n is no integer.",
+            got=f"n: {n!r}",
+            expected="how many rows",
+            fix="int(n)",
+            cause=None,
+        )
 
 
 def _array(x: Any, dtype: Any = None) -> Any:
@@ -62,17 +62,16 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     size = _size("dft", n)
     scales = {None: 1.0, "sqrtn": math.sqrt(size), "n": float(size)}
     if scale not in scales:
-        raise ValueError(
-            message(
-                "scipy.linalg.dft",
-                "the scale is not known.",
-                got=f"scale: {scale!r}",
-                expected="None, 'sqrtn' or 'n'",
-            )
+        error(
+            ValueError,
+            "scipy.linalg.dft",
+            "the scale is not known.",
+            got=f"scale: {scale!r}",
+            expected="None, 'sqrtn' or 'n'",
         )
     dtype = dtype_argument("scipy.linalg.dft", dtype, dtypes.default_complex_dtype())
     if not dtypes.issubdtype(dtype, np.complexfloating):
-        raise ValueError(message("scipy.linalg.dft", "the dtype is not complex.", got=str(dtype)))
+        error(ValueError, "scipy.linalg.dft", "the dtype is not complex.", got=str(dtype))
     # Angles are taken modulo one turn before they are multiplied, where they are exact.
     turns = np.outer(np.arange(size), np.arange(size)) % max(size, 1)
     return _array(_roots_of_unity(size)[turns] / max(scales[scale], 1.0), dtype)
@@ -107,8 +106,12 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """
     size = _size("hadamard", n)
     if size < 1 or size & (size - 1):
-        raise ValueError(
-            message("scipy.linalg.hadamard", "n is no power of 2.", got=f"n: {n}", expected="n > 0")
+        error(
+            ValueError,
+            "scipy.linalg.hadamard",
+            "n is no power of 2.",
+            got=f"n: {n}",
+            expected="n > 0",
         )
     matrix = np.ones((1, 1), np.int8)
     while len(matrix) < size:
@@ -135,7 +138,7 @@ def helmert(n: int, full: bool = False) -> Array:
                [ 0.71, -0.71]], dtype=float32)
     """
     if n < 1:
-        raise ValueError(message("scipy.linalg.helmert", "n is not positive.", got=f"n: {n}"))
+        error(ValueError, "scipy.linalg.helmert", "n is not positive.", got=f"n: {n}")
     row = np.arange(_size("helmert", n))
     below = np.tril(np.ones((len(row), len(row))), -1) - np.diag(row)
     below[0] = 1
@@ -164,7 +167,7 @@ def hilbert(n: int) -> Array:
     """
     row = np.arange(_size("hilbert", n))
     if n < 0:
-        raise TypeError(message("scipy.linalg.hilbert", "n is negative.", got=f"n: {n}"))
+        error(TypeError, "scipy.linalg.hilbert", "n is negative.", got=f"n: {n}")
     return _array(1 / (row[:, None] + row + 1))
 
 
@@ -217,13 +220,12 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 def _pascal(name: str, size: int, kind: str | None) -> Any:
     if kind not in (None, *_KINDS):
-        raise ValueError(
-            message(
-                f"scipy.linalg.{name}",
-                "the kind is not known.",
-                got=f"kind: {kind!r}",
-                expected=" or ".join(map(repr, _KINDS)),
-            )
+        error(
+            ValueError,
+            f"scipy.linalg.{name}",
+            "the kind is not known.",
+            got=f"kind: {kind!r}",
+            expected=" or ".join(map(repr, _KINDS)),
         )
     matrix = np.ones((size, size))
     with np.errstate(over="ignore"):

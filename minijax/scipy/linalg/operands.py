@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.numpy import promotion
 from minijax.numpy.creation import asarray
 from minijax.runtime.array import Array
@@ -44,13 +44,12 @@ def check_square(name: str, x: Any, argument: str = "a") -> None:
         ValueError: it has fewer than two dimensions, or the last two differ.
     """
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(
-            message(
-                f"scipy.linalg.{name}",
-                f"{argument} is no square matrix, nor a batch of them.",
-                got={argument: aval_of(x)},
-                expected="T[..., n, n]",
-            )
+        error(
+            ValueError,
+            f"scipy.linalg.{name}",
+            f"{argument} is no square matrix, nor a batch of them.",
+            got={argument: aval_of(x)},
+            expected="T[..., n, n]",
         )
 
 
@@ -61,13 +60,12 @@ def check_choice(name: str, argument: str, given: Any, known: Sequence[Any]) -> 
         ValueError: it is none of them.
     """
     if given not in known:
-        raise ValueError(
-            message(
-                f"scipy.linalg.{name}",
-                f"{argument} is not known.",
-                got=f"{argument}: {given!r}",
-                expected=" or ".join(map(repr, known)),
-            )
+        error(
+            ValueError,
+            f"scipy.linalg.{name}",
+            f"{argument} is not known.",
+            got=f"{argument}: {given!r}",
+            expected=" or ".join(map(repr, known)),
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.padding import pad
 from minijax.numpy import promotion
 from minijax.numpy.arithmetic import absolute
@@ -29,13 +29,12 @@ def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Array:
     x = asarray(promotion.check_array(f"scipy.linalg.{name}", x, argument))
     x = x.reshape(1) if x.ndim == 0 else x
     if x.shape[-1] < least:
-        raise ValueError(
-            message(
-                f"scipy.linalg.{name}",
-                f"the vectors in {argument} are too short.",
-                got={argument: aval_of(x)},
-                expected=f"a last dimension of at least {least}",
-            )
+        error(
+            ValueError,
+            f"scipy.linalg.{name}",
+            f"the vectors in {argument} are too short.",
+            got={argument: aval_of(x)},
+            expected=f"a last dimension of at least {least}",
         )
     return x
 
@@ -43,9 +42,7 @@ def _vectors(name: str, x: Any, argument: str, least: int = 0) -> Array:
 def _check_is_no_number(name: str, x: Any, argument: str) -> None:
     aval = aval_of(promotion.check_array(f"scipy.linalg.{name}", x, argument))
     if not aval.ndim:
-        raise ValueError(
-            message(f"scipy.linalg.{name}", f"{argument} is no vector.", got={argument: aval})
-        )
+        error(ValueError, f"scipy.linalg.{name}", f"{argument} is no vector.", got={argument: aval})
 
 
 def _batches(x: Any, y: Any) -> tuple[Array, Array]:
@@ -92,13 +89,12 @@ def block_diag(*arrs: Any) -> Array:
     name, blocks = "scipy.linalg.block_diag", []
     for i, x in enumerate(promotion.promote_dtypes(name, *(arrs or (zeros((1, 0)),)))):
         if aval_of(x).ndim > 2:
-            raise ValueError(
-                message(
-                    name,
-                    "a block has more than two dimensions.",
-                    got={f"arrs[{i}]": aval_of(x)},
-                    fix="vmap(block_diag) for batches of blocks",
-                )
+            error(
+                ValueError,
+                name,
+                "a block has more than two dimensions.",
+                got={f"arrs[{i}]": aval_of(x)},
+                fix="vmap(block_diag) for batches of blocks",
             )
         blocks.append(atleast_2d(x))
     width, before, rows = sum(x.shape[1] for x in blocks), 0, []
@@ -278,13 +274,12 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
                [0, 2]], dtype=int32)
     """
     if mode not in _MODES or n < 1:
-        raise ValueError(
-            message(
-                "scipy.linalg.convolution_matrix",
-                "the mode is not known." if n >= 1 else "n must be positive.",
-                got=f"n: {n}, mode: {mode!r}",
-                expected="n >= 1, and a mode of " + ", ".join(map(repr, _MODES)),
-            )
+        error(
+            ValueError,
+            "scipy.linalg.convolution_matrix",
+            "the mode is not known." if n >= 1 else "n must be positive.",
+            got=f"n: {n}, mode: {mode!r}",
+            expected="n >= 1, and a mode of " + ", ".join(map(repr, _MODES)),
         )
     _check_is_no_number("convolution_matrix", a, "a")
     a = _vectors("convolution_matrix", a, "a", 1)
@@ -341,13 +336,12 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """
     f, s = _vectors("leslie", f, "f", 2), _vectors("leslie", s, "s")
     if f.shape[-1] != s.shape[-1] + 1:
-        raise ValueError(
-            message(
-                "scipy.linalg.leslie",
-                "s must be shorter than f by one element.",
-                got={"f": aval_of(f), "s": aval_of(s)},
-                expected="f: T[..., n], s: T[..., n - 1]",
-            )
+        error(
+            ValueError,
+            "scipy.linalg.leslie",
+            "s must be shorter than f by one element.",
+            got={"f": aval_of(f), "s": aval_of(s)},
+            expected="f: T[..., n], s: T[..., n - 1]",
         )
     f, s = _batches(*promotion.promote_dtypes("scipy.linalg.leslie", f, s))
     size = f.shape[-1]

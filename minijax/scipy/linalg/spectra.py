@@ -6,13 +6,13 @@ from typing import Any, Literal, overload
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax.control_flow import fori_loop
-from minijax.lax.linalg import matrices
+from minijax.core.errors import error
+from minijax.lax.control_flow.looping import fori_loop
+from minijax.lax.linalg import kernels
+from minijax.lax.linalg.eig import hessenberg as hessenberg_form
+from minijax.lax.linalg.eig import schur as schur_form
 from minijax.lax.linalg.eigh import eigh as eigh_decomposition
-from minijax.lax.linalg.householder import householder_product
-from minijax.lax.linalg.schur import hessenberg as hessenberg_form
-from minijax.lax.linalg.schur import schur as schur_form
+from minijax.lax.linalg.qr import householder_product
 from minijax.lax.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from minijax.numpy.arithmetic import sqrt
 from minijax.numpy.functional import vectorize
@@ -108,12 +108,11 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     if b is not None or eigvals is not None or type != 1:
-        raise NotImplementedError(
-            message(
-                "scipy.linalg.eigh",
-                "generalized problems and subsets of the eigenvalues are not implemented.",
-                expected="b=None, eigvals=None, type=1",
-            )
+        error(
+            NotImplementedError,
+            "scipy.linalg.eigh",
+            "generalized problems and subsets of the eigenvalues are not implemented.",
+            expected="b=None, eigvals=None, type=1",
         )
     return _eigh(a, lower, eigvals_only)
 
@@ -239,12 +238,11 @@ def rsf2csf(
     operands.check_square("rsf2csf", vectors, "Z")
     dtype = dtypes.to_complex_dtype(form.dtype)
     if form.shape[-1] != vectors.shape[-1]:
-        raise ValueError(
-            message(
-                "scipy.linalg.rsf2csf",
-                "T and Z are of different sizes.",
-                got={"T": aval_of(form), "Z": aval_of(vectors)},
-            )
+        error(
+            ValueError,
+            "scipy.linalg.rsf2csf",
+            "T and Z are of different sizes.",
+            got={"T": aval_of(form), "Z": aval_of(vectors)},
         )
     turned = vectorize(_without_blocks, signature="(n,n),(n,n)->(n,n),(n,n)")
     form, vectors = turned(form.astype(dtype), vectors.astype(dtype))
@@ -269,11 +267,11 @@ def _without_blocks(form: Any, vectors: Any) -> tuple[Any, Any]:
         turn = _turn_of_block(
             dynamic_slice_in_dim(dynamic_slice_in_dim(form, first, 2, 0), first, 2, 1)
         )
-        rows = matrices.product(matrices.adjoint(turn), dynamic_slice_in_dim(form, first, 2, 0))
+        rows = kernels.product(kernels.adjoint(turn), dynamic_slice_in_dim(form, first, 2, 0))
         form = dynamic_update_slice_in_dim(form, rows, first, 0)
         form, vectors = (
             dynamic_update_slice_in_dim(
-                x, matrices.product(dynamic_slice_in_dim(x, first, 2, 1), turn), first, 1
+                x, kernels.product(dynamic_slice_in_dim(x, first, 2, 1), turn), first, 1
             )
             for x in (form, vectors)
         )

@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.trace import current
 from minijax.interpreters import casts
-from minijax.lax.control_flow import fori_loop
+from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.control_flow.solving import custom_linear_solve
-from minijax.lax.linalg import matrices, solving
+from minijax.lax.linalg import kernels
 from minijax.lax.linalg.eig import eig
-from minijax.lax.linalg.lu import lu_pivots_to_permutation
-from minijax.lax.linalg.schur import schur as schur_form
-from minijax.lax.linalg.triangular import triangular_solve
+from minijax.lax.linalg.eig import schur as schur_form
+from minijax.lax.linalg.lu import (
+    lu_pivots_to_permutation,
+    solve_by_lu,
+    solve_square,
+    triangular_solve,
+)
 from minijax.lax.unary import stop_gradient
 from minijax.numpy import linalg
 from minijax.numpy.creation import asarray
@@ -132,10 +136,10 @@ def _solve_definite(a: Any, b: Any, lower: bool) -> Any:
 
     def transposed(_: Any, b: Any) -> Any:
         # The transpose of a Hermitian matrix is its conjugate.
-        return matrices.conjugate(solver(factor, matrices.conjugate(b)))
+        return kernels.conjugate(solver(factor, kernels.conjugate(b)))
 
     return custom_linear_solve(
-        functools.partial(matrices.product, a),
+        functools.partial(kernels.product, a),
         casts.varied(current.value, b, aval_of(a).vma),
         solve=lambda _, b: solver(factor, b),
         transpose_solve=transposed,
@@ -292,7 +296,7 @@ def _solved_by_lu(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
     columns = "(n)" if is_vector else "(n,k)"
 
     def solver(factors: Any, permutation: Any, b: Any) -> Any:
-        x = solving.solve_by_lu(factors, permutation, b[:, None] if is_vector else b, trans)
+        x = solve_by_lu(factors, permutation, b[:, None] if is_vector else b, trans)
         return x[:, 0] if is_vector else x
 
     mapped = vectorize(solver, signature=f"(n,n),(n),{columns}->{columns}")
@@ -308,13 +312,12 @@ def _check_system(name: str, a: Any, b: Any) -> bool:
     operands.check_square(name, a)
     is_vector: bool = b.ndim == 1 or (1 < b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1])
     if not b.ndim or b.shape[-1 if is_vector else -2] != a.shape[-1]:
-        raise ValueError(
-            message(
-                f"scipy.linalg.{name}",
-                "b does not fit the matrices.",
-                got={"a": aval_of(a), "b": aval_of(b)},
-                expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
-            )
+        error(
+            ValueError,
+            f"scipy.linalg.{name}",
+            "b does not fit the matrices.",
+            got={"a": aval_of(a), "b": aval_of(b)},
+            expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
         )
     if is_vector and b.ndim > 1 and name != "solve":
         warnings.warn(
@@ -377,13 +380,12 @@ def solve_sylvester(
     operands.check_square("solve_sylvester", a, "A")
     operands.check_square("solve_sylvester", b, "B")
     if c.ndim < 2 or c.shape[-2:] != (a.shape[-1], b.shape[-1]):
-        raise ValueError(
-            message(
-                "scipy.linalg.solve_sylvester",
-                "C does not fit the other matrices.",
-                got={"A": aval_of(a), "B": aval_of(b), "C": aval_of(c)},
-                expected="A: T[..., m, m], B: T[..., n, n], C: T[..., m, n]",
-            )
+        error(
+            ValueError,
+            "scipy.linalg.solve_sylvester",
+            "C does not fit the other matrices.",
+            got={"A": aval_of(a), "B": aval_of(b), "C": aval_of(c)},
+            expected="A: T[..., m, m], B: T[..., n, n], C: T[..., m, n]",
         )
     dtype = c.dtype
     solver = _sylvester_by_schur if method == "schur" else _sylvester_by_eigenvectors
@@ -404,25 +406,25 @@ def _sylvester_by_schur(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
     complex_ = np.result_type(a.dtype, np.complex64)
     r, u = schur_form(a.astype(complex_))
     s, v = schur_form(b.astype(complex_))
-    right = matrices.product(matrices.product(matrices.adjoint(u), c.astype(complex_)), v)
+    right = kernels.product(kernels.product(kernels.adjoint(u), c.astype(complex_)), v)
     identity = eye(a.shape[0], dtype=complex_)
 
     def column(k: Any, y: Any) -> Any:
         # Columns from k on are zero still, so that the whole product has those before k alone.
-        rest = right[:, k] - matrices.times_vector(y, s[:, k])
+        rest = right[:, k] - kernels.times_vector(y, s[:, k])
         solved = triangular_solve(r + s[k, k] * identity, rest, left_side=True)
         return y.at[:, k].set(solved)
 
     y = fori_loop(0, b.shape[0], column, right * 0)
-    x = matrices.product(matrices.product(u, y), matrices.adjoint(v))
-    return x, expand_dims(matrices.diagonal(r), 1) + matrices.diagonal(s)
+    x = kernels.product(kernels.product(u, y), kernels.adjoint(v))
+    return x, expand_dims(kernels.diagonal(r), 1) + kernels.diagonal(s)
 
 
 def _sylvester_by_eigenvectors(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
     """The solution, and the sums of eigenvalues: Y_ij = (U⁻¹ c V)_ij / (a_i + b_j)."""
     (a_values, u), (b_values, v) = (eig(x, compute_left_eigenvectors=False) for x in (a, b))
     sums = a_values[:, None] + b_values
-    right = solving.solve(u, matrices.product(c.astype(v.dtype), v))
-    product = matrices.product(u, right / sums)
-    x = matrices.transposed(solving.solve(matrices.transposed(v), matrices.transposed(product)))
+    right = solve_square(u, kernels.product(c.astype(v.dtype), v))
+    product = kernels.product(u, right / sums)
+    x = kernels.transposed(solve_square(kernels.transposed(v), kernels.transposed(product)))
     return x, sums

@@ -8,8 +8,9 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
-from minijax.lax.control_flow import scan, while_loop
+from minijax.core.errors import error
+from minijax.lax.control_flow.looping import while_loop
+from minijax.lax.control_flow.scanning import scan
 from minijax.lax.linalg.eigh import eigh as eigh_decomposition
 from minijax.numpy import promotion
 from minijax.numpy.creation import asarray, full, zeros_like
@@ -107,22 +108,20 @@ def eigh_tridiagonal(
 def _check_diagonals(d: Any, e: Any) -> None:
     got = {"d": aval_of(d), "e": aval_of(e)}
     if d.ndim != 1 or e.shape != (max(d.shape[0] - 1, 0),):
-        raise ValueError(
-            message(
-                _NAME,
-                "the diagonals do not fit together.",
-                got=got,
-                expected="d: T[n], e: T[n - 1]",
-            )
+        error(
+            ValueError,
+            _NAME,
+            "the diagonals do not fit together.",
+            got=got,
+            expected="d: T[n], e: T[n - 1]",
         )
     if d.dtype != e.dtype or dtypes.real_dtype_of(d.dtype).name not in ("float32", "float64"):
-        raise TypeError(
-            message(
-                _NAME,
-                "there is no algorithm for these dtypes.",
-                got=got,
-                expected="float32, float64, complex64 or complex128, the same of both",
-            )
+        error(
+            TypeError,
+            _NAME,
+            "there is no algorithm for these dtypes.",
+            got=got,
+            expected="float32, float64, complex64 or complex128, the same of both",
         )
 
 
@@ -130,19 +129,22 @@ def _selected(size: int, select: str, select_range: Any) -> tuple[int, int]:
     """The first index wanted, and the one after the last."""
     operands.check_choice("eigh_tridiagonal", "select", select, ("a", "i", "v"))
     if select == "v":
-        raise NotImplementedError(
-            message(_NAME, "values cannot be selected.", got="select: 'v'", fix="select='i'")
+        error(
+            NotImplementedError,
+            _NAME,
+            "values cannot be selected.",
+            got="select: 'v'",
+            fix="select='i'",
         )
     if select == "a":
         return 0, size
     if select_range is None or not 0 <= select_range[0] <= select_range[1] < size:
-        raise ValueError(
-            message(
-                _NAME,
-                "select_range is no range of indices.",
-                got=f"select_range: {select_range}",
-                expected=f"two indices in order, from 0 to {size - 1}",
-            )
+        error(
+            ValueError,
+            _NAME,
+            "select_range is no range of indices.",
+            got=f"select_range: {select_range}",
+            expected=f"two indices in order, from 0 to {size - 1}",
         )
     return int(select_range[0]), int(select_range[1]) + 1
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.control_flow.looping import while_loop
 from minijax.numpy.arithmetic import absolute
 from minijax.numpy.creation import asarray
@@ -189,46 +189,41 @@ _METHODS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 def _chosen(method: Any, options: Any, tol: Any, size: int) -> tuple[curvature.Method, _Limits]:
     name = method.lower() if isinstance(method, str) else method
     if name not in _METHODS:
-        raise ValueError(
-            message(
-                _NAME,
-                "unknown method.",
-                got=f"method: {method!r}",
-                expected="BFGS or l-bfgs-experimental-do-not-rely-on-this",
-            )
+        error(
+            ValueError,
+            _NAME,
+            "unknown method.",
+            got=f"method: {method!r}",
+            expected="BFGS or l-bfgs-experimental-do-not-rely-on-this",
         )
     prepare, known = _METHODS[name]
     given = dict(options or {})
     unknown = [key for key in given if key not in known]
     if unknown:
-        raise TypeError(
-            message(
-                _NAME,
-                "the method has no such option.",
-                got=f"options: {unknown}",
-                expected=", ".join(known),
-            )
+        error(
+            TypeError,
+            _NAME,
+            "the method has no such option.",
+            got=f"options: {unknown}",
+            expected=", ".join(known),
         )
     if tol is not None:
         given = {key: tol for key in ("gtol", "ftol") if key in known} | given
     norm = given.get("norm", 2)
     if isinstance(norm, str):
-        raise ValueError(
-            message(_NAME, "the norm of a vector has a number.", got=f"norm: {norm!r}")
-        )
+        error(ValueError, _NAME, "the norm of a vector has a number.", got=f"norm: {norm!r}")
     return prepare(size, given)
 
 
 def _start(x0: Any) -> Any:
     x = array_argument(_NAME, x0)
     if x.ndim != 1 or not dtypes.issubdtype(x.dtype, np.floating):
-        raise TypeError(
-            message(
-                _NAME,
-                "the search starts at a vector of floats.",
-                got={"x0": x.aval},
-                fix="flatten_util.ravel_pytree for other shapes and trees",
-            )
+        error(
+            TypeError,
+            _NAME,
+            "the search starts at a vector of floats.",
+            got={"x0": x.aval},
+            fix="flatten_util.ravel_pytree for other shapes and trees",
         )
     return x.astype(x.dtype)
 
@@ -274,13 +269,12 @@ def minimize(
         Array([3., 3.], dtype=float32)
     """
     if not isinstance(args, tuple):
-        raise TypeError(
-            message(
-                _NAME,
-                "further arguments are a tuple.",
-                got=f"args: {type(args).__name__}",
-                fix="args=(argument,)",
-            )
+        error(
+            TypeError,
+            _NAME,
+            "further arguments are a tuple.",
+            got=f"args: {type(args).__name__}",
+            fix="args=(argument,)",
         )
     x = _start(x0)
     how, limits = _chosen(method, options, tol, x.size)

@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.convolution import conv_general_dilated
 from minijax.lax.precision import PrecisionLike
@@ -29,15 +29,11 @@ _MODES = ("full", "same", "valid")
 def _operands(name: str, in1: Any, in2: Any, mode: Any) -> tuple[Any, Any]:
     label = f"scipy.signal.{name}"
     if mode not in _MODES:
-        raise ValueError(
-            message(label, "unknown mode.", got=f"mode: {mode!r}", expected=", ".join(_MODES))
-        )
+        error(ValueError, label, "unknown mode.", got=f"mode: {mode!r}", expected=", ".join(_MODES))
     x, y = (array_argument(label, v) for v in promote_dtypes(label, in1, in2))
     dtype = dtypes.to_inexact_dtype(x.dtype)
     if x.ndim != y.ndim:
-        raise ValueError(
-            message(label, "both must have one rank.", got={"in1": x.aval, "in2": y.aval})
-        )
+        error(ValueError, label, "both must have one rank.", got={"in1": x.aval, "in2": y.aval})
     return x.astype(dtype), y.astype(dtype)
 
 
@@ -50,9 +46,7 @@ def _check_sizes(name: str, x: Any, y: Any) -> None:
     if 0 in x.shape or 0 in y.shape:
         problem = "neither may be empty."
     if problem:
-        raise ValueError(
-            message(f"scipy.signal.{name}", problem, got={"in1": x.aval, "in2": y.aval})
-        )
+        error(ValueError, f"scipy.signal.{name}", problem, got={"in1": x.aval, "in2": y.aval})
 
 
 def _slid(x: Any, y: Any, padding: Sequence[tuple[int, int]], precision: Any) -> Any:
@@ -83,13 +77,12 @@ def _by_method(
 ) -> Any:
     x, y = _operands(name, in1, in2, mode)
     if method not in ("auto", "direct", "fft"):
-        raise ValueError(
-            message(
-                f"scipy.signal.{name}",
-                "unknown method.",
-                got=f"method: {method!r}",
-                expected='"auto", "direct" or "fft"',
-            )
+        error(
+            ValueError,
+            f"scipy.signal.{name}",
+            "unknown method.",
+            got=f"method: {method!r}",
+            expected='"auto", "direct" or "fft"',
         )
     _check_sizes(name, x, y)
     if correlates:
@@ -102,18 +95,15 @@ def _by_method(
 def _in_plane(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any) -> Any:
     x, y = _operands(name, in1, in2, mode)
     if boundary != "fill" or fillvalue != 0:
-        raise NotImplementedError(
-            message(
-                f"scipy.signal.{name}",
-                "outside of arrays there are zeros.",
-                got={"boundary": boundary, "fillvalue": fillvalue},
-                fix="numpy.pad the array first, and use mode='valid'",
-            )
+        error(
+            NotImplementedError,
+            f"scipy.signal.{name}",
+            "outside of arrays there are zeros.",
+            got={"boundary": boundary, "fillvalue": fillvalue},
+            fix="numpy.pad the array first, and use mode='valid'",
         )
     if x.ndim != 2:
-        raise ValueError(
-            message(f"scipy.signal.{name}", "both must be matrices.", got={"in1": x.aval})
-        )
+        error(ValueError, f"scipy.signal.{name}", "both must be matrices.", got={"in1": x.aval})
     _check_sizes(name, x, y)
     return x, y
 
@@ -326,12 +316,11 @@ def fftconvolve(
     dims = sorted({canonicalize_axis(axis, x.ndim, label) for axis in given})
     others = [d for d in range(x.ndim) if d not in dims]
     if any(x.shape[d] != y.shape[d] for d in others):
-        raise ValueError(
-            message(
-                label,
-                "sizes must be equal where nothing is convolved.",
-                got={"in1": x.aval, "in2": y.aval, "axes": tuple(dims)},
-            )
+        error(
+            ValueError,
+            label,
+            "sizes must be equal where nothing is convolved.",
+            got={"in1": x.aval, "in2": y.aval, "axes": tuple(dims)},
         )
     if mode == "valid":
         _check_sizes("fftconvolve", x, y)

@@ -20,8 +20,7 @@ from minijax.lax.arguments import canonicalize_axis
 from minijax.numpy.arithmetic import absolute
 from minijax.numpy.creation import asarray, zeros
 from minijax.numpy.elementary import conjugate, imag, real
-from minijax.numpy.fft.frequencies import fftfreq, rfftfreq
-from minijax.numpy.fft.transforms import fft, ifft, irfft, rfft
+from minijax.numpy.fft.transforms import fft, fftfreq, ifft, irfft, rfft, rfftfreq
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.padding import pad

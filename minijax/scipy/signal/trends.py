@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.arguments import canonicalize_axis
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
@@ -23,13 +23,12 @@ def _breaks(bp: Any, length: int) -> tuple[int, ...]:
     """Where pieces start and the last one ends."""
     given = np.unique(np.append(np.asarray(bp), [0, length])).astype(int)
     if given[0] < 0 or given[-1] > length:
-        raise ValueError(
-            message(
-                "scipy.signal.detrend",
-                "breaks are places in the series.",
-                got=f"bp: {bp!r}",
-                expected=f"numbers from 0 to {length}",
-            )
+        error(
+            ValueError,
+            "scipy.signal.detrend",
+            "breaks are places in the series.",
+            got=f"bp: {bp!r}",
+            expected=f"numbers from 0 to {length}",
         )
     return tuple(given.tolist())
 
@@ -87,14 +86,19 @@ def detrend(
     """
     name = "scipy.signal.detrend"
     if overwrite_data is not None:
-        raise NotImplementedError(
-            message(name, "arrays are never overwritten.", fix="leave overwrite_data= away")
+        error(
+            NotImplementedError,
+            name,
+            "arrays are never overwritten.",
+            fix="leave overwrite_data= away",
         )
     if type not in ("linear", "constant"):
-        raise ValueError(
-            message(
-                name, "unknown trend.", got=f"type: {type!r}", expected='"linear" or "constant"'
-            )
+        error(
+            ValueError,
+            name,
+            "unknown trend.",
+            got=f"type: {type!r}",
+            expected='"linear" or "constant"',
         )
     data = asarray(data)
     dim = canonicalize_axis(axis, data.ndim, name)

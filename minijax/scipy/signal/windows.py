@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.errors import message
+from minijax.core.errors import error
 
 _Window = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -152,14 +152,13 @@ def periodic_window(function: str, window: Any, size: int) -> _Window:
     name = _ALIASES.get(name, name)
     if name not in _WINDOWS or (name in _NEED_PARAMETERS and not parameters):
         unknown = name not in _WINDOWS
-        raise ValueError(
-            message(
-                f"scipy.signal.{function}",
-                "unknown window." if unknown else "the window needs parameters.",
-                got=f"window: {window!r}",
-                expected=", ".join(_WINDOWS) if unknown else f"({name!r}, parameters ..)",
-                fix="an array of weights",
-            )
+        error(
+            ValueError,
+            f"scipy.signal.{function}",
+            "unknown window." if unknown else "the window needs parameters.",
+            got=f"window: {window!r}",
+            expected=", ".join(_WINDOWS) if unknown else f"({name!r}, parameters ..)",
+            fix="an array of weights",
         )
     if size <= 1:
         return np.ones(size)

@@ -11,10 +11,8 @@ from typing import Any
 
 from minijax.core.aval import aval_of
 from minijax.lax.binary import add, atan2, div, eq, gt, le, lt, mul, sub
-from minijax.lax.convergence import epsilon
-from minijax.lax.power import sqrt, square
-from minijax.lax.trigonometry import cos, sin
-from minijax.lax.unary import abs, neg
+from minijax.lax.special import epsilon
+from minijax.lax.unary import abs, cos, neg, sin, sqrt, square
 from minijax.numpy import arithmetic, contraction, joining, reductions, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where

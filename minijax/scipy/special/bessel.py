@@ -9,17 +9,17 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import special
 from minijax.lax.binary import add, div, eq, mul, sub
 from minijax.lax.choice import select
-from minijax.lax.control_flow import scan
-from minijax.lax.convergence import full_like
+from minijax.lax.control_flow.scanning import scan
 from minijax.lax.cumulative import cumprod
 from minijax.lax.reduction import reduce_sum
 from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims
 from minijax.lax.slicing import slice_in_dim
+from minijax.lax.special import full_like
 from minijax.lax.unary import abs, exp
 from minijax.numpy import creation, promotion
 from minijax.numpy.one_program import one_program
@@ -122,22 +122,20 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     orders = {"v": v, "n_iter": n_iter}
     for name, order in orders.items():
         if isinstance(order, Tracer):
-            raise ConcretizationTypeError(
-                message(
-                    "scipy.special.bessel_jn",
-                    f"{name} must be known: it says how many orders there are.",
-                    got={name: aval_of(order)},
-                    fix=f"jit with static_argnames={name!r}",
-                )
+            error(
+                ConcretizationTypeError,
+                "scipy.special.bessel_jn",
+                f"{name} must be known: it says how many orders there are.",
+                got={name: aval_of(order)},
+                fix=f"jit with static_argnames={name!r}",
             )
         if not hasattr(order, "__index__"):
-            raise TypeError(
-                message(
-                    "scipy.special.bessel_jn",
-                    f"{name} is no integer.",
-                    got={name: repr(order)},
-                    expected="a Python integer",
-                )
+            error(
+                TypeError,
+                "scipy.special.bessel_jn",
+                f"{name} is no integer.",
+                got={name: repr(order)},
+                expected="a Python integer",
             )
     return _bessel_jn(z, operator.index(v), operator.index(n_iter))
 

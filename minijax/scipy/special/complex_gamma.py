@@ -13,8 +13,7 @@ from typing import Any
 from minijax.lax import families
 from minijax.lax.binary import add, div, ge, lt, mul, sub
 from minijax.lax.choice import select
-from minijax.lax.trigonometry import tan
-from minijax.lax.unary import conj, exp, imag, log, log1p, neg, real
+from minijax.lax.unary import conj, exp, imag, log, log1p, neg, real, tan
 from minijax.scipy.special.elementwise import Elementwise, number_like
 
 _MOVES = 8

@@ -14,14 +14,14 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.structural import add_tangents
 from minijax.interpreters.tangents import Zero
 from minijax.lax import families
 from minijax.lax.binary import add, mul, sub
-from minijax.lax.convergence import Computation, epsilon
 from minijax.lax.convert import convert_element_type
+from minijax.lax.special import Computation, epsilon
 from minijax.numpy import creation, promotion
 from minijax.sharding import rules
 
@@ -79,12 +79,11 @@ class Elementwise(Primitive):
             if type(tangent) is Zero:
                 continue
             if slope is None:
-                raise ValueError(
-                    message(
-                        f"scipy.special.{self.name}",
-                        f"the derivative with respect to argument {i} is not known.",
-                        fix="hold it constant with lax.stop_gradient, or use custom_jvp",
-                    )
+                error(
+                    ValueError,
+                    f"scipy.special.{self.name}",
+                    f"the derivative with respect to argument {i} is not known.",
+                    fix="hold it constant with lax.stop_gradient, or use custom_jvp",
                 )
             change = convert_element_type(slope(*wide), aval_of(out).dtype)
             change = families.broadcast_to(mul(tangent, change), out)
@@ -118,14 +117,13 @@ def real_operands(
     else:
         arrays = promotion.promote_all_inexact(name, *arrays)
     if dtypes.issubdtype(aval_of(arrays[0]).dtype, np.complexfloating):
-        raise exception(
-            message(
-                name,
-                "complex numbers are not accepted.",
-                got={k: aval_of(promotion.check_array(name, x)) for k, x in arguments.items()},
-                expected="real arrays",
-                fix="numpy.real, numpy.imag or numpy.abs first",
-            )
+        error(
+            exception,
+            name,
+            "complex numbers are not accepted.",
+            got={k: aval_of(promotion.check_array(name, x)) for k, x in arguments.items()},
+            expected="real arrays",
+            fix="numpy.real, numpy.imag or numpy.abs first",
         )
     return arrays
 
@@ -138,13 +136,12 @@ def plain_operand(name: str, argument: str, x: Any) -> Any:
     """
     x = creation.asarray(x)
     if aval_of(x).dtype not in _PLAIN:
-        raise TypeError(
-            message(
-                f"scipy.special.{name}",
-                "only float32 and float64 are accepted.",
-                got={argument: aval_of(x)},
-                fix=f"{argument}.astype('float32')",
-            )
+        error(
+            TypeError,
+            f"scipy.special.{name}",
+            "only float32 and float64 are accepted.",
+            got={argument: aval_of(x)},
+            fix=f"{argument}.astype('float32')",
         )
     return promotion.strong(x)
 

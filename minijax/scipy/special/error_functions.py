@@ -18,10 +18,9 @@ from minijax.core.cache import Cache
 from minijax.lax import families, special
 from minijax.lax.binary import add, div, eq, lt, min, mul, sub
 from minijax.lax.choice import select
-from minijax.lax.convergence import epsilon
 from minijax.lax.convert import convert_element_type
-from minijax.lax.power import square
-from minijax.lax.unary import abs, complex, exp, floor, imag, neg, real
+from minijax.lax.special import epsilon
+from minijax.lax.unary import abs, complex, exp, floor, imag, neg, real, square
 from minijax.numpy import promotion
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import incomplete_gamma, special
 from minijax.lax.binary import (
@@ -33,8 +33,8 @@ from minijax.lax.binary import (
     sub,
 )
 from minijax.lax.choice import select
-from minijax.lax.convergence import epsilon, full_like
 from minijax.lax.incomplete_gamma import stirling_rest
+from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, exp, floor, is_finite, log, log1p, neg, round
 from minijax.numpy import arithmetic, promotion, reductions, selection, shaping
 from minijax.numpy.one_program import one_program
@@ -314,13 +314,12 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
         Array([  1.,   1.,   2.,   6.,  24., 120.], dtype=float32)
     """
     if exact:
-        raise NotImplementedError(
-            message(
-                "scipy.special.factorial",
-                "integers of any size are not arrays.",
-                got={"exact": exact},
-                fix="exact=False, or math.factorial",
-            )
+        error(
+            NotImplementedError,
+            "scipy.special.factorial",
+            "integers of any size are not arrays.",
+            got={"exact": exact},
+            fix="exact=False, or math.factorial",
         )
     return factorial_p.bind(*real_operands("factorial", n=n))
 
@@ -435,13 +434,12 @@ def multigammaln(a: ArrayLike, d: int | Array) -> Array:
         Array(0., dtype=float32)
     """
     if isinstance(d, Tracer):
-        raise ConcretizationTypeError(
-            message(
-                "scipy.special.multigammaln",
-                "the dimension must be known: it says how many terms there are.",
-                got={"d": aval_of(d)},
-                fix="jit with static_argnames='d'",
-            )
+        error(
+            ConcretizationTypeError,
+            "scipy.special.multigammaln",
+            "the dimension must be known: it says how many terms there are.",
+            got={"d": aval_of(d)},
+            fix="jit with static_argnames='d'",
         )
     return _multigammaln(a, int(d))
 

@@ -10,16 +10,14 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax.binary import add, bitwise_and, div, eq, ge, le, lt, mul, ne, sub
 from minijax.lax.choice import select
-from minijax.lax.control_flow import scan
-from minijax.lax.convergence import full_like
+from minijax.lax.control_flow.scanning import scan
 from minijax.lax.convert import convert_element_type
-from minijax.lax.power import sqrt, square
-from minijax.lax.trigonometry import cos, sin
-from minijax.lax.unary import abs, complex, floor, neg
+from minijax.lax.special import full_like
+from minijax.lax.unary import abs, complex, cos, floor, neg, sin, sqrt, square
 from minijax.numpy import creation, promotion, shaping
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike
@@ -63,33 +61,30 @@ def sph_harm_y(
         Array([0.2821+0.j], dtype=complex64)
     """
     if diff_n is not None:
-        raise NotImplementedError(
-            message(
-                "scipy.special.sph_harm_y",
-                "derivatives are not returned.",
-                got={"diff_n": diff_n},
-                fix="minijax.jacfwd",
-            )
+        error(
+            NotImplementedError,
+            "scipy.special.sph_harm_y",
+            "derivatives are not returned.",
+            got={"diff_n": diff_n},
+            fix="minijax.jacfwd",
         )
     for name, x in (("n", n), ("m", m)):
         if not dtypes.issubdtype(aval_of(x).dtype, np.integer):
-            raise TypeError(
-                message(
-                    "scipy.special.sph_harm_y",
-                    f"{name} is not of integers.",
-                    got={name: aval_of(x)},
-                    fix=f"{name}.astype(int)",
-                )
+            error(
+                TypeError,
+                "scipy.special.sph_harm_y",
+                f"{name} is not of integers.",
+                got={name: aval_of(x)},
+                fix=f"{name}.astype(int)",
             )
     if n_max is None:
         if isinstance(n, Tracer):
-            raise ConcretizationTypeError(
-                message(
-                    "scipy.special.sph_harm_y",
-                    "n is traced, so the largest degree is unknown.",
-                    got={"n": aval_of(n)},
-                    fix="n_max=, a Python integer",
-                )
+            error(
+                ConcretizationTypeError,
+                "scipy.special.sph_harm_y",
+                "n is traced, so the largest degree is unknown.",
+                got={"n": aval_of(n)},
+                fix="n_max=, a Python integer",
             )
         n_max = int(np.max(np.asarray(n), initial=0))
     return _sph_harm_y(n, m, theta, phi, operator.index(n_max))

@@ -27,7 +27,7 @@ from minijax.lax.binary import (
     sub,
 )
 from minijax.lax.choice import select
-from minijax.lax.convergence import epsilon, full_like
+from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, bitwise_not, exp, floor, log, neg, round
 from minijax.numpy import creation, promotion
 from minijax.numpy.one_program import one_program

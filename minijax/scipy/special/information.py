@@ -14,8 +14,8 @@ from minijax.core.aval import aval_of
 from minijax.lax import unary
 from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, lt, mul, ne, sub
 from minijax.lax.choice import select
-from minijax.lax.convergence import full_like
 from minijax.lax.families import INEXACT
+from minijax.lax.special import full_like
 from minijax.lax.unary import expm1, is_finite, log, log1p, neg
 from minijax.numpy import normalized_exponentials, promotion, selection
 from minijax.numpy.one_program import one_program

@@ -14,10 +14,9 @@ from minijax.core.errors import message
 from minijax.lax import special
 from minijax.lax.binary import add, div, eq, gt, le, lt, max, min, mul, sub
 from minijax.lax.choice import select
-from minijax.lax.convergence import epsilon, full_like
 from minijax.lax.convert import convert_element_type
-from minijax.lax.power import sqrt, square
-from minijax.lax.unary import abs, exp, log, log1p, neg, sign
+from minijax.lax.special import epsilon, full_like
+from minijax.lax.unary import abs, exp, log, log1p, neg, sign, sqrt, square
 from minijax.numpy import promotion
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike

@@ -14,10 +14,8 @@ import numpy as np
 
 from minijax.lax.binary import add, div, eq, lt, min, mul, rem, sub
 from minijax.lax.choice import select
-from minijax.lax.convergence import epsilon, full_like
-from minijax.lax.power import square
-from minijax.lax.trigonometry import cos, sin
-from minijax.lax.unary import abs, log, neg, sign
+from minijax.lax.special import epsilon, full_like
+from minijax.lax.unary import abs, cos, log, neg, sign, sin, square
 from minijax.numpy import promotion
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike

@@ -12,10 +12,10 @@ from typing import Any
 from minijax.core.aval import aval_of
 from minijax.lax.binary import add, bitwise_and, bitwise_or, div, gt, lt, mul
 from minijax.lax.choice import select
-from minijax.lax.control_flow import while_loop
-from minijax.lax.convergence import epsilon, full_like
+from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.creation import full
 from minijax.lax.reduction import reduce_or
+from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs
 
 State = tuple[Any, ...]

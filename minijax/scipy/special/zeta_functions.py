@@ -15,14 +15,13 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import ConcretizationTypeError, message
+from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import special
 from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, lt, mul, ne, sub
 from minijax.lax.choice import select
-from minijax.lax.convergence import full_like
-from minijax.lax.power import square
-from minijax.lax.unary import exp, log, neg
+from minijax.lax.special import full_like
+from minijax.lax.unary import exp, log, neg, square
 from minijax.numpy import creation, promotion
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike
@@ -65,18 +64,17 @@ def bernoulli(n: SupportsIndex) -> Array:
         Array([ 1. , -0.5], dtype=float32)
     """
     if isinstance(n, Tracer):
-        raise ConcretizationTypeError(
-            message(
-                "scipy.special.bernoulli",
-                "n must be known: it says how many numbers there are.",
-                got={"n": aval_of(n)},
-                fix="jit with static_argnames='n'",
-            )
+        error(
+            ConcretizationTypeError,
+            "scipy.special.bernoulli",
+            "n must be known: it says how many numbers there are.",
+            got={"n": aval_of(n)},
+            fix="jit with static_argnames='n'",
         )
     n = operator.index(n)
     if n < 0:
-        raise ValueError(
-            message("scipy.special.bernoulli", "n is negative.", got={"n": n}, expected="n >= 0")
+        error(
+            ValueError, "scipy.special.bernoulli", "n is negative.", got={"n": n}, expected="n >= 0"
         )
     largest = float(np.finfo(dtypes.canonicalize_dtype(np.float64)).max)
     bound = fractions.Fraction(largest)
@@ -151,8 +149,11 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
         Array(1., dtype=float32, weak_type=True)
     """
     if q is None:
-        raise NotImplementedError(
-            message("scipy.special.zeta", "q must be given.", fix="q=1 for Riemann's function")
+        error(
+            NotImplementedError,
+            "scipy.special.zeta",
+            "q must be given.",
+            fix="q=1 for Riemann's function",
         )
     return _zeta(x, q)
 
@@ -179,13 +180,12 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """
     n = promotion.check_array("scipy.special.polygamma", n, "n")
     if not dtypes.issubdtype(aval_of(n).dtype, np.integer):
-        raise ValueError(
-            message(
-                "scipy.special.polygamma",
-                "n is not of an integer dtype.",
-                got={"n": aval_of(n)},
-                fix="n.astype(int)",
-            )
+        error(
+            ValueError,
+            "scipy.special.polygamma",
+            "n is not of an integer dtype.",
+            got={"n": aval_of(n)},
+            fix="n.astype(int)",
         )
     return _polygamma(n, x)
 

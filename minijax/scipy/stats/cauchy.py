@@ -6,9 +6,7 @@ import math
 from typing import Any
 
 from minijax.lax.binary import add, atan2, div, lt, min, mul, sub
-from minijax.lax.power import square
-from minijax.lax.trigonometry import tan
-from minijax.lax.unary import abs, exp, log, log1p, neg
+from minijax.lax.unary import abs, exp, log, log1p, neg, square, tan
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.runtime.annotations import ArrayLike

@@ -6,7 +6,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.binary import add, bitwise_and, lt, sub
 from minijax.lax.shape import concatenate
 from minijax.lax.unary import abs, exp
@@ -39,22 +39,20 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """
     shape, count = aval_of(x).shape, aval_of(alpha).shape
     if len(count) != 1:
-        raise ValueError(
-            message(
-                "scipy.stats.dirichlet",
-                "alpha is not one-dimensional.",
-                got={"alpha": aval_of(alpha)},
-                fix="minijax.vmap over the batch",
-            )
+        error(
+            ValueError,
+            "scipy.stats.dirichlet",
+            "alpha is not one-dimensional.",
+            got={"alpha": aval_of(alpha)},
+            fix="minijax.vmap over the batch",
         )
     if not shape or shape[0] not in (count[0], count[0] - 1):
-        raise ValueError(
-            message(
-                "scipy.stats.dirichlet",
-                "the shares do not fit alpha.",
-                got={"x": aval_of(x), "alpha": aval_of(alpha)},
-                expected="as many shares, or one fewer, along the first dimension of x",
-            )
+        error(
+            ValueError,
+            "scipy.stats.dirichlet",
+            "the shares do not fit alpha.",
+            got={"x": aval_of(x), "alpha": aval_of(alpha)},
+            expected="as many shares, or one fewer, along the first dimension of x",
         )
     shares, alphas = floats("dirichlet.logpdf", x=x), floats("dirichlet.logpdf", alpha=alpha)
     dtype = dtypes.result_type(shares[0], alphas[0])

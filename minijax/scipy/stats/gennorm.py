@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from minijax.lax.binary import add, div, mul, sub
-from minijax.lax.power import pow
-from minijax.lax.unary import abs, exp, log, sign
+from minijax.lax.unary import abs, exp, log, pow, sign
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array

@@ -12,17 +12,16 @@ from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import linalg
-from minijax.lax.power import square
-from minijax.lax.unary import exp, log
+from minijax.lax.unary import exp, log, square
 from minijax.numpy import (
     arithmetic,
     contraction,
-    covariance,
     creation,
     matrices,
     normalized_exponentials,
     promotion,
     reductions,
+    samples,
     selection,
     shaping,
 )
@@ -58,7 +57,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
     neff: Any
     dataset: Any
     weights: Any
-    covariance: Any
+    samples: Any
     inv_cov: Any
 
     __slots__ = ("covariance", "dataset", "inv_cov", "neff", "weights")
@@ -250,7 +249,7 @@ def _weights(weights: Any, count: int, dtype: Any) -> Any:
 def _covariances(dataset: Any, weights: Any, factor: Any) -> tuple[Any, Any]:
     """The covariances of kernels: those of the data, narrowed; and their inverse."""
     size = aval_of(dataset).shape[0]
-    of_data = covariance.cov(dataset, rowvar=True, bias=False, aweights=weights)
+    of_data = samples.cov(dataset, rowvar=True, bias=False, aweights=weights)
     of_data = shaping.reshape(of_data, (size, size))
     kernel = arithmetic.multiply(of_data, arithmetic.square(factor))
     identity = matrices.eye(size, dtype=aval_of(dataset).dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.binary import add, sub
 from minijax.lax.unary import exp
 from minijax.numpy import arithmetic, logic, promotion, reductions
@@ -39,13 +39,12 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     for name, value in (("x", x), ("n", n)):
         dtype = aval_of(value).dtype
         if dtype != np.bool_ and not dtypes.issubdtype(dtype, np.integer):
-            raise ValueError(
-                message(
-                    "scipy.stats.multinomial",
-                    f"{name} is not of integers.",
-                    got={name: aval_of(value)},
-                    fix=f"{name}.astype(int)",
-                )
+            error(
+                ValueError,
+                "scipy.stats.multinomial",
+                f"{name} is not of integers.",
+                got={name: aval_of(value)},
+                fix=f"{name}.astype(int)",
             )
     counts, trials = x, n
     x, p = promotion.promote_all_inexact("scipy.stats.multinomial", x, p)

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import linalg
-from minijax.lax.power import square
-from minijax.lax.unary import exp, log
+from minijax.lax.unary import exp, log, square
 from minijax.numpy import arithmetic, matrices, promotion, reductions, shaping
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike
@@ -44,13 +43,12 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
         Array(-inf, dtype=float32, weak_type=True)
     """
     if allow_singular is not None:
-        raise NotImplementedError(
-            message(
-                "scipy.stats.multivariate_normal",
-                "covariances that are singular are not supported.",
-                got={"allow_singular": allow_singular},
-                fix="leave allow_singular= away",
-            )
+        error(
+            NotImplementedError,
+            "scipy.stats.multivariate_normal",
+            "covariances that are singular are not supported.",
+            got={"allow_singular": allow_singular},
+            fix="leave allow_singular= away",
         )
     arrays = promotion.promote_dtypes("scipy.stats.multivariate_normal", x, mean, cov)
     x, mean, cov = (promotion.inexact("scipy.stats.multivariate_normal", v) for v in arrays)
@@ -66,13 +64,12 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
         scale = arithmetic.multiply(log(arithmetic.multiply(cov, 2 * math.pi)), size)
         return arithmetic.multiply(arithmetic.add(reductions.sum(distances, axis=-1), scale), -0.5)
     if len(cov_shape) < 2 or cov_shape[-2:] != (size, size):
-        raise ValueError(
-            message(
-                "scipy.stats.multivariate_normal",
-                "the covariances do not fit the mean.",
-                got={"mean": aval_of(mean), "cov": aval_of(cov)},
-                expected=f"cov of shape (..., {size}, {size})",
-            )
+        error(
+            ValueError,
+            "scipy.stats.multivariate_normal",
+            "the covariances do not fit the mean.",
+            got={"mean": aval_of(mean), "cov": aval_of(cov)},
+            expected=f"cov of shape (..., {size}, {size})",
         )
     return _logpdf_of_vectors(arithmetic.subtract(x, mean), cov, size)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from minijax.lax.binary import add, div, mul, sub
-from minijax.lax.power import square
-from minijax.lax.unary import exp, log
+from minijax.lax.unary import exp, log, square
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import strong
 from minijax.runtime.annotations import ArrayLike

@@ -14,7 +14,7 @@ import numpy as np
 from minijax.lax import special
 from minijax.lax.binary import add, bitwise_or, div, eq, gt, le, lt, max, min, mul, sub
 from minijax.lax.choice import select
-from minijax.lax.convergence import epsilon, full_like
+from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, exp, log, neg
 from minijax.scipy.special.elementwise import Elementwise, polynomial
 from minijax.scipy.special.series import converge

@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import cumulative
 from minijax.lax.binary import add, ne
 from minijax.lax.convert import convert_element_type
@@ -42,13 +42,12 @@ def _refuse_policy(name: str, policy: str, *known: str) -> None:
     if policy in known:
         return
     kind = NotImplementedError if policy in ("omit", "raise") else ValueError
-    raise kind(
-        message(
-            f"scipy.stats.{name}",
-            f"nan_policy {policy!r} is not supported.",
-            expected=" or ".join(map(repr, known)),
-            fix="look for NaNs before the call, outside of compiled functions",
-        )
+    error(
+        kind,
+        f"scipy.stats.{name}",
+        f"nan_policy {policy!r} is not supported.",
+        expected=" or ".join(map(repr, known)),
+        fix="look for NaNs before the call, outside of compiled functions",
     )
 
 
@@ -102,13 +101,12 @@ def rankdata(
     a = promotion.check_array("scipy.stats.rankdata", a, "a")
     _refuse_policy("rankdata", nan_policy, "propagate")
     if method not in ("average", "min", "max", "dense", "ordinal"):
-        raise ValueError(
-            message(
-                "scipy.stats.rankdata",
-                "the method is not known.",
-                got={"method": repr(method)},
-                expected="'average', 'min', 'max', 'dense' or 'ordinal'",
-            )
+        error(
+            ValueError,
+            "scipy.stats.rankdata",
+            "the method is not known.",
+            got={"method": repr(method)},
+            expected="'average', 'min', 'max', 'dense' or 'ordinal'",
         )
     a, axis = _along("rankdata", creation.asarray(a), axis)
     aval = aval_of(a)
@@ -223,13 +221,12 @@ def sem(
         count = reductions.sum(known, axis, keepdims=keepdims, dtype=aval_of(deviation).dtype)
         return arithmetic.divide(deviation, arithmetic.sqrt(count))
     if nan_policy != "propagate":
-        raise ValueError(
-            message(
-                "scipy.stats.sem",
-                "the nan_policy is not known.",
-                got={"nan_policy": repr(nan_policy)},
-                expected="'propagate' or 'omit'",
-            )
+        error(
+            ValueError,
+            "scipy.stats.sem",
+            "the nan_policy is not known.",
+            got={"nan_policy": repr(nan_policy)},
+            expected="'propagate' or 'omit'",
         )
     aval = aval_of(a)
     count = math.prod(aval.shape) if axis is None else aval.shape[axis]

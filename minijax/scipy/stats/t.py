@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.lax.binary import add, div, mul, sub
-from minijax.lax.power import square
-from minijax.lax.unary import exp, log, log1p, neg
+from minijax.lax.unary import exp, log, log1p, neg, square
 from minijax.numpy.one_program import one_program
 from minijax.scipy.special.gamma_functions import betaln
 from minijax.scipy.stats.operands import floats

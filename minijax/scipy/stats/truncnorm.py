@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax.lax.binary import add, bitwise_and, bitwise_or, div, ge, gt, le, lt, mul, sub
-from minijax.lax.power import square
-from minijax.lax.unary import exp, log, log1p, neg
+from minijax.lax.unary import exp, log, log1p, neg, square
 from minijax.numpy.arithmetic import clip
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import strong

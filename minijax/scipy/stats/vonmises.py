@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax.lax.binary import lt, mul, sub
-from minijax.lax.trigonometry import cos
-from minijax.lax.unary import exp, log
+from minijax.lax.unary import cos, exp, log
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.scipy.special.bessel import i0e

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax.lax.binary import add, bitwise_and, bitwise_or, gt, lt, mul, sub
-from minijax.lax.power import square
-from minijax.lax.trigonometry import cos
-from minijax.lax.unary import exp, log, log1p, neg
+from minijax.lax.unary import cos, exp, log, log1p, neg, square
 from minijax.numpy.one_program import one_program
 from minijax.numpy.selection import where
 from minijax.scipy.stats.operands import floats

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import tree
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.core.jaxpr import jaxprs_in_params
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import passes
@@ -158,13 +158,12 @@ def casts_are_dual(case: Case) -> None:
     ):
         found = _sums_in_transpose(floats, function, in_spec, out_spec)
         if found != expected:
-            raise AssertionError(
-                message(
-                    "laws.casts_are_dual",
-                    f"the transpose of {function.__name__} has the sums {found}, not {expected}.",
-                    got=repr(case),
-                    expected=statement_of(casts_are_dual),
-                )
+            error(
+                AssertionError,
+                "laws.casts_are_dual",
+                f"the transpose of {function.__name__} has the sums {found}, not {expected}.",
+                got=repr(case),
+                expected=statement_of(casts_are_dual),
             )
 
 

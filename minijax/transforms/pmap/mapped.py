@@ -17,7 +17,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, flattening, key_reuse, program, staging
-from minijax.lax.control_flow import divergence
+from minijax.lax.control_flow import checks
 from minijax.runtime import client
 from minijax.transforms import jit, stages
 from minijax.transforms.pmap import programs, stepwise
@@ -323,7 +323,7 @@ def _check_uniform(closed: Any, in_axes: Axes, axis_name: Any) -> None:
     """Refuses programs whose devices may wait for others that never come."""
     along = frozenset({axis_name})
     given = [frozenset[Any]() if axis is None else along for axis in in_axes]
-    divergence.check_untyped("pmap", closed, given, along)
+    checks.check_untyped("pmap", closed, given, along)
 
 
 def pmap(

@@ -27,10 +27,9 @@ from minijax.lax import shape
 from minijax.runtime import client
 from minijax.runtime.execute import Executable
 from minijax.runtime.pmap_sharding import PmapSharding
-from minijax.sharding.devices import device_list
-from minijax.sharding.mesh import Mesh
+from minijax.sharding.mesh import Mesh, device_list
 from minijax.sharding.named import NamedSharding
-from minijax.sharding.sharding_spec import pmap_sharding_spec
+from minijax.sharding.older import pmap_sharding_spec
 from minijax.transforms.shard_map import shard_map
 
 logger = logging.getLogger("minijax")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import minijax
 from minijax import lax
-from minijax.lax.collectives.ragged import _outside
+from minijax.lax.collectives.exchanges import _outside
 from tests.lax.collectives import stacked
 
 RUNNERS = ["checked", "unchecked", "pmap"]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import dtypes, tree
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.control_flow.looping import fori_loop, while_loop
 from minijax.numpy.arithmetic import absolute, sqrt
 from minijax.numpy.contraction import tensordot
@@ -208,17 +208,16 @@ def gmres(
     """
     name = "scipy.sparse.linalg.gmres"
     if solve_method not in ("batched", "incremental"):
-        raise ValueError(
-            message(
-                name,
-                "unknown method.",
-                got=f"solve_method: {solve_method!r}",
-                expected='"batched" or "incremental"',
-            )
+        error(
+            ValueError,
+            name,
+            "unknown method.",
+            got=f"solve_method: {solve_method!r}",
+            expected='"batched" or "incremental"',
         )
     count = operator.index(restart)
     if count < 1:
-        raise ValueError(message(name, "restart must be positive.", got=f"restart: {count}"))
+        error(ValueError, name, "restart must be positive.", got=f"restart: {count}")
     system = systems.prepare("gmres", A, b, x0, M)
     unknowns = systems.size(b)
     cycles = 10 * unknowns if maxiter is None else maxiter

@@ -11,7 +11,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.numpy.arithmetic import sqrt
 from minijax.numpy.contraction import matmul, vdot
@@ -36,19 +36,19 @@ def _operator(name: str, argument: str, given: Any) -> Operator:
     if callable(given):
         return given
     if not (hasattr(given, "aval") or isinstance(given, np.ndarray)):
-        raise TypeError(
-            message(
-                f"scipy.sparse.linalg.{name}",
-                "a linear map is a function or a square matrix.",
-                got={argument: f"{given!r} of type {type(given).__name__}"},
-            )
+        error(
+            TypeError,
+            f"scipy.sparse.linalg.{name}",
+            "a linear map is a function or a square matrix.",
+            got={argument: f"{given!r} of type {type(given).__name__}"},
         )
     aval = aval_of(given)
     if aval.ndim != 2 or aval.shape[0] != aval.shape[1]:
-        raise ValueError(
-            message(
-                f"scipy.sparse.linalg.{name}", "the matrix must be square.", got={argument: aval}
-            )
+        error(
+            ValueError,
+            f"scipy.sparse.linalg.{name}",
+            "the matrix must be square.",
+            got={argument: aval},
         )
     return functools.partial(matmul, given)
 
@@ -57,13 +57,12 @@ def _array(name: str, x: Any) -> Any:
     """A leaf of the right side as an array that is not weakly typed."""
     x = asarray(check_array(f"scipy.sparse.linalg.{name}", x, "b"))
     if not dtypes.issubdtype(x.dtype, np.inexact):
-        raise TypeError(
-            message(
-                f"scipy.sparse.linalg.{name}",
-                "the right side holds floats or complex numbers.",
-                got={"b": x.aval},
-                fix="b.astype(float)",
-            )
+        error(
+            TypeError,
+            f"scipy.sparse.linalg.{name}",
+            "the right side holds floats or complex numbers.",
+            got={"b": x.aval},
+            fix="b.astype(float)",
         )
     return x.astype(x.dtype)
 
@@ -74,14 +73,15 @@ def _guess(name: str, b: Any, x0: Any) -> Any:
     mine, wanted = tree.structure(x0), tree.structure(b)
     label = f"scipy.sparse.linalg.{name}"
     if mine != wanted:
-        raise ValueError(
-            message(label, "x0 and b are different trees.", got={"x0": mine, "b": wanted})
-        )
+        error(ValueError, label, "x0 and b are different trees.", got={"x0": mine, "b": wanted})
     leaves = [asarray(check_array(label, x, "x0")) for x in tree.leaves(x0)]
     for x, y in zip(leaves, tree.leaves(b), strict=True):
         if x.shape != y.shape:
-            raise ValueError(
-                message(label, "x0 and b have different shapes.", got={"x0": x.aval, "b": y.aval})
+            error(
+                ValueError,
+                label,
+                "x0 and b have different shapes.",
+                got={"x0": x.aval, "b": y.aval},
             )
     cast = [x.astype(y.dtype) for x, y in zip(leaves, tree.leaves(b), strict=True)]
     return tree.unflatten(wanted, cast)

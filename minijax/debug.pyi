@@ -1,0 +1,14 @@
+from minijax.explain.drawing import (
+    visualize_array_sharding as visualize_array_sharding,
+    visualize_sharding as visualize_sharding,
+)
+from minijax.lax.debugging import (
+    DebugEffect as DebugEffect,
+    OrderedDebugEffect as OrderedDebugEffect,
+)
+from minijax.lax.debugging import inspect_array_sharding as inspect_array_sharding
+
+breakpoint = minijax.lax.debugging.debug_breakpoint
+callback = minijax.lax.debugging.debug_callback
+log = minijax.lax.debugging.debug_log
+print = minijax.lax.debugging.debug_print

@@ -1,0 +1,5 @@
+from minijax.runtime.distributed import (
+    initialize as initialize,
+    is_initialized as is_initialized,
+    shutdown as shutdown,
+)

@@ -1,0 +1,4 @@
+from minijax.runtime.transfer import (
+    from_dlpack as from_dlpack,
+    is_supported_dtype as is_supported_dtype,
+)

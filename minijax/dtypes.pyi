@@ -1,0 +1,13 @@
+from minijax.core.dtype_queries import itemsize_bits as itemsize_bits
+from minijax.core.dtypes import (
+    TypePromotionError as TypePromotionError,
+    bfloat16 as bfloat16,
+    canonicalize_dtype as canonicalize_dtype,
+    finfo as finfo,
+    float0 as float0,
+    iinfo as iinfo,
+    issubdtype as issubdtype,
+    result_type as result_type,
+    scalar_type_of as scalar_type_of,
+)
+from minijax.core.extended_dtypes import extended as extended, prng_key as prng_key

@@ -1,0 +1,1 @@
+from minijax.numpy.joining import ravel_pytree as ravel_pytree

@@ -1,0 +1,546 @@
+"""Calls of Python functions from compiled programs: `pure_callback` and `io_callback`.
+
+How `vmap` calls functions of which it knows nothing: the values of `vmap_method`.
+
+Input: a function for one example, and a batch of arguments.  Output: stacked results.  Callbacks
+and foreign functions share this.
+
+Calls of Python functions from compiled programs: `pure_callback` and `io_callback`.
+
+The function's results have the types that the caller promises; they are checked when it returns.
+Calls that print, and return nothing, are in `debugging.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
+
+from minijax.core import dtypes, effects, tree
+from minijax.core.aval import ShapedArray
+from minijax.core.errors import error, message
+from minijax.core.primitive import Primitive
+from minijax.interpreters import eager, flattening
+from minijax.interpreters.structural import moveaxis, new_axis, to_batch_dim
+from minijax.lax import shape, slicing
+from minijax.lax.control_flow import mapping
+from minijax.runtime import callbacks, transfer
+from minijax.runtime.array import Array, ExtendedArray, physical_aval
+from minijax.sharding import rules
+from minijax.sharding.named import SingleDeviceSharding
+
+_ONE_BY_ONE = ("sequential", "sequential_unrolled")
+NAMES = (*_ONE_BY_ONE, "expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+def check(name: str, method: Any) -> None:
+    """Refuses what is no method.
+
+    Args:
+        name: the public function, for messages.
+        method: what the user gave as `vmap_method`.
+
+    Raises:
+        ValueError: there is no such method.
+    """
+    if method is not None and method not in NAMES:
+        error(
+            ValueError,
+            name,
+            f"unknown vmap_method {method!r}.",
+            expected=f"None or one of {', '.join(map(repr, NAMES))}",
+        )
+
+
+def check_chosen(name: str, what: str, method: str | None) -> None:
+    """Refuses to batch where the user has not said how.
+
+    Raises:
+        NotImplementedError: there is no method.
+    """
+    if method is None:
+        error(
+            NotImplementedError,
+            name,
+            f"vmap does not know how to call {what} for a batch.",
+            got="vmap_method=None",
+            expected=f"one of {', '.join(map(repr, NAMES))}",
+            fix="vmap_method='sequential' calls it once per example; with 'expand_dims' "
+            "or 'broadcast_all' it gets the whole batch along axis 0",
+        )
+
+
+def is_one_by_one(method: str) -> bool:
+    """Whether the function is called for each example, not with the whole batch."""
+    return method in _ONE_BY_ONE
+
+
+def call_for_each(
+    method: str,
+    call: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+) -> tuple[list[Any], list[int]]:
+    """The results of `call` for each example of a batch in turn, stacked."""
+    # Without examples, only a loop knows the types of the results.
+    if method == "sequential" or size == 0:
+        return call_in_loop(call, args, dims)
+    rows = [call(*example(i, args, dims)) for i in range(size)]
+    outs = [shape.stack(column) for column in zip(*rows, strict=True)]
+    return outs, [0] * len(outs)
+
+
+def example(i: int, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """The arguments of one example of a batch."""
+    return [
+        x if d is None else slicing.index_in_dim(x, i, d, keepdims=False)
+        for x, d in zip(args, dims, strict=True)
+    ]
+
+
+def call_in_loop(
+    call: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None]
+) -> tuple[list[Any], list[int]]:
+    """The results of `call` for each example of a batch in turn, stacked, by a loop."""
+    mapped = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
+
+    def step(slices: Sequence[Any]) -> Sequence[Any]:
+        given = iter(slices)
+        return call(*(x if d is None else next(given) for x, d in zip(args, dims, strict=True)))
+
+    outs = list(mapping.map(step, mapped))
+    return outs, [0] * len(outs)
+
+
+def whole_batch(method: str, x: Any, dim: int | None, size: int) -> Any:
+    """An operand for a call with the whole batch.
+
+    Args:
+        method: `"expand_dims"`, `"broadcast_all"` or `"legacy_vectorized"`.
+        x: the operand.
+        dim: its batch dimension; None if it is the same for all examples.
+        size: the size of the batch.
+    """
+    if dim is not None or method == "broadcast_all":
+        return to_batch_dim(x, dim, 0, size)
+    return new_axis(x, 1, 0) if method == "expand_dims" else x
+
+
+class IOEffect(effects.Effect):
+    """A program calls a function that reads or changes something outside; in any order."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "IO"
+
+
+class OrderedIOEffect(effects.Effect):
+    """As `IOEffect`, but calls happen in the order of the program."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "OrderedIO"
+
+
+io_effect = IOEffect()
+ordered_io_effect = OrderedIOEffect()
+for _effect_type in (IOEffect, OrderedIOEffect):
+    effects.lowerable_effects.add_type(_effect_type)
+    effects.control_flow_allowed_effects.add_type(_effect_type)
+effects.ordered_effects.add_type(OrderedIOEffect)
+
+
+class FlatCallback:
+    """A user's function of trees as one of leaves, in the parameters of an operation.
+
+    Attributes:
+        function: the user's function.
+        in_tree: tree of (args, kwargs).
+        fixed: leaves that are no arrays, by position; the arrays are the others.
+    """
+
+    __slots__ = ("__name__", "fixed", "function", "in_tree")
+
+    def __init__(
+        self, function: Callable[..., Any], in_tree: Any, fixed: Mapping[int, Any]
+    ) -> None:
+        self.function = function
+        self.in_tree = in_tree
+        self.fixed = fixed
+        self.__name__ = flattening.function_name(function)
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        given = iter(arrays)
+        fixed = self.fixed
+        leaves = [fixed[i] if i in fixed else next(given) for i in range(self.in_tree.num_leaves)]
+        args, kwargs = tree.unflatten(self.in_tree, leaves)
+        return tree.leaves(self.function(*args, **kwargs))
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+def lower_call(
+    ctx: Any,
+    name: str,
+    function: Callable[..., Sequence[Any]],
+    values: Sequence[Any],
+    in_avals: Sequence[Any],
+    effect: Any = None,
+    *,
+    partitioned: bool = False,
+) -> list[Any]:
+    """Builds a call of a Python function; the values of its results.
+
+    In a program on several devices the first one calls it, once and with whole values.
+
+    Args:
+        ctx: the context, whose equation has the results' types.
+        name: the public function, for messages.
+        function: a function of flat arrays.
+        values: the operands.
+        in_avals: types of the arrays that the function gets for them.
+        effect: the effect of calling it; an ordered one takes and leaves a token.
+        partitioned: whether each device calls it instead, with the pieces that it holds.
+    """
+    several = ctx.module.partitioning.partitions > 1
+    by_all = partitioned and several
+    targets = callbacks.PARTITIONED_TARGETS if by_all else callbacks.CUSTOM_CALL_TARGETS
+    target = targets.get(ctx.platform)
+    if target is None:
+        error(ValueError, name, f"programs on {ctx.platform} cannot call Python functions.")
+    is_ordered = effects.ordered_effects.contains(effect)
+    called = callbacks.HostCallback(
+        name,
+        function,
+        in_avals,
+        ctx.avals_out,
+        takes_token=is_ordered,
+        goes_on=ctx.module.devices > 1,
+    )
+    index = len(ctx.module.host_callbacks)
+    ctx.module.host_callbacks.append(called)
+    taken = [ctx.tokens[effect]] if is_ordered else []
+    ranks_in = [0] * is_ordered + [physical_aval(aval).ndim for aval in ctx.avals_in]
+    ranks_out = [0] * is_ordered + [aval.ndim for aval in ctx.avals_out]
+    attributes = {
+        "call_target_name": ctx.string(target),
+        "api_version": ctx.integer(4, 32),
+        "backend_config": ctx.attribute(f"{{index = {index} : ui64}}"),
+        "has_side_effect": ctx.boolean(effect is not None),
+        "operand_layouts": _row_major(ctx, ranks_in),
+        "result_layouts": _row_major(ctx, ranks_out),
+        **ctx.module.partitioning.on_first_device(len(ranks_out)),
+    }
+    types = [t.type for t in taken] + [ctx.type_of(aval) for aval in ctx.avals_out]
+    outs: list[Any] = ctx.ops("stablehlo.custom_call", [*taken, *values], attributes, types)
+    if is_ordered:
+        ctx.tokens[effect] = outs.pop(0)
+    return [
+        ctx.module.partitioning.broadcast(ctx, out, aval.ndim)
+        for out, aval in zip(outs, ctx.avals_out, strict=True)
+    ]
+
+
+def _row_major(ctx: Any, ranks: Sequence[int]) -> Any:
+    layouts = [f"dense<{list(range(n))[::-1] if n else ''}> : tensor<{n}xindex>" for n in ranks]
+    return ctx.attribute(f"[{', '.join(layouts)}]")
+
+
+def _without_keys(args: Sequence[Any]) -> list[Any]:
+    """Arguments as callbacks get them: random keys as the integers underneath."""
+    eager.check_no_tracers(args)
+    return [Array(x.buffer) if isinstance(x, ExtendedArray) else x for x in args]
+
+
+class PureCallback(Primitive):
+    """Calls a Python function without side effects, which may be called any number of times.
+
+    Results:    of the types `result_avals`.
+    Derivative: none, as nothing is known of the function.
+    """
+
+    name = "pure_callback"
+    makes_different: ClassVar[bool] = True
+    multiple_results = True
+    knows_extended = True
+    shard = rules.nothing_sharded
+
+    def impl(self, *args: Any, callback: Any, result_avals: Any, **_: Any) -> list[Any]:
+        return callbacks.call_at_once("pure_callback", callback, _without_keys(args), result_avals)
+
+    def abstract_eval(
+        self, *avals: Any, result_avals: tuple[ShapedArray, ...], **_: Any
+    ) -> list[ShapedArray]:
+        return list(result_avals)
+
+    def lower(self, ctx: Any, *values: Any, callback: Any, **_: Any) -> list[Any]:
+        in_avals = list(map(physical_aval, ctx.avals_in))
+        return lower_call(ctx, "pure_callback", callback, values, in_avals)
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> NoReturn:
+        raise ValueError(_no_derivative("pure_callback", params["callback"]))
+
+    def transpose(self, cts: Any, *args: Any, **params: Any) -> NoReturn:
+        raise ValueError(_no_derivative("pure_callback", params["callback"]))
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        result_avals: tuple[ShapedArray, ...],
+        vmap_method: str | None,
+        **params: Any,
+    ) -> tuple[list[Any], list[int]]:
+        params["vmap_method"] = vmap_method
+        check_chosen("pure_callback", repr(params["callback"]), vmap_method)
+        assert vmap_method is not None
+        if is_one_by_one(vmap_method):
+            return call_for_each(
+                vmap_method,
+                lambda *xs: self.bind(*xs, result_avals=result_avals, **params),
+                args,
+                dims,
+                size,
+            )
+        whole = [whole_batch(vmap_method, x, d, size) for x, d in zip(args, dims, strict=True)]
+        wide = tuple(aval.with_shape((size, *aval.shape)) for aval in result_avals)
+        outs = self.bind(*whole, result_avals=wide, **params)
+        return outs, [0] * len(outs)
+
+
+class IOCallback(Primitive):
+    """Calls a Python function for its effect and its results, exactly once.
+
+    Results:    of the types `result_avals`.
+    Derivative: none, as nothing is known of the function.
+    """
+
+    name = "io_callback"
+    makes_different: ClassVar[bool] = True
+    multiple_results = True
+    has_effects = True
+    knows_extended = True
+    shard = rules.nothing_sharded
+
+    def impl(
+        self, *args: Any, callback: Any, result_avals: Any, ordered: bool, **_: Any
+    ) -> list[Any]:
+        if ordered:
+            transfer.wait_for(ordered_io_effect)
+        return callbacks.call_at_once("io_callback", callback, _without_keys(args), result_avals)
+
+    def abstract_eval(
+        self, *avals: Any, result_avals: tuple[ShapedArray, ...], **_: Any
+    ) -> list[ShapedArray]:
+        return list(result_avals)
+
+    def effects(self, *avals: Any, ordered: bool, **_: Any) -> frozenset[Any]:
+        return _ORDERED_IO if ordered else _IO
+
+    def lower(self, ctx: Any, *values: Any, callback: Any, ordered: bool, **_: Any) -> list[Any]:
+        in_avals = list(map(physical_aval, ctx.avals_in))
+        effect = ordered_io_effect if ordered else io_effect
+        return lower_call(ctx, "io_callback", callback, values, in_avals, effect)
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> NoReturn:
+        raise ValueError(_no_derivative("io_callback", params["callback"]))
+
+    def transpose(self, cts: Any, *args: Any, **params: Any) -> NoReturn:
+        raise ValueError(_no_derivative("io_callback", params["callback"]))
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[list[Any], list[int]]:
+        if params["ordered"]:
+            error(
+                ValueError,
+                "io_callback",
+                f"vmap cannot order the calls of {params['callback']!r} for a batch.",
+                got="ordered=True",
+                fix="ordered=False, or a loop (lax.scan, lax.map) in place of vmap",
+            )
+        return call_in_loop(lambda *xs: self.bind(*xs, **params), args, dims)
+
+
+_IO = frozenset({io_effect})
+_ORDERED_IO = frozenset({ordered_io_effect})
+
+pure_callback_p = PureCallback()
+io_callback_p = IOCallback()
+
+
+def _no_derivative(name: str, callback: Any) -> str:
+    return message(
+        name,
+        f"nothing is known of the derivative of {callback!r}.",
+        fix="wrap the call in minijax.custom_jvp or minijax.custom_vjp, or pass "
+        "lax.stop_gradient(x) if the derivative does not matter",
+    )
+
+
+def _result_avals(name: str, result_shape_dtypes: Any) -> tuple[list[ShapedArray], Any]:
+    """The types that a tree of promises promises, and its tree."""
+    promises, out_tree = tree.flatten(result_shape_dtypes)
+    avals = []
+    for promise in promises:
+        if not (hasattr(promise, "shape") and hasattr(promise, "dtype")):
+            error(
+                AttributeError,
+                name,
+                "result_shape_dtypes promises something without shape and dtype.",
+                got=f"{promise!r} of type {type(promise).__name__}",
+                expected="a tree of minijax.ShapeDtypeStruct(shape, dtype), or of arrays",
+            )
+        dtype = promise.dtype
+        if dtypes.canonicalize_dtype(dtype) != dtype:
+            error(
+                ValueError,
+                name,
+                "result_shape_dtypes promises a 64-bit result, which is disabled.",
+                got=f"dtype {dtype}",
+                expected=str(dtypes.canonicalize_dtype(dtype)),
+                fix="minijax.config.update('enable_x64', True), or promise 32 bits",
+            )
+        avals.append(ShapedArray(promise.shape, dtype))
+    return avals, out_tree
+
+
+def _call(
+    primitive: Primitive,
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    sharding: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    **params: Any,
+) -> Any:
+    """What the two public functions share: from trees to leaves and back."""
+    name = primitive.name
+    eager.check_callable(name, callback)
+    if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
+        error(
+            NotImplementedError,
+            name,
+            "sharding must be a single device's, or None.",
+            got=f"{sharding!r} of type {type(sharding).__name__}",
+        )
+    leaves, in_tree = tree.flatten((args, kwargs))
+    flattening.avals_of(leaves, lambda: tree.argument_paths(in_tree, None), name)
+    avals, out_tree = _result_avals(name, result_shape_dtypes)
+    outs = primitive.bind_all(
+        *leaves,
+        callback=FlatCallback(callback, in_tree, {}),
+        result_avals=tuple(avals),
+        sharding=sharding,
+        **params,
+    )
+    return tree.unflatten(out_tree, outs)
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Calls a Python function without side effects, also from compiled programs.
+
+    The compiler may drop the call, or repeat it.
+
+    Shapes:     callback(*args, **kwargs) -> a tree like result_shape_dtypes.
+    Derivative: none; wrap the call in custom_jvp or custom_vjp.
+    Lowers to:  stablehlo.custom_call.
+    Source:     mirrors jax.pure_callback (0.10).
+
+    Args:
+        callback: a function of trees of arrays; it may use NumPy.
+        result_shape_dtypes: a tree of things with shape and dtype: what the function returns.
+        args: its arguments.
+        sharding: where it is called; None or a single device.
+        vmap_method: what vmap does: `"sequential"` calls the function once per example, in a
+            loop, `"sequential_unrolled"` without one; `"expand_dims"` and `"broadcast_all"` call
+            it once with a leading batch axis on all arguments, which has length 1 with
+            `"expand_dims"` where an argument is not mapped; None refuses.
+        kwargs: its keyword arguments.
+
+    Raises:
+        TypeError: `callback` cannot be called, or an argument is no array and no number.
+        ValueError: `vmap_method` is unknown, or a 64-bit result is promised while disabled.
+
+    Example:
+        >>> host = lambda x: np.sort(x)
+        >>> sort = lambda x: jax.pure_callback(host, jax.typeof(x), x, vmap_method="sequential")
+        >>> jax.jit(sort)(jnp.array([3, 1, 2]))
+        Array([1, 2, 3], dtype=int32)
+        >>> jax.vmap(sort)(jnp.array([[3, 1], [9, 8]]))
+        Array([[1, 3],
+               [8, 9]], dtype=int32)
+    """
+    check("pure_callback", vmap_method)
+    return _call(
+        pure_callback_p,
+        callback,
+        result_shape_dtypes,
+        sharding,
+        args,
+        kwargs,
+        vmap_method=vmap_method,
+    )
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Calls a Python function that has side effects, also from compiled programs.
+
+    The call happens exactly once, even if nobody uses its results.
+
+    Shapes:     callback(*args, **kwargs) -> a tree like result_shape_dtypes.
+    Derivative: none; wrap the call in custom_jvp or custom_vjp.
+    Lowers to:  stablehlo.custom_call.
+    Source:     mirrors jax.experimental.io_callback (0.10).
+
+    Args:
+        callback: a function of trees of arrays.
+        result_shape_dtypes: a tree of things with shape and dtype: what the function returns.
+        args: its arguments.
+        sharding: where it is called; None or a single device.
+        ordered: whether calls happen in the order of the program; vmap refuses such ones.
+        kwargs: its keyword arguments.
+
+    Raises:
+        TypeError: `callback` cannot be called, or an argument is no array and no number.
+        ValueError: a 64-bit result is promised while disabled.
+
+    Example:
+        >>> log = []
+        >>> def record(x):
+        ...     log.append(x.tolist())
+        ...     return np.int32(len(log))
+        >>> count = jax.ShapeDtypeStruct((), jnp.int32)
+        >>> step = jax.jit(lambda x: jax.experimental.io_callback(record, count, x))
+        >>> step(jnp.array([1, 2])), log
+        (Array(1, dtype=int32), [[1, 2]])
+    """
+    return _call(
+        io_callback_p,
+        callback,
+        result_shape_dtypes,
+        sharding,
+        args,
+        kwargs,
+        ordered=bool(ordered),
+    )

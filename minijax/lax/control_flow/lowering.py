@@ -1,0 +1,325 @@
+"""Loops in StableHLO: `while`, and scans as loops with a counter.
+
+While loops as `stablehlo.while`, with tokens of ordered effects and batched conditions.
+
+Input: the jaxprs of a condition and a body, and MLIR values.  Output: one operation.
+
+Scans as loops: a counter, slices of what is scanned over, updates of what is stacked.
+
+Input: a scan's body and MLIR values.  Output: one `stablehlo.while`, whose body holds `unroll`
+steps, and the steps that are left over; or all steps one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import effects
+from minijax.core.aval import AbstractToken, shaped_array
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.interpreters import lowering
+from minijax.runtime.array import physical_aval
+
+
+class _WhileLoop(NamedTuple):
+    """A loop to lower; a state is the tokens of its ordered effects, then the carry."""
+
+    condition: ClosedJaxpr
+    condition_consts: Sequence[Any]
+    body: ClosedJaxpr
+    body_consts: Sequence[Any]
+    ordered: list[Any]
+
+    def holds(self, ctx: Any, state: Sequence[Any]) -> Any:
+        """The condition, for each example of a batch; `ctx.tokens` are those after it."""
+        count = len(self.ordered)
+        ctx.tokens = dict(zip(self.ordered, state[:count], strict=True))
+        args = [*self.condition_consts, *state[count:]]
+        jaxpr = self.condition.jaxpr
+        return lowering.lower_jaxpr(ctx, jaxpr, self.condition.consts, args)[0]
+
+    def holds_for_some(self, ctx: Any, state: Sequence[Any]) -> Any:
+        """Whether the condition holds for some example."""
+        aval = self.condition.out_avals[0]
+        pred = self.holds(ctx, state)
+        if not aval.shape:
+            return pred
+        scalar = ctx.tensor_type((), np.bool_)
+
+        def either(inner: Any, a: Any, b: Any) -> list[Any]:
+            return [inner.op("stablehlo.or", [a, b], None, scalar)]
+
+        return ctx.ops(
+            "stablehlo.reduce",
+            [pred, ctx.constant(False, np.bool_)],
+            {"dimensions": ctx.i64_array(range(aval.ndim))},
+            types=[scalar],
+            regions=[([scalar, scalar], either)],
+        )[0]
+
+    def step(self, ctx: Any, state: Sequence[Any]) -> list[Any]:
+        """The next state; examples for which the condition fails keep theirs."""
+        count = len(self.ordered)
+        args = [*state[:count], *self.body_consts, *state[count:]]
+        new = lowering.lower_region(ctx, self.body, self.ordered, args)
+        if not self.condition.out_avals[0].shape:
+            return new
+        pred = self.holds(ctx, state)
+        return new[:count] + [
+            self._kept_where_done(ctx, pred, x, before, aval)
+            for x, before, aval in zip(new[count:], state[count:], self.body.out_avals, strict=True)
+        ]
+
+    def _kept_where_done(self, ctx: Any, pred: Any, x: Any, before: Any, aval: Any) -> Any:
+        if isinstance(aval, AbstractToken):
+            return x
+        shape = physical_aval(aval).shape
+        which = ctx.broadcast(pred, shape, np.bool_, range(self.condition.out_avals[0].ndim))
+        return ctx.op("stablehlo.select", [which, x, before], None, ctx.type_of(aval))
+
+
+def lower_while(
+    ctx: Any,
+    values: Sequence[Any],
+    *,
+    cond_nconsts: int,
+    cond_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+) -> list[Any]:
+    """The MLIR values of a loop's results."""
+    num_consts = cond_nconsts + body_nconsts
+    ordered = effects.ordered_among(cond_jaxpr.effects | body_jaxpr.effects)
+    loop = _WhileLoop(
+        cond_jaxpr, values[:cond_nconsts], body_jaxpr, values[cond_nconsts:num_consts], ordered
+    )
+    state = [*(ctx.tokens[effect] for effect in ordered), *values[num_consts:]]
+    if effects.ordered_among(cond_jaxpr.effects):
+        outs = _with_carried_condition(ctx, loop, state)
+    else:
+        types = [x.type for x in state]
+        outs = ctx.ops(
+            "stablehlo.while",
+            state,
+            types=types,
+            regions=[
+                (types, lambda inner, *now: [loop.holds_for_some(inner, now)]),
+                (types, lambda inner, *now: loop.step(inner, now)),
+            ],
+        )
+    count = len(ordered)
+    ctx.tokens.update(zip(ordered, outs[:count], strict=True))
+    return list(outs[count:])
+
+
+def _with_carried_condition(ctx: Any, loop: _WhileLoop, state: list[Any]) -> list[Any]:
+    """A loop whose condition has ordered effects: it is computed by the body, and carried."""
+    count = len(loop.ordered)
+
+    def after_condition(inner: Any, state: Sequence[Any]) -> list[Any]:
+        goes_on = loop.holds_for_some(inner, state)
+        return [goes_on, *(inner.tokens[effect] for effect in loop.ordered), *state[count:]]
+
+    start = after_condition(ctx, state)
+    types = [x.type for x in start]
+    outs: list[Any] = ctx.ops(
+        "stablehlo.while",
+        start,
+        types=types,
+        regions=[
+            (types, lambda inner, goes_on, *_: [goes_on]),
+            (types, lambda inner, _, *now: after_condition(inner, loop.step(inner, now))),
+        ],
+    )
+    return outs[1:]
+
+
+_INT32 = shaped_array((), np.dtype(np.int32))
+
+
+class _ScanLoop(NamedTuple):
+    """A scan to lower: its body, and the values that every step reads.
+
+    Attributes:
+        body: constants, carry, slices to carry, slices.
+        ordered: its ordered effects, whose tokens come before the carry.
+        consts: values of the constants.
+        xs: the arrays that are scanned over.
+        slice_avals: types of their slices, as XLA computes with them.
+        y_avals: types of the slices that are stacked.
+        length: the number of steps.
+        reverse: whether the steps run from the last slice to the first.
+    """
+
+    body: ClosedJaxpr
+    ordered: list[Any]
+    consts: Sequence[Any]
+    xs: Sequence[Any]
+    slice_avals: list[Any]
+    y_avals: list[Any]
+    length: int
+    reverse: bool
+
+    def step(
+        self, ctx: Any, carry: Sequence[Any], slices: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """One step: tokens and carry, and the slices to stack."""
+        count = len(self.ordered)
+        args = [*carry[:count], *self.consts, *carry[count:], *slices]
+        outs = lowering.lower_region(ctx, self.body, self.ordered, args)
+        return outs[: len(carry)], outs[len(carry) :]
+
+    def known_step(
+        self, ctx: Any, number: int, carry: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The step of a number known now."""
+        i = self.length - 1 - number if self.reverse else number
+        slices = [
+            _static_slice(ctx, x, i, aval)
+            for x, aval in zip(self.xs, self.slice_avals, strict=True)
+        ]
+        return self.step(ctx, carry, slices)
+
+    def counted_step(
+        self, ctx: Any, number: Any, carry: Sequence[Any], ys: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The step of a number computed by the loop; the slices are written into `ys`."""
+        int32 = ctx.tensor_type((), np.int32)
+        i = number
+        if self.reverse:
+            last = ctx.constant(self.length - 1, np.int32)
+            i = ctx.op("stablehlo.subtract", [last, number], None, int32)
+        slices = [
+            _slice(ctx, x, i, aval) for x, aval in zip(self.xs, self.slice_avals, strict=True)
+        ]
+        carry, outs = self.step(ctx, carry, slices)
+        written = [
+            _update(ctx, y, out, i, aval)
+            for y, out, aval in zip(ys, outs, self.y_avals, strict=True)
+        ]
+        return carry, written
+
+
+def lower_scan(
+    ctx: Any,
+    values: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    reverse: bool,
+    num_consts: int,
+    num_carry: int,
+    unroll: int,
+) -> list[Any]:
+    """The MLIR values of a scan's results."""
+    start = num_consts + num_carry
+    ordered = effects.ordered_among(jaxpr.effects)
+    loop = _ScanLoop(
+        jaxpr,
+        ordered,
+        values[:num_consts],
+        values[start:],
+        list(map(physical_aval, jaxpr.in_avals[start:])),
+        list(map(physical_aval, jaxpr.out_avals[num_carry:])),
+        length,
+        reverse,
+    )
+    carry = [*(ctx.tokens[effect] for effect in ordered), *values[num_consts:start]]
+    if unroll >= length > 0:
+        carry, ys = _unrolled(ctx, loop, carry)
+    else:
+        carry, ys = _while(ctx, loop, carry, unroll)
+    count = len(ordered)
+    ctx.tokens.update(zip(ordered, carry[:count], strict=True))
+    return [*carry[count:], *ys]
+
+
+def _while(ctx: Any, loop: _ScanLoop, carry: list[Any], unroll: int) -> tuple[list[Any], list[Any]]:
+    ys = [ctx.full((loop.length, *a.shape), 0, a.dtype) for a in loop.y_avals]
+    left_over = loop.length % unroll
+    trips = loop.length - left_over
+    if trips:
+        int32 = ctx.tensor_type((), np.int32)
+        state = [ctx.constant(0, np.int32), *carry, *ys]
+        types = [x.type for x in state]
+
+        def condition(inner: Any, number: Any, *_: Any) -> list[Any]:
+            return [inner.compare("LT", number, inner.constant(trips, np.int32), _INT32)]
+
+        def body(inner: Any, number: Any, *rest: Any) -> list[Any]:
+            now, written = list(rest[: len(carry)]), list(rest[len(carry) :])
+            one = inner.constant(1, np.int32)
+            for _ in range(unroll):
+                now, written = loop.counted_step(inner, number, now, written)
+                number = inner.op("stablehlo.add", [number, one], None, int32)
+            return [number, *now, *written]
+
+        outs = ctx.ops(
+            "stablehlo.while", state, types=types, regions=[(types, condition), (types, body)]
+        )
+        carry, ys = outs[1 : 1 + len(carry)], outs[1 + len(carry) :]
+    for k in range(trips, loop.length):
+        number = ctx.constant(k, np.int32)
+        carry, ys = loop.counted_step(ctx, number, carry, ys)
+    return carry, ys
+
+
+def _unrolled(ctx: Any, loop: _ScanLoop, carry: list[Any]) -> tuple[list[Any], list[Any]]:
+    steps = []
+    for k in range(loop.length):
+        carry, outs = loop.known_step(ctx, k, carry)
+        steps.append(outs)
+    if loop.reverse:
+        steps.reverse()
+    ys = []
+    for aval, column in zip(loop.y_avals, zip(*steps, strict=True), strict=True):
+        parts = [ctx.reshape(y, (1, *aval.shape), aval.dtype) for y in column]
+        ys.append(
+            ctx.op(
+                "stablehlo.concatenate",
+                parts,
+                {"dimension": ctx.integer(0)},
+                ctx.tensor_type((loop.length, *aval.shape), aval.dtype),
+            )
+        )
+    return carry, ys
+
+
+def _starts(ctx: Any, i: Any, ndim: int) -> list[Any]:
+    return [i, *[ctx.constant(0, np.int32)] * ndim] if ndim else [i]
+
+
+def _slice(ctx: Any, x: Any, i: Any, aval: Any) -> Any:
+    """Slice number `i` of `x`, of type `aval`."""
+    sliced = ctx.op(
+        "stablehlo.dynamic_slice",
+        [x, *_starts(ctx, i, aval.ndim)],
+        {"slice_sizes": ctx.i64_array((1, *aval.shape))},
+        ctx.tensor_type((1, *aval.shape), aval.dtype),
+    )
+    return ctx.reshape(sliced, aval.shape, aval.dtype)
+
+
+def _static_slice(ctx: Any, x: Any, i: int, aval: Any) -> Any:
+    sliced = ctx.op(
+        "stablehlo.slice",
+        [x],
+        {
+            "start_indices": ctx.i64_array((i, *[0] * aval.ndim)),
+            "limit_indices": ctx.i64_array((i + 1, *aval.shape)),
+            "strides": ctx.i64_array([1] * (aval.ndim + 1)),
+        },
+        ctx.tensor_type((1, *aval.shape), aval.dtype),
+    )
+    return ctx.reshape(sliced, aval.shape, aval.dtype)
+
+
+def _update(ctx: Any, ys: Any, y: Any, i: Any, aval: Any) -> Any:
+    """`ys` with `y` in place of slice number `i`."""
+    row = ctx.reshape(y, (1, *aval.shape), aval.dtype)
+    return ctx.op(
+        "stablehlo.dynamic_update_slice", [ys, row, *_starts(ctx, i, aval.ndim)], None, ys.type
+    )

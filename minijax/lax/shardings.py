@@ -1,0 +1,402 @@
+"""Shardings of values inside programs: how they pass through operations, and constraints of users.
+
+How shardings in types pass through operations whose dimensions are matched by number.
+
+Input: types of operands, and dimension numbers.  Output: the specs of the results of products,
+gathers and scatters.
+
+`with_sharding_constraint`: where a value inside a program lives.
+
+The primitive holds a sharding.  On an abstract mesh it names no devices: the program runs on any
+that its arguments bring.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from minijax.core import key_paths, meshes, tree
+from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.errors import error
+from minijax.core.primitive import Primitive
+from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
+from minijax.core.trace import Tracer
+from minijax.interpreters import batching, relocation
+from minijax.interpreters.tangents import jvp_of_unary_linear
+from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minijax.runtime.array import Array, array_from_host, physical_aval
+from minijax.sharding import contexts, hlo, rules
+from minijax.sharding.base import Sharding
+from minijax.sharding.named import GSPMDSharding, NamedSharding, has_open_dims, is_abstract
+
+Dims = tuple[int, ...]
+ProductNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
+
+
+def product_spec(primitive: Any, avals: Sequence[Any], numbers: ProductNumbers) -> PartitionSpec:
+    """The spec of a product: free dimensions keep their axes, summed ones need to be clear.
+
+    Raises:
+        ShardingTypeError: both sides of a sum are split, so that the result could be added up or
+            not; or in different ways.
+    """
+    (left_sum, right_sum), (left_batch, right_batch) = numbers
+    left, right = map(rules.spec_of, avals)
+    for i, j in zip(left_sum, right_sum, strict=True):
+        if left[i] is not None and right[j] is not None:
+            _refuse_sum(primitive, avals, left[i], right[j])
+    batch = [
+        rules.join_entries(primitive, avals, dim, (left[i], right[j]))
+        for dim, (i, j) in enumerate(zip(left_batch, right_batch, strict=True))
+    ]
+    free = [e for d, e in enumerate(left) if d not in left_sum and d not in left_batch]
+    free += [e for d, e in enumerate(right) if d not in right_sum and d not in right_batch]
+    _check_operands(primitive, avals)
+    return PartitionSpec(*batch, *free)
+
+
+def _refuse_sum(primitive: Any, avals: Sequence[Any], left: Any, right: Any) -> None:
+    if left != right:
+        raise rules.refusal(
+            primitive.name,
+            f"a summed dimension is split over {left!r} on the left and {right!r} on the right.",
+            avals,
+            fix=rules.RESHARD,
+        )
+    raise rules.refusal(
+        primitive.name,
+        f"both sides of a sum are split over {left!r}: it is ambiguous how the result shall be "
+        "split, and whether its summands shall be added up.",
+        avals,
+        fix=f"{rules.OUT_SHARDING}, which may be unreduced over {left!r}",
+    )
+
+
+def _check_operands(primitive: Any, avals: Sequence[Any]) -> None:
+    for aval, other in (avals, reversed(avals)):
+        spec = rules.spec_of(aval)
+        if spec.unreduced:
+            raise rules.refusal(
+                primitive.name,
+                "an operand is unreduced: devices hold summands of it.",
+                avals,
+                fix="add them up: reshard(x, spec) with a spec without unreduced",
+            )
+        if not spec.reduced <= set(rules.spec_of(other).names()):
+            raise rules.refusal(
+                primitive.name,
+                "an operand is reduced over axes that do not split the other operand.",
+                avals,
+                fix=rules.RESHARD,
+            )
+
+
+def check_summands(
+    primitive: Any, avals: Sequence[Any], numbers: ProductNumbers, wanted: PartitionSpec
+) -> None:
+    """Refuses a product that shall be unreduced over axes which do not split its sums.
+
+    Raises:
+        ShardingTypeError: an axis does not split both sides of a summed dimension.
+    """
+    _check_operands(primitive, avals)
+    (left_sum, right_sum), _ = numbers
+    left, right = map(rules.spec_of, avals)
+    summed = {
+        name
+        for i, j in zip(left_sum, right_sum, strict=True)
+        if left[i] == right[j]
+        for name in names_of(left[i])
+    }
+    if not wanted.unreduced <= summed:
+        raise rules.refusal(
+            primitive.name,
+            "the result can be unreduced only over axes that split both sides of a sum.",
+            avals,
+            got=f"out_sharding {wanted}",
+            fix="leave other axes out of unreduced",
+        )
+
+
+def gathered_spec(
+    primitive: Any, avals: Sequence[Any], numbers: GatherDimensionNumbers, slice_sizes: Shape
+) -> PartitionSpec:
+    """The spec of a gather: dimensions of the indices, and those of the operand taken whole.
+
+    Raises:
+        ShardingTypeError: the operand is split in a dimension of which parts are taken.
+    """
+    x, indices = avals
+    source, places = map(rules.spec_of, avals)
+    batching = dict(
+        zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True)
+    )
+    instead = ", or x.at[index].get(out_sharding=spec)"
+    _check_whole(primitive, avals, slice_sizes, numbers.operand_batching_dims, instead)
+    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    kept = iter([e for d, e in enumerate(source) if d not in gone])
+    outer = iter(
+        [
+            rules.join_entries(
+                primitive, avals, d, [places[d], source[batching[d]] if d in batching else None]
+            )
+            for d in range(indices.ndim - 1)
+        ]
+    )
+    rank = x.ndim - len(gone) + indices.ndim - 1
+    return PartitionSpec(*[next(kept if d in numbers.offset_dims else outer) for d in range(rank)])
+
+
+def scattered_spec(
+    primitive: Any,
+    avals: Sequence[Any],
+    numbers: ScatterDimensionNumbers,
+    windows: Shape,
+) -> PartitionSpec:
+    """The spec of a scatter: that of the operand, joined with whole windows of the updates.
+
+    Raises:
+        ShardingTypeError: the operand is split in a dimension of which parts are written.
+    """
+    x, _, updates = avals
+    target, places, written = map(rules.spec_of, avals)
+    instead = ", or x.at[index].set(y, out_sharding=spec) and the like"
+    _check_whole(primitive, avals, windows, numbers.operand_batching_dims, instead)
+    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    outer = [d for d in range(updates.ndim) if d not in numbers.update_window_dims]
+    sources: dict[int, list[Any]] = {d: [target[d]] for d in range(x.ndim)}
+    kept = [d for d in range(x.ndim) if d not in gone]
+    for d, u in zip(kept, numbers.update_window_dims, strict=True):
+        if windows[d] == x.shape[d]:
+            sources[d].append(written[u])
+    for d, i in zip(
+        numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True
+    ):
+        sources[d] += [places[i], written[outer[i]]]
+    entries = [rules.join_entries(primitive, avals, d, found) for d, found in sources.items()]
+    return PartitionSpec(*entries)
+
+
+def _check_whole(
+    primitive: Any, avals: Sequence[Any], sizes: Shape, along: Iterable[int], instead: str
+) -> None:
+    parts = [d for d, (n, size) in enumerate(zip(avals[0].shape, sizes, strict=True)) if n != size]
+    dims = [d for d in parts if d not in along]
+    rules.check_unsharded(primitive, avals[:1], dims, instead)
+
+
+T = TypeVar("T")
+
+
+class ShardingConstraint(Primitive):
+    """Places `x` as `sharding` says; the values do not change.
+
+    Shapes: x: T[s] -> T[s].  Linear in x.  Dimensions that are UNCONSTRAINED are left to the
+    compiler, as are the batch dimensions that `vmap` adds without `spmd_axis_name`.
+    """
+
+    name = "sharding_constraint"
+    fault_flow = "preserves"
+    knows_extended: ClassVar[bool] = True
+    jvp = jvp_of_unary_linear
+    shard = rules.elementwise
+    constrains_results: ClassVar[bool] = False
+
+    def names_placement(self, *, sharding: Any) -> Any:
+        return None if is_abstract(sharding) else sharding
+
+    def impl(self, x: Any, *, sharding: Sharding) -> Array:
+        if not type.__instancecheck__(Array, x):
+            x = array_from_host(x, aval_of(x))
+        return relocation.placed(x, _without_open_dims(x, _with_devices_of(x, sharding)))
+
+    def abstract_eval(self, x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
+        return x
+
+    def lower(self, ctx: Any, x: Any, *, sharding: Sharding) -> Any:
+        return ctx.module.partitioning.constrained(
+            ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
+        )
+
+    def transpose(self, ct: Any, x: Any, *, sharding: Sharding) -> tuple[Any]:
+        return (self.bind(ct, sharding=sharding),)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: Sharding
+    ) -> tuple[Any, Any]:
+        if isinstance(sharding, NamedSharding):
+            wide = with_batch_dim(self.name, sharding, dims[0], UNCONSTRAINED)
+            return self.bind(args[0], sharding=wide), dims[0]
+        tiling = sharding.tiling(aval_of(args[0]).ndim - 1).with_whole_dim(dims[0])
+        wider = GSPMDSharding(sharding.device_assignment, hlo.of_tiling(tiling))
+        return self.bind(args[0], sharding=wider), dims[0]
+
+
+sharding_constraint_p = ShardingConstraint()
+
+
+def with_batch_dim(
+    name: str, sharding: NamedSharding, dim: int, otherwise: Any = None
+) -> NamedSharding:
+    """The placement of a batch along `dim`: over the axes that `vmap` was told, or `otherwise`.
+
+    Raises:
+        ValueError: `vmap` was told an axis that the mesh does not have, or that the spec uses.
+    """
+    axes = batching.spmd_axes()
+    used = {*sharding.spec.names(), *sharding.spec.unreduced, *sharding.spec.reduced}
+    for axis in axes:
+        missing = axis not in sharding.mesh.axis_names
+        if missing or axis in used:
+            problem = "is no axis of the mesh" if missing else "splits another dimension already"
+            error(
+                ValueError,
+                "vmap",
+                f"spmd_axis_name: {axis!r} {problem} in a {name} inside.",
+                got=f"{sharding.spec} on {sharding.mesh}",
+                expected="an axis of the mesh that is free for the batch",
+            )
+    return sharding.with_spec(sharding.spec.inserted(dim, axes or otherwise))
+
+
+def _with_devices_of(x: Array, sharding: Any) -> Sharding:
+    """The placement outside of programs: on the array's own devices, if it names none."""
+    if not is_abstract(sharding):
+        return sharding
+    own = x.sharding
+    context = contexts.current_devices_mesh()
+    if context is not None and not x.committed:
+        return NamedSharding(context, sharding.spec, memory_kind=sharding.memory_kind)
+    if not isinstance(own, NamedSharding):
+        error(
+            TypeError,
+            "with_sharding_constraint",
+            "an abstract mesh takes its devices from the array, which has no mesh.",
+            got=f"{x.aval} with {own}",
+            expected="an array with a NamedSharding",
+            fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
+        )
+    if own.mesh.shape_tuple != sharding.mesh.shape_tuple:
+        error(
+            ValueError,
+            "with_sharding_constraint",
+            "the array's mesh has another shape than that of the constraint.",
+            got=f"an array on {own.mesh}",
+            expected=str(sharding.mesh),
+        )
+    return NamedSharding(own.mesh, sharding.spec, memory_kind=sharding.memory_kind)
+
+
+def _without_open_dims(x: Array, sharding: Sharding) -> Sharding:
+    """The placement outside of programs: open dimensions stay split as they are."""
+    if not isinstance(sharding, NamedSharding) or not has_open_dims(sharding.spec):
+        return sharding
+    own = x.sharding
+    used = frozenset(sharding.spec.names())
+    given: Sequence[Any] = ((),) * x.ndim
+    if isinstance(own, NamedSharding) and own.mesh is sharding.mesh:
+        given = own.spec.dims(x.ndim)
+    entries = [
+        tuple(n for n in names if n not in used) if entry is UNCONSTRAINED else entry
+        for names, entry in zip(given, sharding.spec, strict=False)
+    ]
+    while entries and not entries[-1]:
+        entries.pop()
+    return sharding.with_spec(sharding.spec.with_entries(entries))
+
+
+def with_sharding_constraint(x: T, shardings: Any) -> T:
+    """The arrays of a tree, placed as `shardings` says; inside `jit`, an order to the compiler.
+
+    Source: mirrors jax.lax.with_sharding_constraint (0.10).
+
+    Args:
+        x: a tree of arrays.
+        shardings: a sharding, a `PartitionSpec` for the mesh in force, or a tree prefix of
+            such; None leaves a part of the tree as it is.
+
+    Raises:
+        ValueError: a dimension cannot be cut into equal parts, or a spec is longer than the rank.
+        RuntimeError: a `PartitionSpec` was given and there is no mesh.
+        TypeError: what stands in place of a sharding is none.
+
+    Example:
+        >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        >>> spread = jax.NamedSharding(mesh, jax.P("x"))
+        >>> f = jax.jit(lambda x: lax.with_sharding_constraint(2 * x, spread))
+        >>> f(jnp.arange(8)).sharding.spec
+        P('x',)
+    """
+    leaves, treedef = tree.flatten(x)
+    user = "with_sharding_constraint"
+    prefix = tree.broadcast_prefix(
+        shardings, x, is_leaf=tree.is_none, user=user, first="shardings", second="x"
+    )
+    outs = [
+        _constrain(leaf, target, functools.partial(key_paths.leaf_name, user, "x", treedef, i))
+        for i, (leaf, target) in enumerate(zip(leaves, prefix, strict=True))
+    ]
+    return tree.unflatten(treedef, outs)
+
+
+def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
+    if rules.shown(wanted, aval.ndim) != aval.split:
+        error(
+            AssertionError,
+            "with_sharding_constraint",
+            "the array is split otherwise; where types show shardings, constraints only "
+            "assert them.",
+            got=aval.str_short(),
+            expected=str(wanted.spec),
+            fix="sharding.reshard(x, spec) to split it so",
+        )
+
+
+def _check_not_manual(target: NamedSharding) -> None:
+    manual = meshes.get_abstract_mesh().manual_axes
+    named_axes = [name for name in target.spec.names() if name in manual]
+    if named_axes:
+        error(
+            ValueError,
+            "with_sharding_constraint",
+            f"the function is written per device of {meshes.names_text(named_axes)}, along "
+            "which nothing is left to split.",
+            got=str(target.spec),
+            expected="axes that shard_map leaves to the compiler",
+        )
+
+
+def _constrain(x: Any, target: Any, what: Callable[[], str]) -> Any:
+    if target is None:
+        return x
+    aval = aval_of(x)
+    eager = not isinstance(x, Tracer)
+    if isinstance(target, PartitionSpec):
+        resolve = contexts.resolve if eager else contexts.resolve_for_tracing
+        target = resolve(target, "with_sharding_constraint")
+    elif not isinstance(target, Sharding):
+        error(
+            TypeError,
+            "with_sharding_constraint",
+            "not a placement.",
+            got=f"{target!r} of type {type(target).__name__}",
+            expected="a NamedSharding, or a PartitionSpec under a mesh",
+        )
+    if isinstance(target, NamedSharding):
+        _check_not_manual(target)
+    target.check_fits(aval.shape, what)
+    if isinstance(target, NamedSharding) and target.mesh.are_all_axes_explicit:
+        _check_type(aval, target)
+        if target.mesh.abstract_mesh is meshes.get_abstract_mesh():
+            return x
+    if eager and is_abstract(target) and not type.__instancecheck__(Array, x):
+        error(
+            ValueError,
+            "with_sharding_constraint",
+            "an abstract mesh takes its devices from the array, and this is none.",
+            got=f"{type(x).__name__}: {aval}",
+            fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
+        )
+    return sharding_constraint_p.bind(x, sharding=target)

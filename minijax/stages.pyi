@@ -1,0 +1,8 @@
+from minijax.transforms.stages import (
+    ArgInfo as ArgInfo,
+    Compiled as Compiled,
+    CompilerOptions as CompilerOptions,
+    Lowered as Lowered,
+    Traced as Traced,
+    Wrapped as Wrapped,
+)

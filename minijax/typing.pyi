@@ -1,0 +1,1 @@
+from minijax.runtime.annotations import ArrayLike as ArrayLike, DTypeLike as DTypeLike

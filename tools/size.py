@@ -1,0 +1,246 @@
+"""What a reader of minijax has to face, counted: `python -m tools.size`, or `make size`.
+
+Input: the root of a checkout.  Output: figures, printed beside what is aimed at and beside the
+limits that the architecture test holds.  Nothing of the package is imported: all is read off the
+source text.
+
+A line of code holds something other than a comment or a part of a docstring; tokens decide.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import re
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = "minijax"
+READING_PATH = Path("docs/reading.md")
+
+_NO_CODE = frozenset(
+    {
+        *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
+        *(tokenize.ENCODING, tokenize.ENDMARKER),
+    }
+)
+_FILE_NAME = re.compile(rf"(?:{PACKAGE}/)?([a-z_][\w/]*/\w+\.py)\b")
+
+
+def code_lines(text: str, tree: ast.AST) -> int:
+    """How many lines of a file hold code, given its text and the tree parsed from it."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for docstring in _docstrings(tree):
+        lines.difference_update(range(docstring.lineno, (docstring.end_lineno or 0) + 1))
+    return len(lines)
+
+
+def _docstrings(tree: ast.AST) -> Iterator[ast.stmt]:
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
+            yield node.body[0]
+
+
+class Module(NamedTuple):
+    """One file of the package."""
+
+    path: str
+    tree: ast.Module
+    lines: int
+
+    @property
+    def is_facade(self) -> bool:
+        """Whether it is the face of a folder."""
+        return self.path.endswith("__init__.py")
+
+    @property
+    def room(self) -> str:
+        """The folder or the file in the package's own folder."""
+        return self.path.split("/")[1]
+
+
+class Package:
+    """The files of the package in a checkout, by the names of their modules."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.modules: dict[str, Module] = {}
+        for path in sorted((root / PACKAGE).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            tree = ast.parse(text, str(path))
+            relative = path.relative_to(root)
+            parts = relative.with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            self.modules[name] = Module(relative.as_posix(), tree, code_lines(text, tree))
+
+    def rooms(self) -> Counter[str]:
+        """The lines of code of each room."""
+        lines: Counter[str] = Counter()
+        for module in self.modules.values():
+            lines[module.room] += module.lines
+        return lines
+
+    @functools.cached_property
+    def reading_path(self) -> list[Module] | None:
+        """The files that docs/reading.md names, each once; None if there is no such document."""
+        document = self.root / READING_PATH
+        if not document.exists():
+            return None
+        files = {module.path: module for module in self.modules.values()}
+        named = _FILE_NAME.findall(document.read_text(encoding="utf-8"))
+        paths = dict.fromkeys(f"{PACKAGE}/{name}" for name in named)
+        return [files[path] for path in paths if path in files]
+
+    def reached_from(self, name: str) -> list[Module]:
+        """The files that importing a module runs, without façades."""
+        seen: dict[str, Module] = {}
+        todo = [name]
+        while todo:
+            one = todo.pop()
+            if one not in seen and one in self.modules:
+                seen[one] = self.modules[one]
+                todo += [
+                    target
+                    for target in self._imports(self.modules[one].tree.body)
+                    if target in self.modules and not self.modules[target].is_facade
+                ]
+        return list(seen.values())
+
+    def _imports(self, statements: list[ast.stmt]) -> Iterator[str]:
+        """The modules that statements at the top of a file import when they run."""
+        for node in statements:
+            if isinstance(node, ast.If):
+                if "TYPE_CHECKING" not in ast.unparse(node.test):
+                    yield from self._imports(node.body)
+                yield from self._imports(node.orelse)
+            elif isinstance(node, ast.Try):
+                yield from self._imports(node.body)
+            elif isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    full = f"{node.module}.{alias.name}"
+                    yield full if full in self.modules else node.module
+
+    def members(self, class_name: str, room: str) -> int | None:
+        """How many attributes and public methods a class of a room declares."""
+        for module in self.modules.values():
+            for node in ast.walk(module.tree) if module.room == room else ():
+                if isinstance(node, ast.ClassDef) and node.name == class_name:
+                    return len({name for item in node.body for name in _members(item)})
+        return None
+
+    def share_of_any(self) -> float | None:
+        """Which share of all parameters has the bare type `Any`, in per cent."""
+        found = [
+            isinstance(argument.annotation, ast.Name) and argument.annotation.id == "Any"
+            for module in self.modules.values()
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            if argument.arg not in {"self", "cls"}
+        ]
+        return round(100 * sum(found) / len(found), 1) if found else None
+
+
+def _members(item: ast.stmt) -> Iterator[str]:
+    if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+        yield item.target.id
+    elif isinstance(item, ast.Assign):
+        yield from (target.id for target in item.targets if isinstance(target, ast.Name))
+    elif isinstance(item, ast.FunctionDef) and not item.name.startswith("_"):
+        yield item.name
+
+
+def _lines(modules: list[Module] | None) -> int | None:
+    return None if modules is None else sum(module.lines for module in modules)
+
+
+def _count(modules: list[Module] | None) -> int | None:
+    return None if modules is None else len(modules)
+
+
+class Figure(NamedTuple):
+    """One figure: what it counts, what is aimed at, and what the architecture test accepts.
+
+    A limit is never raised: it follows the figure down, until it is what is aimed at.
+    """
+
+    what: str
+    goal: float
+    limit: float
+    count: Callable[[Package], float | None]
+
+
+FIGURES = (
+    Figure(
+        "lines of code, without testing/",
+        60_000,
+        70_275,
+        lambda package: sum(n for room, n in package.rooms().items() if room != "testing"),
+    ),
+    Figure("files", 300, 530, lambda package: len(package.modules)),
+    Figure("files of the reading path", 12, 12, lambda package: _count(package.reading_path)),
+    Figure(
+        "lines of code of the reading path",
+        3_000,
+        3_000,
+        lambda package: _lines(package.reading_path),
+    ),
+    Figure(
+        "files that importing interpreters/jvp.py reaches",
+        20,
+        56,
+        lambda package: len(package.reached_from("minijax.interpreters.jvp")),
+    ),
+    Figure(
+        "members of Primitive", 14, 55, lambda package: package.members("Primitive", room="core")
+    ),
+    Figure("per cent of bare Any among parameters", 12, 29.9, Package.share_of_any),
+)
+
+
+def breaches(root: Path) -> Iterator[tuple[Figure, float]]:
+    """The figures of a checkout that are above their limits."""
+    package = Package(root)
+    for figure in FIGURES:
+        value = figure.count(package)
+        if value is not None and value > figure.limit:
+            yield figure, value
+
+
+def report(root: Path) -> str:
+    """All figures of a checkout as a table, then the lines of code of each room."""
+    package = Package(root)
+    lines = [f"{'':<50}{'now':>8}{'aim':>8}{'limit':>8}"]
+    for figure in FIGURES:
+        value = figure.count(package)
+        shown = "none" if value is None else f"{value:,}"
+        lines.append(f"{figure.what:<50}{shown:>8}{figure.goal:>8,}{figure.limit:>8,}")
+    rooms = package.rooms()
+    files = Counter(module.room for module in package.modules.values())
+    lines.append(f"\n{'room':<50}{'lines':>8}{'files':>8}")
+    for room, count in rooms.most_common():
+        lines.append(f"{room:<50}{count:>8,}{files[room]:>8}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Prints the table for the checkout that this file lies in."""
+    print(report(Path(__file__).resolve().parents[1]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
