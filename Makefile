@@ -18,18 +18,27 @@ INSTALLED_JAX := $(JAX_VENV)/.installed
 
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal
+
+# What draws the sample of `make test`: the date, or the number of a run that is to be repeated.
+SEED ?= today
+
+# Workers, and the programs that tests start, import minijax from compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
 FEATURES := .features.json
 SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) docs/features.md
 
-.PHONY: help demo test bench check features size parity mutants clean
+.PHONY: help demo test test-all bench check features size parity mutants clean
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
 
 demo: $(INSTALLED) ## train a network on real digits and show every stage of the compiler
 	$(BIN)/python examples/demo.py
 
-test: $(INSTALLED) ## run the whole suite
+test: $(INSTALLED) ## run every test on a sample of its parameters, within six minutes on two cores
+	$(PYTEST) --sample=$(SEED) --features-report=$(FEATURES)
+
+test-all: $(INSTALLED) ## run every test on all of its parameters, compiled as users compile
 	$(PYTEST) --features-report=$(FEATURES)
 
 check: $(INSTALLED_DEV) ## format, lint, types, architecture and fast tests
@@ -56,7 +65,7 @@ clean: ## remove the environments and everything generated
 
 # A failing test must not hide the table: the report counts it as not passing.
 $(FEATURES): $(SOURCES) | $(INSTALLED)
-	-$(PYTEST) -q --features-report=$@
+	-$(PYTEST) -q --sample=$(SEED) --features-report=$@
 
 $(INSTALLED): pyproject.toml
 	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))

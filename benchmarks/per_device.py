@@ -210,7 +210,7 @@ def _simulate(jax: Any) -> Program:
     """Simulation of programs that Hypothesis generates, the same ones every time."""
     hypothesis = importlib.import_module("hypothesis")
     strategies = importlib.import_module(f"{jax.__name__}.testing.strategies")
-    engines = importlib.import_module(f"{jax.__name__}.testing.engines")
+    engines = importlib.import_module(f"{jax.__name__}.testing.programs")
     programs: list[Any] = []
 
     @hypothesis.settings(max_examples=_GENERATED, derandomize=True, database=None, deadline=None)

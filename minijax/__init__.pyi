@@ -67,8 +67,8 @@ from minijax.core.guards import (
 from minijax.core.jaxpr import ClosedJaxpr as ClosedJaxpr, Jaxpr as Jaxpr
 from minijax.core.native import Device as Device
 from minijax.core.cache import cache_stats as cache_stats
-from minijax.explain import no_retrace as no_retrace
-from minijax.interpreters.evaluation import eval_jaxpr as eval_jaxpr
+from minijax.explain.report import no_retrace as no_retrace
+from minijax.interpreters.staging import eval_jaxpr as eval_jaxpr
 from minijax.lax.callbacks import pure_callback as pure_callback
 from minijax.lax.reference_indexing import ds as ds
 from minijax.lax.references import (
@@ -148,6 +148,6 @@ from minijax.transforms.tracing import (
 )
 from minijax.transforms.vmap import vmap as vmap
 
-__version__: str
-
 P = minijax.core.specs.PartitionSpec
+
+__version__: str

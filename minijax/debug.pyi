@@ -1,3 +1,4 @@
+import minijax.lax.debugging
 from minijax.explain.drawing import (
     visualize_array_sharding as visualize_array_sharding,
     visualize_sharding as visualize_sharding,

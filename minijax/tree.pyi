@@ -9,10 +9,10 @@ from minijax.core.tree import (
     map_with_path as map_with_path,
     reduce as reduce,
     reduce_associative as reduce_associative,
-    static as static,
     structure as structure,
     transpose as transpose,
     unflatten as unflatten,
 )
+from minijax.core.tree_registry import static as static
 
 all = minijax.core.tree.all_true

@@ -1,30 +1,35 @@
 import minijax.core.tree
-from minijax.core.tree import (
+import minijax.core.tree_registry
+from minijax.core.key_paths import keystr as keystr
+from minijax.core.native import (
     DictKey as DictKey,
     FlattenedIndexKey as FlattenedIndexKey,
     GetAttrKey as GetAttrKey,
-    KeyEntry as KeyEntry,
-    KeyPath as KeyPath,
-    Partial as Partial,
     PyTreeDef as PyTreeDef,
     SequenceKey as SequenceKey,
+)
+from minijax.core.tree import (
     all_leaves as all_leaves,
     flatten_one_level as flatten_one_level,
     flatten_one_level_with_keys as flatten_one_level_with_keys,
     is_tree_node as is_tree_node,
-    keystr as keystr,
+    treedef_children as treedef_children,
+    treedef_is_leaf as treedef_is_leaf,
+    treedef_tuple as treedef_tuple,
+)
+from minijax.core.tree_registry import (
+    KeyEntry as KeyEntry,
+    KeyPath as KeyPath,
+    Partial as Partial,
     register_dataclass as register_dataclass,
     register_pytree_node as register_pytree_node,
     register_pytree_node_class as register_pytree_node_class,
     register_pytree_with_keys as register_pytree_with_keys,
     register_pytree_with_keys_class as register_pytree_with_keys_class,
     register_static as register_static,
-    treedef_children as treedef_children,
-    treedef_is_leaf as treedef_is_leaf,
-    treedef_tuple as treedef_tuple,
 )
 
-default_registry = minijax.core.tree.registry
+default_registry = minijax.core.tree_registry.registry
 tree_all = minijax.core.tree.all_true
 tree_broadcast = minijax.core.tree.broadcast
 tree_flatten = minijax.core.tree.flatten

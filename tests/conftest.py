@@ -12,14 +12,21 @@ from hypothesis import settings
 
 from minijax.core.config import config, disable_most_optimizations
 
-pytest_plugins = ["tools.features", "minijax.testing.fixtures", "pytester"]
+pytest_plugins = ["tools.features", "minijax.testing.fixtures", "pytester", "tests.sampling"]
 
-# `--hypothesis-profile=deep` chooses the other one.
+# `--hypothesis-profile=deep` chooses another one; with `--sample` it is the first.
+settings.register_profile("sample", max_examples=12, derandomize=True, deadline=None)
 settings.register_profile("fast", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("deep", max_examples=1000, deadline=None)
 settings.load_profile("fast")
 
 config.update("check", True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tries fewer examples of each property in a sample, unless a profile is asked for."""
+    if config.getoption("--sample") != "all" and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("sample")
 
 
 class JaxFinder(importlib.abc.MetaPathFinder):
@@ -49,15 +56,20 @@ def jax_stays_unimported() -> Iterator[None]:
 
 
 # Tests of what functions compute, over very many small programs.  How well machine code is
-# made is the subject of none of them; tests of transformations and examples compile as users do.
+# made is the subject of none of them; tests of transformations and examples compile as users do,
+# but in a sample only the examples.
 _MANY_SMALL_PROGRAMS = ("lax", "numpy", "scipy", "testing")
+_LARGE_PROGRAMS = ("examples",)
 
 
 @pytest.fixture(autouse=True)
 def cheap_machine_code(request: pytest.FixtureRequest) -> Iterator[None]:
     """Compiles the programs of some folders in less time, to slower code."""
     folder = request.path.relative_to(Path(__file__).parent).parts[0]
-    with disable_most_optimizations(folder in _MANY_SMALL_PROGRAMS):
+    cheap = folder in _MANY_SMALL_PROGRAMS
+    if request.config.getoption("--sample") != "all":
+        cheap = folder not in _LARGE_PROGRAMS
+    with disable_most_optimizations(cheap):
         yield
 
 

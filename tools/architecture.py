@@ -114,7 +114,21 @@ FOREIGN_TEXT = {
 """What the text of the project never mentions: it stands alone."""
 
 _TEXT_SUFFIXES = frozenset(
-    {"", ".cc", ".cfg", ".ini", ".jaxpr", ".json", ".md", ".mlir", ".py", ".toml", ".txt", ".yaml"}
+    {
+        "",
+        ".cc",
+        ".cfg",
+        ".ini",
+        ".jaxpr",
+        ".json",
+        ".md",
+        ".mlir",
+        ".py",
+        ".pyi",
+        ".toml",
+        ".txt",
+        ".yaml",
+    }
 )
 _GENERATED_FOLDERS = frozenset({"__pycache__", "build", "dist", "out"})
 

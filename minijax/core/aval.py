@@ -75,11 +75,16 @@ whole_sharding: Callable[[int], Any] = NotImplemented
 """The sharding of a value of some rank that nothing splits; `hooks.fill_whole_sharding` sets it."""
 
 
+zeros: Callable[[Any], Any] = NotImplemented
+"""A value of zeros of some type; `hooks.fill_zeros` sets it."""
+
+
 class AbstractValue:
     """Base of all types of values.
 
     Attributes:
         is_extended: whether the dtype is one that XLA does not know, such as that of random keys.
+        is_plain: whether the type says nothing of where its values are: traces then need not look.
         split: how Explicit mesh axes split the value; None where none does.
         memory_kind: the memory it lives in; None for the devices' own.
 
@@ -92,6 +97,7 @@ class AbstractValue:
 
     __slots__ = ()
     is_extended = False
+    is_plain = True
     split: Any = None
     memory_kind: str | None = None
 
@@ -167,6 +173,11 @@ class AbstractTodo(AbstractValue):
         """Over which mesh axes the value will vary."""
         return self.inner_aval.manual_axis_type
 
+    @property
+    def is_plain(self) -> bool:  # type: ignore[override]
+        """Whether its type says nothing of where the value will be."""
+        return self.manual_axis_type is NOT_MANUAL
+
     def with_manual_type(self, kind: ManualAxisType) -> AbstractTodo:
         return AbstractTodo(self.inner_aval.with_manual_type(kind))
 
@@ -218,6 +229,7 @@ class ShapedArray(AbstractValue):
         "_tangent",
         "dtype",
         "is_extended",
+        "is_plain",
         "manual_axis_type",
         "memory_kind",
         "ndim",
@@ -234,6 +246,7 @@ class ShapedArray(AbstractValue):
     ndim: int
     size: int
     is_extended: bool
+    is_plain: bool
     _tangent: ShapedArray | None
 
     def __new__(
@@ -427,6 +440,7 @@ def _build(
     aval.ndim = len(shape)
     aval.size = math.prod(shape)
     aval.is_extended = dtypes.is_extended(dtype)
+    aval.is_plain = sharding is None and manual_axis_type is NOT_MANUAL
     aval._tangent = None
     return aval
 

@@ -14,6 +14,7 @@ from jaxlib import _jax
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
+from minijax.core.rules import Facts, Rules
 
 _environment: Any = _jax.config.Config(
     "minijax_axis_environment", (), include_in_jit_key=True, include_in_trace_context=True
@@ -25,6 +26,34 @@ check_vma: Any = _jax.config.Config(
 )
 """Whether types tell over which mesh axes values vary; `shard_map(check_vma=False)` and `pmap`
 switch it off for their bodies."""
+
+
+axis_params: Facts[tuple[str, ...]] = Facts("axis_params", ())
+"""The parameters that name axes which an operation uses."""
+
+binds_axis: Facts[str | None] = Facts("binds_axis", None)
+"""The parameter that names an axis which an operation binds for the jaxprs that it holds."""
+
+communicates: Facts[bool] = Facts("communicates", False)
+"""Whether devices wait for each other in an operation."""
+
+waits_for_all: Facts[bool] = Facts("waits_for_all", False)
+"""Whether on devices of the host all devices of the program wait, not only those along the axes
+that the operation names."""
+
+makes_equal: Facts[bool] = Facts("makes_equal", False)
+"""Whether, along the axes that an operation names, all devices get the same."""
+
+makes_different: Facts[bool] = Facts("makes_different", False)
+"""Whether a device may get something else than others from the same operands."""
+
+batch_axis = Rules("batch_axis")
+"""The batching rule where the mapped axis is one that the operation itself names:
+`(primitive, size, name, args, dims, **params)`; asked even if no operand is mapped."""
+
+batch_spmd = Rules("batch_spmd")
+"""The batching rule where the user says that mesh axes split the batch; asked first there:
+`(primitive, size, mesh axes, args, dims, **params)`."""
 
 
 class Axis(NamedTuple):
@@ -213,7 +242,7 @@ def used_by(jaxpr: Jaxpr) -> frozenset[Any]:
     """The names of axes that a jaxpr refers to and does not bind itself."""
     names: set[Any] = set()
     for eqn in jaxpr.eqns:
-        for key in eqn.primitive.axis_params:
+        for key in axis_params.of(eqn.primitive):
             value = eqn.params[key]
             names.update(value if isinstance(value, tuple) else (value,))
         bound = bound_by(eqn.primitive, eqn.params)
@@ -224,19 +253,20 @@ def used_by(jaxpr: Jaxpr) -> frozenset[Any]:
 
 def bound_by(primitive: Any, params: Mapping[str, Any]) -> frozenset[Any]:
     """The names of axes that an operation binds for the jaxprs it holds."""
-    if primitive.binds_axis is None:
+    param = binds_axis.of(primitive)
+    if param is None:
         return frozenset()
-    found = params[primitive.binds_axis]
+    found = params[param]
     return found if isinstance(found, frozenset) else frozenset({found})
 
 
 def communication_over(jaxpr: Jaxpr, names: frozenset[Any]) -> Eqn | None:
     """The first equation of a jaxpr in which devices along these axes wait for each other."""
     for eqn in jaxpr.eqns:
-        if eqn.primitive.waits_for_all and names:
+        if waits_for_all.of(eqn.primitive) and names:
             return eqn
-        if eqn.primitive.communicates:
-            for key in eqn.primitive.axis_params:
+        if communicates.of(eqn.primitive):
+            for key in axis_params.of(eqn.primitive):
                 value = eqn.params[key]
                 if names.intersection(value if isinstance(value, tuple) else (value,)):
                     return eqn
@@ -251,13 +281,12 @@ def communication_over(jaxpr: Jaxpr, names: frozenset[Any]) -> Eqn | None:
 def substitute(jaxpr: Jaxpr, names: Mapping[Any, Any]) -> Jaxpr:
     """A jaxpr with its free axis names replaced, each by another name or by several.
 
-    A primitive says by `axis_params` which of its parameters name axes that it uses, and by
-    `binds_axis` which one names an axis that it binds for the jaxprs it holds.
+    `axis_params` tells which parameters name axes, and `binds_axis` which one binds one.
     """
     eqns = []
     for eqn in jaxpr.eqns:
         params = dict(eqn.params)
-        for key in eqn.primitive.axis_params:
+        for key in axis_params.of(eqn.primitive):
             params[key] = _renamed(params[key], names)
         bound = bound_by(eqn.primitive, params)
         inner = {old: new for old, new in names.items() if old not in bound}

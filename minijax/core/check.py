@@ -14,6 +14,11 @@ from minijax.core import printing, refs, variance
 from minijax.core.aval import NOT_MANUAL, AbstractValue, ShapedArray
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
+from minijax.core.rules import Rules
+
+inside = Rules("inside")
+"""The context that jaxprs among the parameters are written for: `(primitive, **params)` gives a
+context manager; without a rule it is the context of the equation."""
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
@@ -74,8 +79,8 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
     text = printing.eqn_text(eqn)
     for atom in eqn.invars:
         _check_use(jaxpr, atom, bound, text)
-    inside = eqn.primitive.inside
-    with contextlib.nullcontext() if inside is None else inside(**eqn.params):
+    scope = inside.of(eqn.primitive)
+    with contextlib.nullcontext() if scope is None else scope(**eqn.params):
         for inner in jaxprs_in_params(eqn.params):
             check_jaxpr(inner)
     avals = [atom.aval for atom in eqn.invars]
@@ -83,7 +88,9 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
         out = eqn.primitive.abstract_eval(*avals, **eqn.params)
     except Exception as error:
         raise InternalError(_text(jaxpr, f"{text} does not type-check: {error}")) from error
-    if eqn.primitive.vary is not None or any(variance.of(a) is not NOT_MANUAL for a in avals):
+    if variance.vary.of(eqn.primitive) is not None or any(
+        variance.of(a) is not NOT_MANUAL for a in avals
+    ):
         out = variance.typed(eqn.primitive, avals, eqn.invars, out, eqn.params)
     outs = out if eqn.primitive.multiple_results else (out,)
     if len(outs) != len(eqn.outvars):

@@ -20,7 +20,7 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from minijax.core import bootstrap
@@ -150,20 +150,11 @@ def module(name: str) -> Any:
 
 class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self.__name__), name)
-
-
-def shown(package: str, *, modules: Iterable[str] = (), names: Names = NO_NAMES) -> list[str]:
-    """The public names of a package: those it has, but for modules, and those that load later."""
-    present = {
-        name
-        for name, value in vars(sys.modules[package]).items()
-        if not (name.startswith("_") or name in _OF_THE_LANGUAGE or isinstance(value, ModuleType))
-    }
-    return sorted(present.union(modules, *map(_each, names.values())))
-
-
-_OF_THE_LANGUAGE = frozenset({"TYPE_CHECKING", "annotations"})
+        found = getattr(importlib.import_module(self.__name__), name)
+        # Functions stay what they are; to find one again must cost no more than in a module.
+        if isinstance(found, FunctionType):
+            setattr(self, name, found)
+        return found
 
 
 def _each(names: str | Iterable[str]) -> Iterable[str]:

@@ -6,7 +6,7 @@ equations with effects are never dropped as dead code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minijax.core.errors import error
@@ -27,6 +27,14 @@ class Effect:
     """
 
     __slots__ = ()
+
+    def of_equation(self, operands: Sequence[Any]) -> Iterable[Effect]:
+        """The effects of an equation whose primitive's rule gives this one."""
+        return (self,)
+
+    def outlives(self, variables: Iterable[Any]) -> bool:
+        """Whether a jaxpr that takes `variables` has the effect if one of its equations has."""
+        return True
 
 
 class NamedAxisEffect(Effect):

@@ -6,6 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core.rules import Facts, Rules
+
+knows_extended: Facts[bool] = Facts("knows_extended", False)
+"""Whether the rule `lower` takes operands of extended dtypes, such as random keys, as they are."""
+
+over_words = Rules("over_words")
+"""What an operation that gives no extended dtype says of its operands, from what it says of the
+numbers underneath: `(primitive, result, dim)`, where these are along `dim`."""
+
 
 class ExtendedDType:
     """Base of element types that NumPy cannot describe, such as those of random keys.

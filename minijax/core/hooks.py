@@ -1,7 +1,7 @@
-"""The late bindings between rooms: array operators, the eager trace, and whole shardings.
+"""The late bindings between rooms: array operators, the eager trace, zeros, what placed types mean.
 
-`core` leaves them open; `numpy/operators.py`, `interpreters/eager.py` and `sharding/rules.py` fill
-them.
+`core` leaves them open; `numpy/operators.py`, `interpreters/eager.py`, `interpreters/structural.py`
+and `sharding/rules.py` fill them.
 """
 
 from __future__ import annotations
@@ -26,3 +26,25 @@ def fill_eager_trace(eager: trace.Trace) -> None:
 def fill_whole_sharding(function: Callable[[int], Any]) -> None:
     """Makes `function` of a rank tell the sharding of values that nothing splits."""
     aval.whole_sharding = function
+
+
+def fill_zeros(function: Callable[[Any], Any]) -> None:
+    """Makes `function` of a type make a value of zeros."""
+    aval.zeros = function
+
+
+def fill_typing(
+    in_force: Callable[[], trace.Typing],
+    meet: Callable[[Any, Any], None],
+    meet_mapped: Callable[[Any, Any, int], Any],
+) -> None:
+    """Makes these functions tell how traces type values that are placed on devices.
+
+    Args:
+        in_force: the typing of a trace that begins now.
+        meet: called with a staging trace and a type that is not plain.
+        meet_mapped: called with the kind of a batch and such a type, for the kind from then on.
+    """
+    trace.typing_in_force = in_force
+    trace.meet = meet
+    trace.meet_mapped = meet_mapped

@@ -8,10 +8,15 @@ Jaxprs are immutable: passes build new ones.  Names are given to variables only 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from minijax.core import config, printing, refs, statistics
+from minijax.core import config, deferral, statistics
 from minijax.core.aval import aval_of
+
+if TYPE_CHECKING:
+    from minijax.core import printing
+else:
+    printing = deferral.module("minijax.core.printing")
 
 NO_EFFECTS: frozenset[Any] = frozenset()
 
@@ -213,7 +218,8 @@ class Jaxpr:
         self.eqns = list(eqns)
         found = join_effects(self.eqns) if effects is None else effects
         if found:
-            found = refs.effects_outside(found, self.constvars + self.invars)
+            parameters = {*self.constvars, *self.invars}
+            found = frozenset(e for e in found if e.outlives(parameters))
         self.effects = found
         self.debug_info = debug_info
         # Whether it takes or makes references, once somebody has looked.

@@ -8,12 +8,27 @@ that several equations hold is written once, in front: `let name = {…} in`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from minijax.core import source
+from minijax.core.rules import Facts, Rules
+
+hidden_params: Facts[frozenset[str]] = Facts("hidden_params", frozenset())
+"""Parameters that jaxprs do not print, because types tell them."""
+
+hidden_when_empty: Facts[frozenset[str]] = Facts("hidden_when_empty", frozenset())
+"""Parameters that jaxprs print only where they are not empty, nor None."""
+
+shows = Rules("shows")
+"""The parameters that jaxprs print, as they print them: `(primitive, params)` gives a dictionary.
+Without a rule they print all that are not hidden."""
+
+notation = Rules("notation")
+"""The text of an equation that has a notation of its own: `(primitive, eqn, name, outs)`, where
+`name(atom)` names an operand and `outs` are the results with their types."""
 
 _WIDTH = 90
 
@@ -129,7 +144,7 @@ class _Printer:
 
     def params(self, eqn: Any) -> str:
         """The parameters of an equation, in brackets."""
-        shown = eqn.primitive.shown_params(eqn.params)
+        shown = shown_params(eqn.primitive, eqn.params)
         items = [f"{key}={self.param(value)}" for key, value in shown.items()]
         if not items:
             return ""
@@ -143,8 +158,9 @@ class _Printer:
         outs = " ".join(names.of_binder(v, used) for v in eqn.outvars)
         args = " ".join(map(names.of_atom, eqn.invars))
         call = f"{eqn.primitive.name}{self.params(eqn)} {args}".rstrip()
-        if eqn.primitive.notation is not None:
-            outs, call = "", eqn.primitive.notation(eqn, names.of_atom, outs)
+        special = notation.of(eqn.primitive)
+        if special is not None:
+            outs, call = "", special(eqn, names.of_atom, outs)
         text = f"{outs} = {call}" if outs else call
         return f"{text}  # {source.summarize(eqn.source)}" if self.source_info else text
 
@@ -163,6 +179,20 @@ class _Printer:
             return f"{head} {flat} in {outs} }}" if flat else f"{head} in {outs} }}"
         body = "\n".join(f"    {_indent(text, 4)}" for text in eqns)
         return f"{head}\n{body}\n  in {outs} }}"
+
+
+def shown_params(primitive: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of an operation that jaxprs print, as they print them."""
+    rule = shows.of(primitive)
+    if rule is not None:
+        found: dict[str, Any] = rule(params)
+        return found
+    hidden, empty = hidden_params.of(primitive), hidden_when_empty.of(primitive)
+    return {
+        k: v
+        for k, v in sorted(params.items())
+        if k not in hidden and (k not in empty or (v is not None and v != ()))
+    }
 
 
 def eqn_text(eqn: Any) -> str:

@@ -14,6 +14,20 @@ from minijax.core import effects, source
 from minijax.core.aval import AbstractValue, Shape, aval_handlers, aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error, message
+from minijax.core.rules import Facts, Rules
+
+discharge = Rules("discharge")
+"""Applies an operation on references to `Cell`s in their place: `(primitive, *args, **params)`
+reads values, applies what is pure, and writes values.  Without a rule references are no operands
+of it."""
+
+with_references = Rules("with_references")
+"""Applies an operation that holds jaxprs to traced references: `(primitive, args, params)` reads
+them before and writes them after, so that other rules see values only."""
+
+makes_references: Facts[bool] = Facts("makes_references", False)
+"""Whether results are references.  What is written to them later may belong to a trace that has no
+part in the operands, so traces apply their rules to such an operation in any case."""
 
 
 class AbstractRef(AbstractValue):
@@ -30,6 +44,7 @@ class AbstractRef(AbstractValue):
     """
 
     __slots__ = ("__weakref__", "inner_aval", "kind")
+    is_plain = False
 
     inner_aval: Any
     kind: str | None
@@ -159,6 +174,20 @@ class ReferenceEffect(effects.Effect):
     def __hash__(self) -> int:
         return hash((type(self), self.reference))
 
+    def of_equation(self, operands: Sequence[Any]) -> Iterable[effects.Effect]:
+        """The effect on the operand that the rule names by its position.
+
+        A rule may also hand on the effects of a jaxpr unchanged; then every reference among the
+        operands counts as touched.
+        """
+        if type(self.reference) is int:
+            return (type(self)(operands[self.reference]),)
+        return [type(self)(v) for v in operands if type(v.aval) is AbstractRef]
+
+    def outlives(self, variables: Iterable[Any]) -> bool:
+        """Whether the reference is one of the variables: others end where they began."""
+        return self.reference in variables
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.reference!r})"
 
@@ -199,29 +228,10 @@ def effects_of_body(jaxpr: Any, offset: int = 0) -> Effects:
     )
 
 
-def effects_on(found: Effects, invars: Sequence[Any]) -> Effects:
-    """The effects of an equation on variables, from those that its primitive's rule gives.
-
-    A rule may also hand on the effects of a jaxpr unchanged; then every reference among the
-    operands counts as touched.
-    """
-    placed: set[Any] = set()
-    for effect in found:
-        if not isinstance(effect, ReferenceEffect):
-            placed.add(effect)
-        elif type(effect.reference) is int:
-            placed.add(type(effect)(invars[effect.reference]))
-        else:
-            placed.update(type(effect)(v) for v in invars if type(v.aval) is AbstractRef)
-    return frozenset(placed)
-
-
 def effects_outside(found: Effects, variables: Iterable[Any]) -> Effects:
     """Effects without those on references other than `variables`: they end where they began."""
     visible = set(variables)
-    return frozenset(
-        e for e in found if not isinstance(e, ReferenceEffect) or e.reference in visible
-    )
+    return frozenset(e for e in found if e.outlives(visible))
 
 
 class Cell:
@@ -296,7 +306,7 @@ def check_uses(eqns: Iterable[Any], parameters: Iterable[Any]) -> None:
         for atom in eqn.invars:
             if type(atom.aval) is not AbstractRef:
                 continue
-            if eqn.primitive.discharge is None:
+            if discharge.of(eqn.primitive) is None:
                 error(
                     TypeError,
                     eqn.primitive.name,

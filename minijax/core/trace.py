@@ -3,13 +3,17 @@
 One current trace per thread decides what `bind` does.  A tracer holds its trace, its aval and
 the interpreter's datum.  Invariant: `trace.process` runs while `trace` is the current trace;
 before a trace hands work to another one, it makes that one current.
+
+What is orthogonal to traces hangs on two hooks, and no trace names what hangs there: a `Typing`
+says what an equation's operands and results are where values are placed on devices, and `Detours`
+are the operations that do not go the usual way, such as those on references.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from jaxlib import _jax
@@ -57,6 +61,140 @@ class Trace:
     def __repr__(self) -> str:
         name = f" of {self.function_name}" if self.function_name else ""
         return f"{type(self).__name__}{name}"
+
+
+Results = Sequence[Any]
+Detour = Callable[[Any, Any, Sequence[Any], dict[str, Any]], Results | None]
+"""Of a trace, an operation, its arguments and parameters: the results, or None where the operation
+goes the usual way after all."""
+
+
+class Detours(dict[Any, Detour | None]):
+    """For one kind of trace: what it does first with an operation, None with most.
+
+    Whoever owns a detour says with `add` for which operations it is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._finders: list[Callable[[Any], Detour | None]] = []
+
+    def add(self, finder: Callable[[Any], Detour | None]) -> None:
+        """Asks `finder` about each operation: for its detour, or None."""
+        self._finders.append(finder)
+        self.clear()
+
+    def __missing__(self, primitive: Any) -> Detour | None:
+        found = [detour for finder in self._finders if (detour := finder(primitive)) is not None]
+        self[primitive] = _in_turn(found) if len(found) > 1 else next(iter(found), None)
+        return self[primitive]
+
+
+def _in_turn(detours: Sequence[Detour]) -> Detour:
+    def first(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        for detour in detours:
+            outs = detour(trace, primitive, args, params)
+            if outs is not None:
+                return outs
+        return None
+
+    return first
+
+
+class NestedTrace(Trace):
+    """A trace around another one, its `parent`, to which operations go that do not concern it."""
+
+    __slots__ = ("parent",)
+
+    parent: Any
+    detours: ClassVar[Detours]
+    # The class of its tracers.
+    tracers: ClassVar[type]
+
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Results:
+        detour = self.detours[primitive]
+        if detour is not None:
+            outs = detour(self, primitive, args, params)
+            if outs is not None:
+                return outs
+        if self.concerns(primitive, args, params):
+            return self.interpret(primitive, args, params)
+        return self.pass_on(primitive, args, params)
+
+    def concerns(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> bool:
+        """Whether an operation is this trace's: one of its tracers is among the arguments."""
+        tracers = self.tracers
+        for x in args:  # noqa: SIM110  a generator would cost as much as the rest
+            if type(x) is tracers and x.traced_by is self:
+                return True
+        return False
+
+    def interpret(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Results:
+        """Applies the rule of an operation that concerns this trace."""
+        raise NotImplementedError
+
+    def pass_on(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Results:
+        """Interprets an operation outside this trace."""
+        current.set_local(self.parent)
+        try:
+            outs: Results = self.parent.process(primitive, args, params)
+            return outs
+        finally:
+            current.set_local(self)
+
+
+class Typing:
+    """What a trace asks for the operands and the result types of operations.
+
+    This one is for values that are not placed: operands are what they are, and results what
+    `abstract_eval` says.
+    """
+
+    __slots__ = ()
+
+    def operands(
+        self, trace: Trace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Arguments and parameters, cast in `trace` so that they fit together."""
+        return args, params
+
+    def equation(
+        self,
+        trace: Any,
+        primitive: Any,
+        args: Sequence[Any],
+        atoms: list[Any],
+        avals: list[Any],
+        params: dict[str, Any],
+    ) -> tuple[list[Any], dict[str, Any], Any]:
+        """Operands of the equation that `trace` stages, its parameters, its result type or types.
+
+        Args:
+            trace: the trace.
+            primitive: the operation.
+            args: its arguments.
+            atoms: the variables and literals for them.
+            avals: their types.
+            params: its parameters.
+        """
+        return atoms, params, primitive.abstract_eval(*avals, **params)
+
+    def enter(self, avals: Sequence[Any], function_name: str) -> Callable[[], None] | None:
+        """Prepares for a function of these types; what to do when it has been traced, if at all."""
+        return None
+
+
+PLAIN = Typing()
+
+typing_in_force: Callable[[], Typing] = NotImplemented
+"""The typing of a trace that begins now; `hooks.fill_typing` sets it."""
+
+meet: Callable[[Any, Any], None] = NotImplemented
+"""Tells a staging trace that the type of one of its values is not plain."""
+
+meet_mapped: Callable[[Any, Any, int], Any] = NotImplemented
+"""The same for batches: of the kind of a batch, the type, and the dimension of the batch, it gives
+the kind from then on."""
 
 
 class Tracer(operators.ArrayOperators):

@@ -16,6 +16,24 @@ from minijax.core import dtypes
 from minijax.core.aval import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import ShardingTypeError, message
 from minijax.core.jaxpr import Literal
+from minijax.core.rules import Facts, Rules
+
+vary = Rules("vary")
+"""Over which mesh axes results vary: `(primitive, avals, outs, **params)` gives a `ManualAxisType`,
+or one of each result.  Without a rule the operation is local: its results vary where its operands
+do, see `join`."""
+
+agree = Rules("agree")
+"""Casts operands that are of other kinds over mesh axes: `(primitive, trace, args, params)` gives
+the arguments and parameters that fit together; asked where types speak of mesh axes."""
+
+linear_in: Facts[tuple[tuple[Any, ...], ...]] = Facts("linear_in", ())
+"""Positions of operands in which an operation is linear together while the others are whole, such
+as ((0,), (1,)) for products: where devices hold summands of those, they do of the result.
+`(1, ...)` are all from 1 on."""
+
+keeps_unreduced: Facts[bool] = Facts("keeps_unreduced", False)
+"""Whether operands of which devices hold summands give a result of which they do."""
 
 
 def of(aval: Any) -> ManualAxisType:
@@ -35,6 +53,11 @@ def from_types(primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **_: A
     return found if primitive.multiple_results else found[0]
 
 
+def told_by_types(primitive: Any) -> bool:
+    """Whether the rule `vary` of an operation is `from_types`."""
+    return getattr(vary.of(primitive), "__func__", None) is from_types
+
+
 ZERO = "zero"
 """Stands for the type of a literal 0, which is a summand and the sum at once."""
 
@@ -50,7 +73,7 @@ def common(primitive: Any, atoms: Sequence[Any], avals: Sequence[Any]) -> Manual
     Most operations are such, and this is what `join` finds at a fraction of its cost.  Literals
     have no part in it.
     """
-    if primitive.vary is not None or primitive.agree is not None:
+    if vary.of(primitive) is not None or agree.of(primitive) is not None:
         return None
     found = None
     for atom, aval in zip(atoms, avals, strict=True):
@@ -155,10 +178,10 @@ def _check_sum(primitive: Any, avals: Sequence[Any], axis: Any) -> None:
 
 def _linear_together(primitive: Any, count: int) -> list[set[int]]:
     """The sets of operands, of `count` in all, in which an operation is linear together."""
-    if primitive.keeps_unreduced:
+    if keeps_unreduced.of(primitive):
         return [set(range(count))]
     return [
-        set(range(own[0], count)) if own[-1] is ... else set(own) for own in primitive.linear_in
+        set(range(own[0], count)) if own[-1] is ... else set(own) for own in linear_in.of(primitive)
     ]
 
 
@@ -192,7 +215,8 @@ def typed(
         out: what `abstract_eval` returns.
         params: its parameters.
     """
-    if primitive.vary is None:
+    rule = vary.of(primitive)
+    if rule is None:
         given = [
             of_literal(atom.value) if type(atom) is Literal else aval
             for atom, aval in zip(atoms, avals, strict=True)
@@ -202,9 +226,9 @@ def typed(
             return [aval.with_manual_type(kind) for aval in out]
         return out.with_manual_type(kind)
     if primitive.multiple_results:
-        kinds = primitive.vary(avals, out, **params)
+        kinds = rule(avals, out, **params)
         return [aval.with_manual_type(k) for aval, k in zip(out, kinds, strict=True)]
-    return out.with_manual_type(primitive.vary(avals, (out,), **params))
+    return out.with_manual_type(rule(avals, (out,), **params))
 
 
 def difference(given: Any, wanted: Any, name: str = "x") -> str:

@@ -1,7 +1,8 @@
 """Which collectives does a compiled program run, and which line made them necessary?
 
 Input: a function and arguments.  Output: a record for each collective that stands in the program
-once XLA has partitioned and optimized it, whoever has put it there.
+once XLA has partitioned and optimized it, whoever has put it there.  `assert_collectives` makes a
+test of it.
 """
 
 from __future__ import annotations
@@ -12,14 +13,60 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from minijax.core import tree
+from minijax.core.errors import error
 from minijax.core.source import Frame
-from minijax.explain import groups, tables
+from minijax.explain import groups
 from minijax.explain.groups import Box
-from minijax.explain.hlo_text import HloModule, Instruction, Tensor
 from minijax.interpreters import planning
+from minijax.runtime.hlo_text import HloModule, Instruction, Tensor
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit import jitted
 from minijax.transforms.stages import Compiled, Lowered
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def table(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
+) -> list[str]:
+    """The lines of a table.
+
+    Args:
+        titles: a name for each column.
+        rows: the cells of each row.  A column that is empty everywhere is left out.
+        numeric: the titles of columns that are aligned on the right.
+    """
+    columns = [
+        (title, [row[i] for row in rows])
+        for i, title in enumerate(titles)
+        if any(row[i] for row in rows)
+    ]
+    widths = [max(map(len, (title, *cells))) for title, cells in columns]
+    lines = []
+    for number in range(-1, len(rows)):
+        cells = [title if number < 0 else column[number] for title, column in columns]
+        lines.append(
+            "  ".join(
+                cell.rjust(width) if title in numeric else cell.ljust(width)
+                for cell, width, (title, _) in zip(cells, widths, columns, strict=True)
+            ).rstrip()
+        )
+    return lines
+
+
+def bytes_text(count: float) -> str:
+    """A number of bytes with a unit."""
+    unit = 0
+    while count >= 1024 and unit < len(_UNITS) - 1:
+        count /= 1024
+        unit += 1
+    return f"{count:.4g} {_UNITS[unit]}"
+
+
+def axes_text(axes: Sequence[str] | None) -> str:
+    """Mesh axes as tables show them; a question mark where they are not known."""
+    return "?" if axes is None else ",".join(axes) or "-"
+
 
 KINDS = (
     "all_gather",
@@ -90,9 +137,9 @@ class Collective(NamedTuple):
         near = "" if self.is_own_line else "near "
         return (
             self.kind,
-            tables.axes_text(self.axes),
+            axes_text(self.axes),
             _operands_text(self.operands),
-            tables.bytes_text(self.bytes),
+            bytes_text(self.bytes),
             "?" if self.times is None else str(self.times),
             " > ".join(self.inside),
             "?" if self.line is None else f"{near}{self.line}",
@@ -160,10 +207,10 @@ class Collectives(Sequence[Collective]):
             moved = sum(x.bytes * _counted(x) for x in members)
             yield (
                 kind,
-                tables.axes_text(axes),
+                axes_text(axes),
                 str(len(members)),
                 f"{more}{times}",
-                f"{more}{tables.bytes_text(moved)}",
+                f"{more}{bytes_text(moved)}",
             )
 
     def __repr__(self) -> str:
@@ -173,8 +220,8 @@ class Collectives(Sequence[Collective]):
         if not self._found:
             return f"{self.name}: no collectives on {where}"
         lines = [f"{self.name}: {len(self)} collective{'s' * (len(self) != 1)} on {where}", ""]
-        lines += tables.table(_TITLES, [x.cells for x in self._found], _NUMERIC)
-        lines += ["", *tables.table(_TOTAL_TITLES, list(self._total_rows()), _NUMERIC)]
+        lines += table(_TITLES, [x.cells for x in self._found], _NUMERIC)
+        lines += ["", *table(_TOTAL_TITLES, list(self._total_rows()), _NUMERIC)]
         return "\n".join(lines)
 
 
@@ -357,3 +404,66 @@ def _nearest(
         queue += fresh
         seen.update(fresh)
     return None
+
+
+def assert_collectives(
+    function: Callable[..., Any], *, exactly: bool = False, **counts: int
+) -> Callable[..., Collectives]:
+    """Checks how many collectives of each kind a compiled program contains.
+
+    Counts instructions of the program, however often they run: one in a loop is one, and one that
+    works on several arrays together is one.  The result is to be called with the function's
+    arguments, arrays or `ShapeDtypeStruct`s with shardings; nothing is run.
+
+        assert_collectives(train_step, all_reduce=1, all_gather=0)(params, batch)
+
+    Source:     minijax's own.
+
+    Args:
+        function: a function, perhaps jitted.
+        exactly: whether kinds that are not named must not occur; by default they are not looked
+            at.
+        **counts: how many there must be of a kind, such as `all_gather=1`.
+
+    Returns:
+        A function of the arguments that gives what `explain.collectives` gives.
+
+    Raises:
+        TypeError: there is no such kind of collectives, or `function` is not callable.
+        AssertionError: the program contains others; the text lists all, with the user's lines.
+
+    Example:
+        >>> from minijax.testing import assert_collectives
+        >>> spread = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+        >>> x = jax.device_put(jnp.ones(8), spread)
+        >>> _ = assert_collectives(jnp.sum, exactly=True, all_reduce=1)(x)
+    """
+    strange = [kind for kind in counts if kind not in KINDS]
+    if strange:
+        error(
+            TypeError,
+            "testing.assert_collectives",
+            f"there are no collectives of kind {strange[0]!r}.",
+            got=", ".join(strange),
+            expected="kinds among " + ", ".join(KINDS),
+        )
+    find = collectives(function)
+
+    def check(*args: Any, **kwargs: Any) -> Collectives:
+        __tracebackhide__ = True  # pytest shows the line of the test
+        found = find(*args, **kwargs)
+        kinds = KINDS if exactly else tuple(counts)
+        wrong = [k for k in kinds if found.counts.get(k, 0) != counts.get(k, 0)]
+        if wrong:
+            have = ", ".join(f"{found.counts.get(kind, 0)} {kind}" for kind in wrong)
+            want = ", ".join(f"{counts.get(kind, 0)} {kind}" for kind in wrong)
+            error(
+                AssertionError,
+                "testing.assert_collectives",
+                f"{found.name} contains {have}.",
+                got=repr(found),
+                expected=want,
+            )
+        return found
+
+    return check

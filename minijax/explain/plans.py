@@ -20,7 +20,7 @@ from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.source import Frame
 from minijax.core.specs import PartitionSpec
-from minijax.explain import groups, tables
+from minijax.explain import communication, groups
 from minijax.interpreters import planning
 from minijax.interpreters.planning import Axis, Planned, Value
 from minijax.sharding import contexts
@@ -80,11 +80,11 @@ class PlannedCollective(NamedTuple):
         """The row of a table."""
         return (
             self.kind,
-            tables.axes_text(self.axes),
+            communication.axes_text(self.axes),
             self.result,
-            tables.bytes_text(self.bytes),
+            communication.bytes_text(self.bytes),
             f"{'' if self.is_bounded else '>= '}{self.times}",
-            tables.bytes_text(self.moved),
+            communication.bytes_text(self.moved),
             " > ".join(self.inside),
             "?" if self.line is None else str(self.line),
         )
@@ -125,7 +125,7 @@ class PlannedValue(NamedTuple):
             self.name,
             f"{self.dtype}[{shape}]",
             repr(self.spec),
-            tables.bytes_text(self.local_bytes),
+            communication.bytes_text(self.local_bytes),
         )
 
 
@@ -200,17 +200,17 @@ class Plan(Sequence[PlannedCollective]):
         yield f"{self.name} on {where}: {count} collective{plural} planned"
         if self._found:
             yield ""
-            yield from tables.table(_TITLES, [x.cells for x in self._found], _NUMERIC)
-            rows = [(axis, tables.bytes_text(n)) for axis, n in self.moved_by_axis.items()]
+            yield from communication.table(_TITLES, [x.cells for x in self._found], _NUMERIC)
+            rows = [(axis, communication.bytes_text(n)) for axis, n in self.moved_by_axis.items()]
             yield ""
-            yield from tables.table(("axis", "sent by each device"), rows)
+            yield from communication.table(("axis", "sent by each device"), rows)
         if not all(x.is_bounded for x in self._found):
             yield "loops of unknown length are counted once"
         for title, values in (("argument", self.arguments), ("result", self.results)):
             if values:
                 yield ""
                 titles = (title, "type", "sharding", "bytes on each device")
-                yield from tables.table(titles, [x.cells for x in values])
+                yield from communication.table(titles, [x.cells for x in values])
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
-from minijax.core.primitive import Primitive
+from minijax.core import axes, rules
+from minijax.core.errors import error
+from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.extend.ad import RuleTable
 from minijax.interpreters.batching import not_mapped
 from minijax.interpreters.structural import moveaxis, to_batch_dim
@@ -27,13 +29,42 @@ def _with_axis(rule: Callable[..., Any]) -> Callable[..., Any]:
     return batch
 
 
+class _Declared(MutableMapping[Primitive, Callable[..., Any]]):
+    """A table of rules of the package: setting an entry declares the rule of one primitive."""
+
+    def __init__(self, table: rules.Rules) -> None:
+        self._table = table
+
+    def __setitem__(self, primitive: Primitive, rule: Callable[..., Any]) -> None:
+        self._table.set(rule, primitive)
+
+    def __getitem__(self, primitive: Primitive) -> Callable[..., Any]:
+        found: Callable[..., Any] | None = self._table.of(primitive)
+        if found is None:
+            name = self._table.name
+            error(KeyError, primitive.name, f"the primitive has no rule {name!r}.")
+        return found
+
+    def __delitem__(self, primitive: Primitive) -> None:
+        self._table.remove(primitive)
+
+    def __contains__(self, primitive: object) -> bool:
+        return self._table.of(primitive) is not None
+
+    def __iter__(self) -> Iterator[Primitive]:
+        return (p for p in PRIMITIVES.values() if p in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 primitive_batchers = RuleTable("batch", _plain)
 """Rules for batches: `rule(args, dims, **params)` gives the result and its batch dimension."""
 
 fancy_primitive_batchers = RuleTable("batch", _with_axis)
 """As `primitive_batchers`, told the size of the batch: `rule(size, args, dims, **params)`."""
 
-spmd_primitive_batchers = RuleTable("batch_spmd")
+spmd_primitive_batchers = _Declared(axes.batch_spmd)
 """Rules for batches that mesh axes split: `rule(size, mesh axes, args, dims, **params)`."""
 
 

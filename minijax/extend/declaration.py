@@ -1,7 +1,8 @@
-"""A primitive whose rules are given one by one, as JAX's registration functions do.
+"""Primitives whose rules are given one by one, and what tools ask about jaxprs and values.
 
-A thin view of `minijax.core.primitive.Primitive`: each registration sets the method of one object.
-Whoever writes a new operation may as well subclass `Primitive` with the rules as methods.
+A `Primitive` here is a thin view of `minijax.core.primitive.Primitive`: each registration sets the
+method of one object.  Whoever writes a new operation may as well subclass that class with the rules
+as methods.
 """
 
 from __future__ import annotations
@@ -10,9 +11,16 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from minijax.core import dtypes
 from minijax.core import primitive as core_primitive
-from minijax.core.jaxpr import ClosedJaxpr
-from minijax.interpreters import evaluation
+from minijax.core.aval import ShapedArray, has_aval
+from minijax.core.effects import Effect
+from minijax.core.errors import ConcretizationTypeError, error
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.trace import Tracer
+from minijax.interpreters import staging
 
 
 class Primitive(core_primitive.Primitive):
@@ -68,4 +76,150 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., Any]:
         >>> jax.extend.core.jaxpr_as_fun(jaxpr)(5)
         [Array(26, dtype=int32, weak_type=True)]
     """
-    return functools.partial(evaluation.eval_closed_jaxpr, closed_jaxpr)
+    return functools.partial(staging.eval_closed_jaxpr, closed_jaxpr)
+
+
+no_effects: frozenset[Effect] = frozenset()
+
+
+def new_jaxpr_eqn(
+    invars: Any,
+    outvars: Any,
+    primitive: Any,
+    params: dict[str, Any],
+    effects: Any,
+    source_info: Any = None,
+    ctx: Any = None,
+) -> Eqn:
+    """An equation of a jaxpr, made by hand.
+
+    Args:
+        invars: the variables and literals that it reads.
+        outvars: the variables that it binds.
+        primitive: the operation.
+        params: the operation's parameters.
+        effects: what it does besides computing.
+        source_info: where it comes from, as of another equation.
+        ctx: accepted for compatibility.
+
+    Source: mirrors jax.extend.core.new_jaxpr_eqn (0.10).
+
+    Example:
+        >>> core, number = jax.extend.core, jax.typeof(1.0)
+        >>> x, y = core.Var(number), core.Var(number)
+        >>> eqn = core.new_jaxpr_eqn([x], [y], lax.neg_p, {}, core.no_effects)
+        >>> core.Jaxpr([], [x], [y], [eqn])
+        { lambda ; a:f32[]. let b:f32[] = neg a in (b,) }
+    """
+    return Eqn(
+        list(invars), list(outvars), primitive, dict(params), frozenset(effects), source_info
+    )
+
+
+def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
+    """The type of one example of a batch along `axis`; None for what is no batch.
+
+    Source: mirrors jax.extend.core.mapped_aval (0.10).
+
+    Raises:
+        ValueError: the batch is not of this size.
+
+    Example:
+        >>> jax.extend.core.mapped_aval(8, 0, jax.typeof(jnp.zeros((8, 3))))
+        ShapedArray(float32[3])
+    """
+    if axis is None:
+        return aval
+    axis = range(aval.ndim)[axis]
+    if aval.shape[axis] != size:
+        error(
+            ValueError,
+            "extend.core.mapped_aval",
+            "the dimension is of another size.",
+            got={"aval": aval, "axis": axis, "size": size},
+        )
+    return aval.without_dim(axis)
+
+
+def unmapped_aval(
+    size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None
+) -> ShapedArray:
+    """The type of a batch of `size` examples along `axis`; None for what is no batch.
+
+    Source: mirrors jax.extend.core.unmapped_aval (0.10).
+
+    Example:
+        >>> jax.extend.core.unmapped_aval(8, 0, jax.typeof(jnp.zeros(3)))
+        ShapedArray(float32[8,3])
+    """
+    if axis is None:
+        return aval
+    return aval.with_dim(range(aval.ndim + 1)[axis], size, explicit_mesh_axis)
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of derivatives by values of a dtype: `float0` where there are none.
+
+    Source: mirrors jax.extend.core.primal_dtype_to_tangent_dtype (0.10).
+
+    Example:
+        >>> dtype_of = jax.extend.core.primal_dtype_to_tangent_dtype
+        >>> dtype_of(np.dtype("float32")), dtype_of(np.dtype("int32")) == jax.dtypes.float0
+        (dtype('float32'), True)
+    """
+    return primal_dtype if dtypes.issubdtype(primal_dtype, np.inexact) else dtypes.float0
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether a value has a type: it is an array or a number.
+
+    Source: mirrors jax.extend.core.valid_jaxtype (0.10).
+
+    Example:
+        >>> jax.extend.core.valid_jaxtype(1.0), jax.extend.core.valid_jaxtype("one")
+        (True, False)
+    """
+    return has_aval(x)
+
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """A value that is known, made what `force` makes of it; None leaves it as it is.
+
+    Source: mirrors jax.extend.core.concrete_or_error (0.10).
+
+    Raises:
+        ConcretizationTypeError: it is traced.
+
+    Example:
+        >>> jax.extend.core.concrete_or_error(int, jnp.int32(3))
+        3
+        >>> def zeros(n):
+        ...     return jnp.zeros(jax.extend.core.concrete_or_error(int, n, "It is a size."))
+        >>> jax.jit(zeros, static_argnums=0)(2)
+        Array([0., 0.], dtype=float32)
+    """
+    known = val.concrete() if isinstance(val, Tracer) else val
+    if known is None and val is not None:
+        error(
+            ConcretizationTypeError,
+            "extend.core.concrete_or_error",
+            "a traced value is not known." + (f" {context}" if context else ""),
+            got=f"{val.aval}, {val.origin()}",
+            fix="mark the argument as static (jit's static_argnums)",
+        )
+    return known if force is None else force(known)
+
+
+class DropVar(Var):
+    """A variable that nothing reads, which jaxprs print as `_`.
+
+    Jaxprs do not tell such variables from others; the class serves `isinstance` in programs that
+    ask for it.
+
+    Source:     mirrors jax.extend.core.DropVar (0.10).
+
+    Example:
+        >>> jaxpr = jax.make_jaxpr(lambda x: x + 1)(1)
+        >>> any(isinstance(v, jax.extend.core.DropVar) for v in jaxpr.eqns[0].outvars)
+        False
+    """

@@ -1,7 +1,6 @@
 """Functions in machine code, such as kernels in C++, as operations of programs."""
 
-from minijax.ffi.calls import ffi_call
-from minijax.ffi.lowerings import build_ffi_lowering_function, ffi_lowering
+from minijax.ffi.calls import build_ffi_lowering_function, ffi_call, ffi_lowering
 from minijax.ffi.registration import (
     include_dir,
     pycapsule,

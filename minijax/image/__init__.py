@@ -1,7 +1,6 @@
 """Resampling of images, and of arrays of any rank.  Mirrors jax.image."""
 
-from minijax.image.kernels import ResizeMethod
-from minijax.image.resampling import resize, scale_and_translate
+from minijax.image.resampling import ResizeMethod, resize, scale_and_translate
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

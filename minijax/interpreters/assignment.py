@@ -18,6 +18,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.rules import Rules
 from minijax.runtime import client, placement
 from minijax.runtime.array import Array, physical_aval, to_numpy
 from minijax.runtime.pmap_sharding import PmapSharding
@@ -26,6 +27,10 @@ from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import Mesh
 from minijax.sharding.named import GSPMDSharding, NamedSharding, is_abstract, is_auto, named
 from minijax.sharding.older import PositionalSharding
+
+names_placement = Rules("names_placement")
+"""The placement on devices that one application demands: `(primitive, **params)` gives a sharding
+or None; without a rule no application demands any."""
 
 
 class MismatchType(enum.Enum):
@@ -126,8 +131,9 @@ def shardings_inside(closed: ClosedJaxpr) -> list[Inside]:
 
 def _inside(jaxpr: Jaxpr) -> Iterator[Inside]:
     for eqn in jaxpr.eqns:
-        if eqn.primitive.names_placement is not None:
-            sharding = eqn.primitive.names_placement(**eqn.params)
+        placed = names_placement.of(eqn.primitive)
+        if placed is not None:
+            sharding = placed(**eqn.params)
             if sharding is not None:
                 yield Inside(sharding, eqn.primitive.name, source.summarize(eqn.source))
         for value in eqn.params.values() if eqn.primitive.multiple_results else ():

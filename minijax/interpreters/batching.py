@@ -5,35 +5,29 @@ Input: a function, or a jaxpr, for one example.  Output: the same for a batch.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib import _jax
 
-from minijax.core import axes, refs
+from minijax.core import deferral
+from minijax.core import trace as core_trace
 from minijax.core.aval import aval_of
-from minijax.core.jaxpr import ClosedJaxpr, jaxprs_in_params
-from minijax.core.specs import names_of
-from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import discharge, evaluation, staging
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.trace import Detours, NestedTrace, Trace, Tracer, check_alive, current
+from minijax.interpreters import staging
 from minijax.interpreters.structural import to_batch_dim
-from minijax.sharding import rules
+
+if TYPE_CHECKING:
+    from minijax.interpreters import discharge
+else:
+    discharge = deferral.module("minijax.interpreters.discharge")
 
 _new_tracer = object.__new__
 
-_placement: Any = _jax.config.Config("minijax_batch_placement", None)
-"""How the batch is split whose rules are running: what jaxprs inside operations are batched by."""
-
-_axis_name: Any = _jax.config.Config("minijax_batch_axis", None)
-"""The name of the axis whose batch rules are running."""
-
-
-def spmd_axes() -> tuple[Any, ...]:
-    """The mesh axes that the user says split the batch whose rules are running."""
-    placement = _placement.value
-    return () if placement is None or placement.mesh is not None else placement.names
-
+kind_in_force: Any = _jax.config.Config("minijax_batch_kind", None)
+"""What is special about the batch whose rules are running, and so about batches of the jaxprs that
+operations hold: a `named_batching.Kind`, or None, as for most."""
 
 not_mapped = None
 """Stands where a batch dimension would, for values that are the same for all examples."""
@@ -59,36 +53,23 @@ class BatchTracer(Tracer):
         return f"BatchTracer({self.aval}, batched={self.value!r}, dim={self.dim})"
 
 
-class BatchTrace(Trace):
+DETOURS = Detours()
+"""The operations that are not batched as they are, such as calls of functions."""
+
+
+class BatchTrace(NestedTrace):
     """Applies operations to whole batches, in `parent`."""
 
-    __slots__ = ("axis_name", "lock", "parent", "placement", "size")
+    __slots__ = ("kind", "lock", "size")
+    detours = DETOURS
+    tracers = BatchTracer
 
-    parent: Any
-
-    def __init__(
-        self,
-        parent: Trace,
-        size: int,
-        axis_name: Any = None,
-        spmd_axis_name: Any = None,
-        function_name: str = "",
-    ) -> None:
+    def __init__(self, parent: Trace, size: int, function_name: str = "") -> None:
         super().__init__(function_name)
         self.parent = parent
         self.size = size
-        self.axis_name = axis_name
-        # What the user says, or how the first mapped value that Explicit axes split along the batch
-        # is split there.
-        self.placement: rules.DimPlacement | None = None
-        if spmd_axis_name is not None:
-            self.placement = rules.DimPlacement(None, names_of(spmd_axis_name))
-        self.lock = threading.RLock()
-
-    @property
-    def is_split_by_user(self) -> bool:
-        """Whether the user says along which mesh axes the batch is split."""
-        return self.placement is not None and self.placement.mesh is None
+        self.kind: Any = None
+        self.lock: Any = None
 
     def tracer(self, value: Any, dim: int | None) -> Any:
         """A batch along `dim`; the value itself where it is not mapped."""
@@ -96,8 +77,8 @@ class BatchTrace(Trace):
             return value
         tracer = _new_tracer(BatchTracer)
         aval = aval_of(value)
-        if aval.split is not None and (self.placement is None or self.placement.mesh is None):
-            self.placement = rules.placement_of_dim(aval, dim) or self.placement
+        if not aval.is_plain:
+            self.kind = core_trace.meet_mapped(self.kind, aval, dim)
         tracer.traced_by = self
         tracer.aval = aval.without_dim(dim)
         tracer.value = value
@@ -112,96 +93,40 @@ class BatchTrace(Trace):
             check_alive(x)
         return x, None
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        parent: Trace = self.parent
-        current.set_local(parent)
-        try:
-            if primitive.holds_functions:
-                return self._process_functions(primitive, args, params)
-            names_axis = self.axis_name is not None and _names(primitive, params, self.axis_name)
-            for x in args:
-                if type(x) is BatchTracer and x.traced_by is self:
-                    break
-            else:
-                if not (primitive.makes_references or names_axis):
-                    return parent.process(primitive, args, params)
-            if primitive.with_references is not None and any(map(refs.is_reference, args)):
-                current.set_local(self)
-                return primitive.with_references(args, params)
-            pairs = list(map(self.split, args))
-            values, dims = [value for value, _ in pairs], [dim for _, dim in pairs]
-            if self.placement is _placement.value and self.axis_name is _axis_name.value:
-                out, out_dim = self._apply(primitive, values, dims, params, names_axis)
-            else:
-                around = _placement.swap_local(self.placement)
-                name_around = _axis_name.swap_local(self.axis_name)
-                try:
-                    out, out_dim = self._apply(primitive, values, dims, params, names_axis)
-                finally:
-                    _placement.set_local(around)
-                    _axis_name.set_local(name_around)
-            if primitive.multiple_results:
-                return list(map(self.tracer, out, out_dim))
-            return (self.tracer(out, out_dim),)
-        finally:
-            current.set_local(self)
-
-    def _apply(
-        self,
-        primitive: Any,
-        values: Sequence[Any],
-        dims: Sequence[Any],
-        params: dict[str, Any],
-        names_axis: bool,
-    ) -> tuple[Any, Any]:
-        if primitive.batch_spmd is not None and spmd_axes():
-            return primitive.batch_spmd(self.size, spmd_axes(), values, dims, **params)
-        if names_axis and primitive.batch_axis is not None:
-            return primitive.batch_axis(self.size, self.axis_name, values, dims, **params)
-        return primitive.batch(self.size, values, dims, **params)
-
-    def _process_functions(
+    def interpret(
         self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """As `process`, for an operation whose functions may close over tracers of this trace."""
         pairs = list(map(self.split, args))
-        outs, dims = primitive.batch(
-            self, [value for value, _ in pairs], [dim for _, dim in pairs], **params
-        )
-        return list(map(self.tracer, outs, dims))
+        values, dims = [value for value, _ in pairs], [dim for _, dim in pairs]
+        current.set_local(self.parent)
+        around = kind_in_force.swap_local(self.kind)
+        try:
+            outs, out_dims = self.apply(primitive, values, dims, params)
+        finally:
+            kind_in_force.set_local(around)
+            current.set_local(self)
+        if primitive.multiple_results:
+            return list(map(self.tracer, outs, out_dims))
+        return (self.tracer(outs, out_dims),)
+
+    def apply(
+        self, primitive: Any, values: Sequence[Any], dims: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        """The results of an operation on whole batches, and their batch dimensions."""
+        found: tuple[Any, Any] = primitive.batch(self.size, values, dims, **params)
+        return found
 
     def run(
         self, function: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[Any]
     ) -> tuple[list[Any], list[int | None]]:
-        """Runs `function` on a whole batch; its results and their batch dimensions.
-
-        The operations go to what is the current trace now.  A trace may run several functions,
-        also later: they may close over its tracers.
-        """
-        # Equations may hold the trace, and threads share equations.
-        with self.lock:
-            before, parent, finished = current.value, self.parent, self.finished
-            self.parent, self.finished = before, False
-            current.set_local(self)
-            try:
-                with axes.extend(self.axis_name, self.size):
-                    outs = function(*map(self.tracer, args, dims))
-                pairs = [self.split(out) for out in outs]
-            finally:
-                current.set_local(before)
-                self.parent, self.finished = parent, finished
+        """Runs `function` on a whole batch; its results and their batch dimensions."""
+        before = current.swap_local(self)
+        try:
+            outs = function(*map(self.tracer, args, dims))
+            pairs = [self.split(out) for out in outs]
+        finally:
+            current.set_local(before)
         return [value for value, _ in pairs], [dim for _, dim in pairs]
-
-
-def _names(primitive: Any, params: dict[str, Any], name: Any) -> bool:
-    """Whether an operation refers to the axis `name`, or jaxprs that it holds do."""
-    for key in primitive.axis_params:
-        value = params[key]
-        if value == name or (isinstance(value, tuple) and name in value):
-            return True
-    if not primitive.multiple_results or name in axes.bound_by(primitive, params):
-        return False
-    return any(name in axes.used_by(jaxpr) for jaxpr in jaxprs_in_params(params))
 
 
 def batch_flat(
@@ -210,18 +135,18 @@ def batch_flat(
     args: Sequence[Any],
     dims: Sequence[int | None],
     *,
-    axis_name: Any = None,
-    spmd_axis_name: Any = None,
+    kind: Any = None,
     function_name: str = "",
 ) -> tuple[list[Any], list[int | None]]:
     """Runs `function` once on a whole batch; its results and their batch dimensions."""
-    trace = BatchTrace(current.value, size, axis_name, spmd_axis_name, function_name)
+    trace = BatchTrace if kind is None else kind.trace
+    batch = trace(current.value, size, function_name)
     try:
-        return trace.run(function, args, dims)
+        return batch.run(function, args, dims)
     finally:
-        trace.finished = True
+        batch.finished = True
         # Equations may hold the trace, for functions that close over its tracers.
-        trace.parent = None
+        batch.parent = None
 
 
 def batch_jaxpr(
@@ -251,11 +176,16 @@ def batch_jaxpr(
     in_dims = in_dims or (0,) * len(batched)
     out_dims = out_dims or (0,) * len(force)
     dims = [d if mapped else None for d, mapped in zip(in_dims, batched, strict=True)]
-    key = ("batch", size, *dims, tuple(force), tuple(out_dims), _placement.value, _axis_name.value)
+    key = ("batch", size, *dims, tuple(force), tuple(out_dims), kind_in_force.value)
     result: tuple[ClosedJaxpr, list[bool]] = closed.remember(
         key, lambda: _batch_jaxpr(closed, size, dims, force, out_dims)
     )
     return result
+
+
+def batched_aval(aval: Any, dim: int, size: int) -> Any:
+    """The type of a batch along `dim` of values of a type."""
+    return aval.with_dim(dim, size)
 
 
 def _batch_jaxpr(
@@ -266,20 +196,21 @@ def _batch_jaxpr(
     out_dims: Sequence[int],
 ) -> tuple[ClosedJaxpr, list[bool]]:
     closed = discharge.without_references(closed)
+    kind = kind_in_force.value
+    wide = batched_aval if kind is None else kind.batched_aval
     avals = [
-        aval if d is None else rules.with_batch_dim(aval, d, size, _placement.value)
+        aval if d is None else wide(aval, d, size)
         for aval, d in zip(closed.in_avals, dims, strict=True)
     ]
     out_batched: list[bool] = []
 
     def function(*args: Any) -> list[Any]:
         outs, found = batch_flat(
-            lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs),
+            lambda *xs: staging.eval_closed_jaxpr(closed, *xs),
             size,
             args,
             dims,
-            axis_name=_axis_name.value,
-            spmd_axis_name=spmd_axes() or None,
+            kind=kind,
         )
         out_batched[:] = [d is not None or f for d, f in zip(found, force, strict=True)]
         return [

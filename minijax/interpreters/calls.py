@@ -7,17 +7,20 @@ both.  What the function closes over becomes the first `num_consts` operands whe
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import variance
+from minijax.core import extended_dtypes, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.primitive import Primitive
+from minijax.core.trace import current
 from minijax.interpreters import (
     batching,
-    evaluation,
+    confinement,
+    diagnosis,
     lowering,
     passes,
     retyping,
@@ -36,8 +39,54 @@ Call = ClosedJaxpr | Callable[..., Sequence[Any]]
 def evaluate(call: Call, args: Sequence[Any]) -> list[Any]:
     """The results of the function, in the current trace."""
     if isinstance(call, ClosedJaxpr):
-        return evaluation.eval_closed_jaxpr(call, *args)
+        return staging.eval_closed_jaxpr(call, *args)
     return list(call(*args))
+
+
+def _stage(
+    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any] | None:
+    outs: Sequence[Any] | None = confinement.stage_functions.of(primitive)(trace, args, params)
+    return outs
+
+
+def _batch(
+    trace: BatchTrace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    """Batches a call in any case: its functions may close over tracers of the trace."""
+    trace.lock = trace.lock or threading.RLock()
+    pairs = list(map(trace.split, args))
+    current.set_local(trace.parent)
+    try:
+        outs, dims = primitive.batch(
+            trace, [value for value, _ in pairs], [dim for _, dim in pairs], **params
+        )
+    finally:
+        current.set_local(trace)
+    return list(map(trace.tracer, outs, dims))
+
+
+staging.DETOURS.add(lambda primitive: _stage if confinement.stage_functions.of(primitive) else None)
+batching.DETOURS.add(
+    lambda primitive: _batch if confinement.stage_functions.of(primitive) else None
+)
+
+
+def run_again(
+    trace: BatchTrace, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[Any]
+) -> tuple[list[Any], list[int | None]]:
+    """Runs one more function on the batch of a trace, perhaps one that has ended.
+
+    Its operations go to what is the current trace now.  Equations may hold the trace, and threads
+    share equations.
+    """
+    with trace.lock:
+        parent, finished = trace.parent, trace.finished
+        trace.parent, trace.finished = current.value, False
+        try:
+            return trace.run(function, args, dims)
+        finally:
+            trace.parent, trace.finished = parent, finished
 
 
 class FunctionCall(Primitive):
@@ -49,11 +98,8 @@ class FunctionCall(Primitive):
 
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
     holds_functions: ClassVar[bool] = True
-    constrains_results: ClassVar[bool] = False
     shard = rules.from_types
-    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return call_jaxpr.out_avals
@@ -67,33 +113,6 @@ class FunctionCall(Primitive):
     def lower(self, ctx: Any, *values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return lowering.lower_jaxpr(ctx, call_jaxpr.jaxpr, call_jaxpr.consts, values)
 
-    def walk(self, run: Any, *args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> None:
-        run(call_jaxpr, *args)
-
-    def stage(
-        self, trace: staging.StagingTrace, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any] | None:
-        call: Call = params["call_jaxpr"]
-        consts: list[Any] = []
-        avals = list(map(aval_of, args))
-        if isinstance(call, ClosedJaxpr):
-            if call.in_avals == avals:
-                return None
-            varying = retyping.of_types(avals)
-            fitting = retyping.retyped(call, varying)
-            if fitting is not call:
-                return trace.process(self, args, {**params, "call_jaxpr": fitting})
-            closed = ClosedJaxpr(*_staged(self, call, avals, params["name"]))
-        else:
-            jaxpr, consts = _staged(self, call, avals, params["name"])
-            closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
-        params = {
-            **params,
-            "call_jaxpr": closed,
-            "num_consts": len(consts) + params["num_consts"],
-        }
-        return trace.process(self, [*consts, *args], params)
-
     def transpose(
         self, cts: Sequence[Any], *args: Any, call_jaxpr: Call, **params: Any
     ) -> list[Any]:
@@ -106,6 +125,49 @@ class FunctionCall(Primitive):
         jaxpr, consts = staging.stage(of_linear, linear)
         found = iter(transpose.backward_pass(jaxpr, consts, cts))
         return [next(found) if is_linear(x) else None for x in args]
+
+
+extended_dtypes.knows_extended.set(True, FunctionCall)
+rules.constrains_results.set(False, FunctionCall)
+
+
+@diagnosis.walk.rule(FunctionCall)
+def _walk_of_function_call(
+    primitive: FunctionCall, run: Any, *args: Any, call_jaxpr: ClosedJaxpr, **params: Any
+) -> None:
+    run(call_jaxpr, *args)
+
+
+@confinement.stage_functions.rule(FunctionCall)
+def _stage_of_function_call(
+    primitive: FunctionCall,
+    trace: staging.StagingTrace,
+    args: Sequence[Any],
+    params: dict[str, Any],
+) -> Sequence[Any] | None:
+    call: Call = params["call_jaxpr"]
+    consts: list[Any] = []
+    avals = list(map(aval_of, args))
+    if isinstance(call, ClosedJaxpr):
+        if call.in_avals == avals:
+            return None
+        varying = retyping.of_types(avals)
+        fitting = retyping.retyped(call, varying)
+        if fitting is not call:
+            return trace.process(primitive, args, {**params, "call_jaxpr": fitting})
+        closed = ClosedJaxpr(*_staged(primitive, call, avals, params["name"]))
+    else:
+        jaxpr, consts = _staged(primitive, call, avals, params["name"])
+        closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
+    params = {
+        **params,
+        "call_jaxpr": closed,
+        "num_consts": len(consts) + params["num_consts"],
+    }
+    return trace.process(primitive, [*consts, *args], params)
+
+
+variance.vary.rule(FunctionCall)(variance.from_types)
 
 
 def _staged(primitive: Any, call: Call, avals: Sequence[Any], name: str) -> tuple[Jaxpr, list[Any]]:
@@ -189,7 +251,7 @@ def batched(trace: BatchTrace, call: Call, dims: Sequence[int | None], out_dims:
         return whole
 
     def on_batch(*args: Any) -> list[Any]:
-        return out_dims.place(*trace.run(call, args, dims))
+        return out_dims.place(*run_again(trace, call, args, dims))
 
     return on_batch
 

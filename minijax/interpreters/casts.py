@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from minijax.core import axes as core_axes
 from minijax.core import effects as core_effects
-from minijax.core import meshes, refs, variance
+from minijax.core import extended_dtypes, meshes, refs, variance
 from minijax.core.aval import NO_AXES, NOT_MANUAL, ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -36,11 +37,8 @@ class Cast(Primitive):
     Shapes: x: T[s] -> T[s].  Linear in x.  Mirrors a primitive of JAX of the same name.
     """
 
-    fault_flow = "preserves"
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
-    knows_extended: ClassVar[bool] = True
-    keeps_unreduced = True
     # Whether the cast begins from what is the same everywhere.
     begins_invarying: ClassVar[bool] = False
     # The public function that binds the cast, for messages.
@@ -48,13 +46,6 @@ class Cast(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, axes: Axes) -> ShapedArray:
         return x
-
-    def vary(self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes) -> ManualAxisType:
-        given, over = variance.of(avals[0]), frozenset(axes)
-        # The usual cast, of what is the same everywhere, needs no text of what would be refused.
-        if given is not NOT_MANUAL or not self.begins_invarying:
-            self._check(avals[0], given, over)
-        return self.kind(given, over)
 
     def kind(self, given: ManualAxisType, axes: frozenset[Any]) -> ManualAxisType:
         """The kind of the result."""
@@ -90,6 +81,21 @@ class Cast(Primitive):
         return self.bind(args[0], axes=axes), dims[0]
 
 
+extended_dtypes.knows_extended.set(True, Cast)
+variance.keeps_unreduced.set(True, Cast)
+
+
+@variance.vary.rule(Cast)
+def _vary_of_cast(
+    primitive: Cast, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
+) -> ManualAxisType:
+    given, over = variance.of(avals[0]), frozenset(axes)
+    # The usual cast, of what is the same everywhere, needs no text of what would be refused.
+    if given is not NOT_MANUAL or not primitive.begins_invarying:
+        primitive._check(avals[0], given, over)
+    return primitive.kind(given, over)
+
+
 def refuse_kind(
     user: str, aval: Any, axes: frozenset[Any], what: str, expected: str, fix: str = ""
 ) -> None:
@@ -115,7 +121,6 @@ class PVary(Cast):
     name = "pvary"
     begins_invarying = True
     user = "lax.pvary"
-    axis_params = ("axes",)
 
     def _check(self, aval: Any, given: ManualAxisType, axes: frozenset[Any]) -> None:
         expected = f"a value that is the same everywhere over {axes_text(axes)}"
@@ -131,13 +136,15 @@ class PVary(Cast):
         return psum_invariant_p
 
 
+core_axes.axis_params.set(("axes",), PVary)
+
+
 class PReduced(Cast):
     """I to R: cotangents will be summands.  Its transpose is their sum."""
 
     name = "preduced"
     begins_invarying = True
     user = "lax.pcast"
-    axis_params = ("axes",)
 
     def _check(self, aval: Any, given: ManualAxisType, axes: frozenset[Any]) -> None:
         expected = f"a value that is the same everywhere over {axes_text(axes)}"
@@ -153,12 +160,14 @@ class PReduced(Cast):
         return unreduced_psum_p
 
 
+core_axes.axis_params.set(("axes",), PReduced)
+
+
 class ReducedVaryCast(Cast):
     """R to V: the value is used per device.  Its transpose takes what varies as summands."""
 
     name = "reduced_vary_cast"
     user = "lax.pcast"
-    axis_params = ("axes",)
 
     def _check(self, aval: Any, given: ManualAxisType, axes: frozenset[Any]) -> None:
         expected = f"a value reduced over {axes_text(axes)}"
@@ -173,12 +182,14 @@ class ReducedVaryCast(Cast):
         return vary_unreduced_cast_p
 
 
+core_axes.axis_params.set(("axes",), ReducedVaryCast)
+
+
 class VaryUnreducedCast(Cast):
     """V to U: what differs are summands of one value, to be added later; transposed, R to V."""
 
     name = "vary_unreduced_cast"
     user = "lax.pcast"
-    axis_params = ("axes",)
 
     def _check(self, aval: Any, given: ManualAxisType, axes: frozenset[Any]) -> None:
         expected = f"a value that varies over {axes_text(axes)}"
@@ -193,6 +204,9 @@ class VaryUnreducedCast(Cast):
         return reduced_vary_cast_p
 
 
+core_axes.axis_params.set(("axes",), VaryUnreducedCast)
+
+
 class TypedSum(Primitive):
     """Sums over the devices of mesh axes, with an invarying result.
 
@@ -200,13 +214,9 @@ class TypedSum(Primitive):
     devices.
     """
 
-    axis_params = ("axes",)
-    communicates: ClassVar[bool] = True
-    makes_equal: bool = True
     has_effects: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
-    knows_sums: ClassVar[bool] = True
 
     def abstract_eval(self, x: ShapedArray, *, axes: Axes) -> ShapedArray:
         return x
@@ -223,33 +233,16 @@ class TypedSum(Primitive):
         return self.bind(args[0], axes=axes), dims[0]
 
 
+core_axes.makes_equal.set(True, TypedSum)
+rules.knows_sums.set(True, TypedSum)
+core_axes.axis_params.set(("axes",), TypedSum)
+core_axes.communicates.set(True, TypedSum)
+
+
 class PSumInvariant(TypedSum):
     """V to I: the sum of what the devices of the axes hold; `lax.psum` where types are checked."""
 
     name = "psum_invariant"
-
-    def vary(self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes) -> ManualAxisType:
-        given, named = variance.of(avals[0]), frozenset(axes)
-        if any(isinstance(axis, int) for axis in axes):
-            error(
-                ValueError,
-                "lax.psum",
-                "sums over dimensions of the array cannot be mixed with those over mesh axes.",
-                got=f"axes {axes}",
-                fix="x.sum(dims) first, or shard_map(check_vma=False)",
-            )
-        refuse_kind("lax.psum", avals[0], named & given.reduced, "reduced", "a varying value")
-        refuse_kind("lax.psum", avals[0], named & given.unreduced, "unreduced", "a varying value")
-        if not named & given.varying:
-            error(
-                ValueError,
-                "psum_invariant",
-                "the operand is the same on all devices of these axes.",
-                got=f"{avals[0]}, axes {axes}",
-                expected="an operand that varies over one of the axes",
-                fix="lax.psum, which casts its operand, or lax.pvary first",
-            )
-        return manual_type(given.varying - named, given.unreduced, given.reduced)
 
     def transpose(self, ct: Any, x: Any, *, axes: Axes) -> tuple[Any]:
         out = pvary_p.bind(ct, axes=ordered(axes))
@@ -258,18 +251,49 @@ class PSumInvariant(TypedSum):
         return (self.bind(out, axes=rest) if rest else out,)
 
 
+@variance.vary.rule(PSumInvariant)
+def _vary_of_psum_invariant(
+    primitive: PSumInvariant, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
+) -> ManualAxisType:
+    given, named = variance.of(avals[0]), frozenset(axes)
+    if any(isinstance(axis, int) for axis in axes):
+        error(
+            ValueError,
+            "lax.psum",
+            "sums over dimensions of the array cannot be mixed with those over mesh axes.",
+            got=f"axes {axes}",
+            fix="x.sum(dims) first, or shard_map(check_vma=False)",
+        )
+    refuse_kind("lax.psum", avals[0], named & given.reduced, "reduced", "a varying value")
+    refuse_kind("lax.psum", avals[0], named & given.unreduced, "unreduced", "a varying value")
+    if not named & given.varying:
+        error(
+            ValueError,
+            "psum_invariant",
+            "the operand is the same on all devices of these axes.",
+            got=f"{avals[0]}, axes {axes}",
+            expected="an operand that varies over one of the axes",
+            fix="lax.psum, which casts its operand, or lax.pvary first",
+        )
+    return manual_type(given.varying - named, given.unreduced, given.reduced)
+
+
 class UnreducedPSum(TypedSum):
     """U to I: the sum whose summands the devices of the axes hold."""
 
     name = "unreduced_psum"
 
-    def vary(self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes) -> ManualAxisType:
-        check_unreduced("lax.unreduced_psum", avals[0], axes)
-        given, named = variance.of(avals[0]), frozenset(axes)
-        return manual_type(given.varying, given.unreduced - named, given.reduced)
-
     def transpose(self, ct: Any, x: Any, *, axes: Axes) -> tuple[Any]:
         return (preduced_p.bind(ct, axes=ordered(axes)),)
+
+
+@variance.vary.rule(UnreducedPSum)
+def _vary_of_unreduced_psum(
+    primitive: UnreducedPSum, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
+) -> ManualAxisType:
+    check_unreduced("lax.unreduced_psum", avals[0], axes)
+    given, named = variance.of(avals[0]), frozenset(axes)
+    return manual_type(given.varying, given.unreduced - named, given.reduced)
 
 
 pvary_p = PVary()
@@ -342,9 +366,9 @@ def agreeing(
     The operands of a local operation must vary over the same mesh axes; operations that are not
     local say themselves what fits.
     """
-    if primitive.agree is not None:
-        return primitive.agree(trace, args, params)
-    if primitive.vary is not None:
+    if variance.agree.of(primitive) is not None:
+        return variance.agree.of(primitive)(trace, args, params)
+    if variance.vary.of(primitive) is not None:
         return args, params
     avals = [variance.of_literal(x) if isinstance(x, _SCALARS) else aval_of(x) for x in args]
     if all(aval in (None, variance.ZERO) or aval.manual_axis_type is NOT_MANUAL for aval in avals):

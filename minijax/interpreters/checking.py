@@ -26,8 +26,17 @@ from minijax.core.errors import (
     message,
 )
 from minijax.core.primitive import Primitive
+from minijax.core.rules import Facts, Rules
 from minijax.interpreters.structural import to_batch_dim
 from minijax.sharding import rules
+
+faults = Rules("faults")
+"""What may go wrong in one application: `(primitive, args, outs, **params)` gives a list of
+`Fault`s.  Without a rule: only what may happen to every operation, a NaN or an infinity."""
+
+check_inside = Rules("check_inside")
+"""Checks the insides of an operation that holds jaxprs: `(primitive, checker, args, params)`
+applies it with jaxprs that also return their first fault, and returns the results."""
 
 Shape = tuple[int, ...]
 
@@ -41,15 +50,21 @@ INDEX, NON_FINITE, NAN, DIVISION, KEY, USER = (
 )
 """Kinds of faults.  NAN is NON_FINITE without infinities."""
 
-ELEMENTWISE, PRESERVES, MOVES, COPIES, SELECTS, INSPECTS = (
+ELEMENTWISE, PRESERVES, MOVES, COPIES, SELECTS, INSPECTS, COMPUTES = (
     "elementwise",
     "preserves",
     "moves",
     "copies",
     "selects",
     "inspects",
+    "computes",
 )
-"""What a primitive does with faulty elements, its `fault_flow`; see `core/primitive.py`."""
+
+fault_flow: Facts[str] = Facts("fault_flow", COMPUTES)
+"""What becomes of faulty elements of the operands: ELEMENTWISE, those of the result in the same
+places; PRESERVES, so too, and the operation makes none of its own; MOVES, it puts them elsewhere;
+COPIES, the result holds elements of the operands and none of its own; SELECTS, only those chosen;
+INSPECTS, the result tells which are faulty; COMPUTES, anything."""
 
 
 _ERRORS: dict[str, type[CheckError]] = {
@@ -173,11 +188,10 @@ class Check(Primitive):
     name = "check"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose"})
     shard = rules.from_types
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
-        (fault,) = self.faults(args, (), **params)
+        (fault,) = faults.of(self)(args, (), **params)
         places = np.flatnonzero(np.asarray(fault.bad))
         if places.size:
             place = int(places[0])
@@ -217,25 +231,31 @@ class Check(Primitive):
         self.bind(*moved, batch_dims=batch_dims + 1, **params)
         return [], []
 
-    def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        for fault in self.faults(args, (), **params):
-            checker.judge(fault)
-        return ()
 
-    def faults(
-        self,
-        args: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        kind: str,
-        text: Any,
-        blamed: str,
-        num_found: int,
-        batch_dims: int,
-    ) -> list[Fault]:
-        bad, *values = args
-        found, payload = tuple(values[:num_found]), tuple(values[num_found:])
-        return [Fault(kind, bad, text, found, payload, blamed, batch_dims)]
+@check_inside.rule(Check)
+def _check_inside_of_check(
+    primitive: Check, checker: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    for fault in faults.of(primitive)(args, (), **params):
+        checker.judge(fault)
+    return ()
+
+
+@faults.rule(Check)
+def _faults_of_check(
+    primitive: Check,
+    args: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    kind: str,
+    text: Any,
+    blamed: str,
+    num_found: int,
+    batch_dims: int,
+) -> list[Fault]:
+    bad, *values = args
+    found, payload = tuple(values[:num_found]), tuple(values[num_found:])
+    return [Fault(kind, bad, text, found, payload, blamed, batch_dims)]
 
 
 check_p = Check()

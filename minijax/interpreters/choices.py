@@ -7,8 +7,7 @@ enter.  On the host's devices all devices of a program wait for each other in it
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import source
@@ -16,6 +15,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.interpreters import uniformity
 from minijax.interpreters.uniformity import Names
+from minijax.runtime.hlo_text import HloModule, Instruction
 
 
 def lines(closed: ClosedJaxpr, given: Sequence[Names], axes: Names) -> list[str]:
@@ -37,8 +37,8 @@ def check(loaded: Any, choices: Sequence[str]) -> None:
     """
     if not choices:
         return
-    text = "\n".join(module.to_string() for module in loaded.hlo_modules())
-    if _waits_in_choice(text):
+    modules = [HloModule(module.to_string()) for module in loaded.hlo_modules()]
+    if any(map(_waits_in_choice, modules)):
         error(
             NotImplementedError,
             "shard_map",
@@ -53,48 +53,27 @@ def check(loaded: Any, choices: Sequence[str]) -> None:
         )
 
 
-_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
-_CHOSEN = re.compile(
-    r"\b(?:branch_computations|true_computation|false_computation)=(\{[^}]*\}|%?[\w.\-]+)"
-)
-_LOOP = re.compile(r"\b(?:body|condition)=(%?[\w.\-]+)")
-_CALLED = re.compile(
-    r"\b(?:calls|to_apply|body|condition|branch_computations|called_computations|"
-    r"true_computation|false_computation)=(\{[^}]*\}|%?[\w.\-]+)"
-)
-_NAME = re.compile(r"[\w.\-]+")
+_BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 
-def _waits_in_choice(text: str) -> bool:
-    computations = dict(_computations(text))
-    everything = [line for body in computations.values() for line in body]
-    pending = list(_named(_CHOSEN, everything))
-    # A loop whose trips are counted takes as many of them on each device.
-    pending += _named(_LOOP, (line for line in everything if "known_trip_count" not in line))
+def _waits_in_choice(module: HloModule) -> bool:
+    everything = [x for body in module.computations.values() for x in body.values()]
+    pending = [name for x in everything for role, name in x.calls if _is_chosen(x, role)]
     seen: set[str] = set()
     while pending:
         name = pending.pop()
-        if name in seen or name not in computations:
+        if name in seen:
             continue
         seen.add(name)
-        if any(" collective-permute" in line for line in computations[name]):
-            return True
-        pending += _named(_CALLED, computations[name])
+        for instruction in module.computations.get(name, {}).values():
+            if instruction.opcode.startswith("collective-permute"):
+                return True
+            pending += [callee for _, callee in instruction.calls]
     return False
 
 
-def _computations(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The computations of a module by name, with their lines."""
-    body: list[str] = []
-    for line in text.splitlines():
-        begin = _COMPUTATION.match(line)
-        if begin is not None:
-            body = []
-            yield begin.group(1), body
-        body.append(line)
-
-
-def _named(pattern: re.Pattern[str], body: Iterable[str]) -> Iterator[str]:
-    for line in body:
-        for found in pattern.findall(line):
-            yield from _NAME.findall(found)
+def _is_chosen(instruction: Instruction, role: str) -> bool:
+    """Whether devices may differ in how often they run what an instruction calls in a role."""
+    # A loop whose trips are counted takes as many of them on each device.
+    is_loop = role in ("body", "condition") and instruction.trip_count is None
+    return role in _BRANCHES or is_loop

@@ -13,7 +13,17 @@ from typing import Any
 
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.rules import Rules
 from minijax.core.trace import Trace, Tracer, current
+from minijax.interpreters import jvp
+
+stage_functions = Rules("stage_functions")
+"""Makes the equation of an operation whose parameters are Python functions, by staging them first:
+`(primitive, trace, args, params)`, which returns None where the parameters are those of the
+equation already.
+
+Functions may close over tracers.  The rule `batch` of an operation with this rule is given the
+trace in place of the size, and a parameter `name` tells whose functions they are."""
 
 
 class ConfiningTrace(Trace):
@@ -28,7 +38,7 @@ class ConfiningTrace(Trace):
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         self.check(args)
-        if primitive.holds_functions:
+        if stage_functions.of(primitive) is not None:
             params = confine(params, self.owner)
         current.set_local(self.parent)
         try:
@@ -85,6 +95,18 @@ class Confined:
             current.set_local(before)
             trace.finished = True
         return outs
+
+
+def _confined(
+    trace: jvp.JVPTrace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    params = confine(params, trace)
+    if trace.concerns(primitive, args, params):
+        return trace.interpret(primitive, args, params)
+    return trace.pass_on(primitive, args, params)
+
+
+jvp.DETOURS.add(lambda primitive: _confined if stage_functions.of(primitive) else None)
 
 
 def confine(params: dict[str, Any], owner: Trace) -> dict[str, Any]:

@@ -11,10 +11,15 @@ from typing import Any
 
 from minijax.core import config, source
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
+from minijax.core.rules import Rules
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
 from minijax.runtime import execute
 from minijax.runtime.array import Array
+
+walk = Rules("walk")
+"""Walks through an operation that holds jaxprs: `(primitive, run, *args, **params)` evaluates them
+in order with `run(closed, *args)`; without a rule nothing inside is seen."""
 
 
 class _Search:
@@ -56,8 +61,9 @@ class _Search:
         for out in outs:
             bad, where = self._find_bad(out)
             if bad is not None:
-                if eqn.primitive.walk is not None:
-                    eqn.primitive.walk(self.run, *operands, **eqn.params)
+                inner = walk.of(eqn.primitive)
+                if inner is not None:
+                    inner(self.run, *operands, **eqn.params)
                 raise execute.not_finite(
                     eqn.primitive.name,
                     bad,

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import refs
-from minijax.core.errors import MissingRule, message
+from minijax.core.errors import MissingRule, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.core.trace import Trace, current
-from minijax.interpreters import evaluation, passes, staging
+from minijax.interpreters import passes, staging
 
 
 class DischargeTrace(Trace):
@@ -30,10 +30,11 @@ class DischargeTrace(Trace):
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         current.set_local(self.parent)
         try:
-            if primitive.makes_references or refs.any_cell(args):
-                if primitive.discharge is None:
+            if refs.makes_references.of(primitive) or refs.any_cell(args):
+                rule = refs.discharge.of(primitive)
+                if rule is None:
                     raise _no_rule(primitive)
-                outs = primitive.discharge(*args, **params)
+                outs = rule(*args, **params)
                 return outs if primitive.multiple_results else (outs,)
             params = {key: _pure_param(value) for key, value in params.items()}
             return self.parent.process(primitive, args, params)
@@ -114,6 +115,22 @@ def without_references_open(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr,
     return open_jaxpr, [*pure.consts, *consts]
 
 
+def check_differentiable(name: str, aval: Any) -> None:
+    """Refuses references among the arguments by which the function `name` is differentiated.
+
+    Raises:
+        ValueError: `aval` is the type of one.
+    """
+    if type(aval) is refs.AbstractRef:
+        error(
+            ValueError,
+            name,
+            "reverse mode cannot differentiate with respect to a reference.",
+            got=str(aval),
+            fix="pass its value, ref[...], and make the reference inside: new_ref(x)",
+        )
+
+
 def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:
     def function(*values: Any) -> list[Any]:
         args = [
@@ -123,7 +140,7 @@ def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:
         trace = DischargeTrace(current.value)
         current.set_local(trace)
         try:
-            outs = evaluation.eval_closed_jaxpr(closed, *args)
+            outs = staging.eval_closed_jaxpr(closed, *args)
         finally:
             current.set_local(trace.parent)
             trace.finished = True
@@ -144,7 +161,7 @@ def has_references(jaxpr: Jaxpr) -> bool:
 def _find_references(jaxpr: Jaxpr) -> bool:
     if any(type(v.aval) is refs.AbstractRef for v in (*jaxpr.invars, *jaxpr.constvars)):
         return True
-    if any(eqn.primitive.makes_references for eqn in jaxpr.eqns):
+    if any(refs.makes_references.of(eqn.primitive) for eqn in jaxpr.eqns):
         return True
     return any(
         has_references(inner) for eqn in holders(jaxpr) for inner in jaxprs_in_params(eqn.params)

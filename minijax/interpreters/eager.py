@@ -17,7 +17,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, leaked
-from minijax.interpreters import program, staging
+from minijax.interpreters import named_batching, placed_types, program, staging
 from minijax.runtime import array, client, transfer
 from minijax.runtime.array import Array
 
@@ -26,6 +26,8 @@ _jax.jax_jit.set_enable_x64_state(config.enable_x64.native)
 _jax.jax_jit.set_disable_jit_state(config.disable_jit.native)
 _jax.jax_jit.set_post_hook_state(_jax.config.Config("minijax_post_hook", None))
 
+_discharge_of = refs.discharge.of
+
 
 class EagerTrace(Trace):
     """Computes at once."""
@@ -33,8 +35,9 @@ class EagerTrace(Trace):
     __slots__ = ()
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        if primitive.discharge is not None and (primitive.makes_references or refs.any_cell(args)):
-            out = primitive.discharge(*args, **params)
+        discharge = _discharge_of(primitive)
+        if discharge is not None and (refs.makes_references.of(primitive) or refs.any_cell(args)):
+            out = discharge(*args, **params)
         elif primitive.impl is not None:
             out = primitive.impl(*args, **params)
         else:
@@ -48,6 +51,7 @@ class EagerTrace(Trace):
 
 EAGER = EagerTrace()
 hooks.fill_eager_trace(EAGER)
+hooks.fill_typing(placed_types.in_force, placed_types.meet, named_batching.kind_after)
 
 _one_op_functions: dict[Any, Callable[..., Any]] = Cache(
     "operations",

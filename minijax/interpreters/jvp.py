@@ -7,16 +7,20 @@ over `partial_eval.PartialTrace`, then `transpose.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from minijax.core import axes, refs
+from minijax.core import deferral
+from minijax.core import trace as core_trace
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import casts, discharge, evaluation, staging
-from minijax.interpreters.confinement import confine
-from minijax.interpreters.structural import instantiate
+from minijax.core.trace import Detours, NestedTrace, Trace, Tracer, check_alive, current
+from minijax.interpreters import staging
 from minijax.interpreters.tangents import Zero, with_zeros
+
+if TYPE_CHECKING:
+    from minijax.interpreters import discharge
+else:
+    discharge = deferral.module("minijax.interpreters.discharge")
 
 _new_tracer = object.__new__
 
@@ -41,16 +45,22 @@ class JVPTracer(Tracer):
         return f"JVPTracer({self.aval}, primal={self.primal!r}, tangent={self.tangent!r})"
 
 
-class JVPTrace(Trace):
+DETOURS = Detours()
+"""The operations that are not differentiated as they are."""
+
+
+class JVPTrace(NestedTrace):
     """Pushes tangents forward; primitives run in `parent`."""
 
-    __slots__ = ("has_variance", "parent")
+    __slots__ = ("typing",)
+    detours = DETOURS
+    tracers = JVPTracer
 
     def __init__(self, parent: Trace, function_name: str = "") -> None:
         super().__init__(function_name)
         self.parent = parent
-        # Whether types may tell that values vary over mesh axes: casts then have tangents too.
-        self.has_variance = axes.are_typed()
+        # Casts of operands have tangents too, so they are made here and not further down.
+        self.typing = core_trace.typing_in_force()
 
     def tracer(self, primal: Any, tangent: Any) -> Any:
         """A primal with its tangent; the primal alone where the tangent is zero."""
@@ -71,31 +81,19 @@ class JVPTrace(Trace):
             check_alive(x)
         return x, Zero.like(x)
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        parent = self.parent
-        if self.has_variance:
-            args, params = casts.agreeing(self, primitive, args, params)
-        current.set_local(parent)
+    def interpret(
+        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        args, params = self.typing.operands(self, primitive, args, params)
+        primals, tangents = zip(*map(self.split, args), strict=True)
+        current.set_local(self.parent)
         try:
-            if primitive.holds_functions:
-                params = confine(params, self)
-            for x in args:
-                if type(x) is JVPTracer and x.traced_by is self:
-                    break
-            else:
-                if not primitive.makes_references:
-                    return parent.process(primitive, args, params)
-            if primitive.with_references is not None and any(map(refs.is_reference, args)):
-                current.set_local(self)
-                return primitive.with_references(args, params)
-            primals, tangents = zip(*map(self.split, args), strict=True)
-            if primitive.multiple_results:
-                outs, out_dots = primitive.jvp(primals, tangents, **params)
-                return list(map(self.tracer, outs, out_dots))
-            out, out_dot = primitive.jvp(primals, tangents, **params)
-            return (self.tracer(out, out_dot),)
+            outs, out_dots = primitive.jvp(primals, tangents, **params)
         finally:
             current.set_local(self)
+        if primitive.multiple_results:
+            return list(map(self.tracer, outs, out_dots))
+        return (self.tracer(outs, out_dots),)
 
 
 def jvp_flat(
@@ -157,10 +155,10 @@ def _jvp_jaxpr(
         primals, given = args[: len(in_avals)], args[len(in_avals) :]
         tangents = with_zeros(nonzero, given, in_avals)
         outs, out_dots = jvp_flat(
-            lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs), primals, tangents
+            lambda *xs: staging.eval_closed_jaxpr(closed, *xs), primals, tangents
         )
         out_dots = [
-            instantiate(t) if make else t
+            t.made() if make and type(t) is Zero else t
             for t, make in zip(out_dots, instantiate_outs, strict=True)
         ]
         out_nonzero[:] = [type(t) is not Zero for t in out_dots]

@@ -19,8 +19,16 @@ import numpy as np
 from minijax.core import dtypes, extended_dtypes, source
 from minijax.core.errors import CheckedKeyReuseError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
+from minijax.core.rules import Facts, Rules
 from minijax.core.trace import current
 from minijax.interpreters import checking, discharge
+
+consumes_keys: Facts[tuple[int, ...]] = Facts("consumes_keys", ())
+"""The operands whose random keys are used up."""
+
+follow_keys = Rules("follow_keys")
+"""The keys of the results: `(primitive, flow, keys of the operands, **params)`.  Without a rule:
+those of the one jaxpr that the operation holds, of the elements that it moves, or new ones."""
 
 Numbers = np.ndarray[Any, Any]
 
@@ -101,10 +109,11 @@ class KeyFlow:
 
     def _outs(self, eqn: Any, given: Sequence[Numbers | None]) -> Sequence[Numbers | None]:
         primitive = eqn.primitive
-        if primitive.follow_keys is not None:
-            outs: Sequence[Numbers | None] = primitive.follow_keys(self, given, **eqn.params)
+        rule = follow_keys.of(primitive)
+        if rule is not None:
+            outs: Sequence[Numbers | None] = rule(self, given, **eqn.params)
             return outs
-        for i in primitive.consumes_keys:
+        for i in consumes_keys.of(primitive):
             numbers = given[i]
             if numbers is not None:
                 self.use(numbers, eqn)
@@ -120,7 +129,7 @@ class KeyFlow:
 
     def _moved(self, eqn: Any, given: Sequence[Numbers | None]) -> list[Numbers | None] | None:
         """The keys of an operation that moves elements; None for any other, or an unknown place."""
-        if eqn.primitive.fault_flow not in (checking.MOVES, checking.COPIES):
+        if checking.fault_flow.of(eqn.primitive) not in (checking.MOVES, checking.COPIES):
             return None
         operands: list[Any] = []
         for atom, numbers in zip(eqn.invars, given, strict=True):

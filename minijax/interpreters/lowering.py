@@ -15,7 +15,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
-from minijax.core import config, effects, source
+from minijax.core import config, effects, extended_dtypes, source
 from minijax.core.aval import AbstractTodo, AbstractToken, abstract_token
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -28,6 +28,7 @@ from minijax.interpreters.partitioning import Partitioning
 from minijax.interpreters.replicas import Replicas
 from minijax.interpreters.structural import to_batch_dim
 from minijax.runtime.array import Array, physical_aval, to_numpy
+from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding, named
 
 _create = ir.Operation.create
@@ -249,7 +250,7 @@ def lower_jaxpr(
         ctx.avals_in = avals = [v.aval for v in invars]
         ctx.avals_out = [v.aval for v in outvars]
         for aval in avals:
-            if aval.is_extended and not primitive.knows_extended:
+            if aval.is_extended and not extended_dtypes.knows_extended.of(primitive):
                 outs = _lower_physically(ctx, primitive, operands, eqn.params)
                 values.update(zip(outvars, outs, strict=True))
                 break
@@ -259,14 +260,14 @@ def lower_jaxpr(
                 values.update(zip(outvars, outs, strict=True))
             else:
                 values[outvars[0]] = outs
-        if on_several and primitive.constrains_results:
+        if on_several and rules.constrains_results.of(primitive):
             _constrain_results(ctx, eqn, values)
     return [read(atom) for atom in jaxpr.outvars]
 
 
 def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Any, Any]) -> None:
     """Holds the partitioner to the shardings that types show, or that the user asks for."""
-    given = eqn.params.get(eqn.primitive.sharding_param)
+    given = eqn.params.get(rules.sharding_param.of(eqn.primitive))
     typed = [s for v in (*eqn.outvars, *eqn.invars) if (s := v.aval.split) is not None]
     if not typed and not isinstance(given, NamedSharding):
         return
@@ -319,7 +320,9 @@ def _lower_physically(
             lambda *xs: primitive.bind_all(*xs, **params), size, args, dims
         )
         return [
-            to_batch_dim(x, d, aval.ndim, size) if aval.is_extended else primitive.over_words(x, d)
+            to_batch_dim(x, d, aval.ndim, size)
+            if aval.is_extended
+            else extended_dtypes.over_words.of(primitive)(x, d)
             for x, d, aval in zip(outs, out_dims, ctx.avals_out, strict=True)
         ]
 

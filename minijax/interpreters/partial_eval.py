@@ -8,65 +8,65 @@ primal operations run in the enclosing trace, and only the tangent program is st
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from minijax.core import refs
+from minijax.core import deferral
 from minijax.core.aval import aval_of
-from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
-from minijax.core.trace import Trace, current
-from minijax.interpreters import discharge, evaluation, jvp, passes, staging
+from minijax.core.trace import Detours, NestedTrace, Trace, current
+from minijax.interpreters import jvp, passes, staging
 from minijax.interpreters.staging import StagingTrace, StagingTracer
 from minijax.interpreters.tangents import Zero
 
+if TYPE_CHECKING:
+    from minijax.interpreters import discharge
+else:
+    discharge = deferral.module("minijax.interpreters.discharge")
 
-class PartialTrace(Trace):
-    """Sends operations on known values to `known`, and those on any unknown one to `unknown`."""
+DETOURS = Detours()
+"""The operations that are not split as they are."""
 
-    __slots__ = ("known", "unknown")
 
-    def __init__(self, known: Trace, unknown: StagingTrace) -> None:
+class PartialTrace(NestedTrace):
+    """Sends operations on known values to `parent`, and those on any unknown one to `unknown`."""
+
+    __slots__ = ("unknown",)
+    detours = DETOURS
+
+    def __init__(self, parent: Trace, unknown: StagingTrace) -> None:
         super().__init__(unknown.function_name)
-        self.known = known
+        self.parent = parent
         self.unknown = unknown
 
     def is_unknown(self, x: Any) -> bool:
         """Whether a value is a variable of the staged program."""
         return type(x) is StagingTracer and x.traced_by is self.unknown
 
-    def process_known(
+    def concerns(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> bool:
+        """Whether one of the arguments is unknown."""
+        unknown = self.unknown
+        for x in args:  # noqa: SIM110  a generator would cost as much as the rest
+            if type(x) is StagingTracer and x.traced_by is unknown:
+                return True
+        return False
+
+    def interpret(
         self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """Interprets an operation on known values, outside this trace."""
-        current.set_local(self.known)
-        try:
-            return self.known.process(primitive, args, params)
-        finally:
-            current.set_local(self)
-
-    def evaluate_known(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-        """Runs a jaxpr on known values, outside this trace."""
-        current.set_local(self.known)
-        try:
-            return evaluation.eval_closed_jaxpr(closed, *args)
-        finally:
-            current.set_local(self)
-
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        unknown = self.unknown
-        for x in args:
-            if type(x) is StagingTracer and x.traced_by is unknown:
-                break
-        else:
-            # The tangent of a reference is unknown even if it begins as a known zero.
-            if not (primitive.makes_references and params["is_tangent"]):
-                return self.process_known(primitive, args, params)
-        if primitive.with_references is not None and any(map(refs.is_reference, args)):
-            return primitive.with_references(args, params)
         if primitive.partial_eval is not None:
             outs: Sequence[Any] = primitive.partial_eval(self, args, params)
             return outs
-        return unknown.process(primitive, args, params)
+        return self.unknown.process(primitive, args, params)
+
+    process_known = NestedTrace.pass_on
+
+    def evaluate_known(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        """Runs a jaxpr on known values, outside this trace."""
+        current.set_local(self.parent)
+        try:
+            return staging.eval_closed_jaxpr(closed, *args)
+        finally:
+            current.set_local(self)
 
 
 class Linearized(NamedTuple):
@@ -92,8 +92,8 @@ def linearize_flat(
     tangents: list[Any] = []
     for x, nz in zip(primals, nonzero, strict=True):
         aval = aval_of(x).tangent_aval()
-        if nz and type(aval) is refs.AbstractRef:
-            raise _not_differentiable(debug_info.func_name, aval)
+        if nz and not aval.is_plain:
+            discharge.check_differentiable(debug_info.func_name, aval)
         tangents.append(staged.new_arg(aval) if nz else Zero(aval))
     try:
         outs, out_dots = jvp.jvp_flat(
@@ -107,17 +107,6 @@ def linearize_flat(
     jaxpr, residuals = discharge.without_references_open(jaxpr, residuals)
     avals = [t.aval if type(t) is Zero else aval_of(t) for t in out_dots]
     return Linearized(outs, jaxpr, residuals, out_nonzero, avals)
-
-
-def _not_differentiable(name: str, aval: refs.AbstractRef) -> ValueError:
-    return ValueError(
-        message(
-            name,
-            "reverse mode cannot differentiate with respect to a reference.",
-            got=str(aval),
-            fix="pass its value, ref[...], and make the reference inside: new_ref(x)",
-        )
-    )
 
 
 class PartialJaxpr(NamedTuple):
@@ -175,9 +164,9 @@ def _partial_eval_jaxpr(
         ]
         current.set_local(trace)
         try:
-            outs = evaluation.eval_closed_jaxpr(closed, *args)
+            outs = staging.eval_closed_jaxpr(closed, *args)
         finally:
-            current.set_local(trace.known)
+            current.set_local(trace.parent)
         forced = force or [False] * len(outs)
         out_unknown[:] = [trace.is_unknown(x) or f for x, f in zip(outs, forced, strict=True)]
         jaxpr, residuals = staged.finish([x for x, u in zip(outs, out_unknown, strict=True) if u])

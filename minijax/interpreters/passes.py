@@ -12,6 +12,11 @@ from minijax.core import config, refs
 from minijax.core.check import check_jaxpr
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
+from minijax.core.rules import Rules
+
+dead_code = Rules("dead_code")
+"""Drops unused results of an operation that holds a jaxpr: `(primitive, eqn, used)` gives the
+equation with the results in use, or None if it goes; without a rule all results stay."""
 
 
 def dead_code_elimination(
@@ -54,8 +59,9 @@ def _eliminate(
         if not needed and all(type(effect) is NamedAxisEffect for effect in eqn.effects):
             continue
         slim = eqn
-        if eqn.primitive.dead_code is not None:
-            slim = eqn.primitive.dead_code(eqn, [v in live for v in bound])
+        slimmed = dead_code.of(eqn.primitive)
+        if slimmed is not None:
+            slim = slimmed(eqn, [v in live for v in bound])
             if slim is None:
                 continue
         if slim is not eqn:

@@ -7,16 +7,24 @@ now, the equations to run again later, and the values that the first hand to the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.core import extended_dtypes, variance
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
+from minijax.core.rules import Rules
+from minijax.interpreters import passes
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.sharding import rules
+
+division = Rules("division")
+"""Divides an operation that holds a jaxpr between now and later, for `checkpoint`:
+`(primitive, eqn, wanted, policy)` gives a `Division`; without a rule a policy is asked about the
+operation as a whole."""
 
 Policy = Callable[..., Any] | None
 """Asked `policy(primitive, *avals, **params)` whether to save the results of an operation."""
@@ -64,9 +72,7 @@ class MoveToMemory(Primitive):
 
     name = "move_to_memory"
     jvp = jvp_of_unary_linear
-    knows_extended: ClassVar[bool] = True
     shard = rules.elementwise
-    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, kind: str) -> ShapedArray:
         return x.update(memory_kind=None if kind == "device" else kind)
@@ -91,6 +97,10 @@ class MoveToMemory(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, kind: str
     ) -> tuple[Any, Any]:
         return self.bind(args[0], kind=kind), dims[0]
+
+
+extended_dtypes.knows_extended.set(True, MoveToMemory)
+variance.keeps_unreduced.set(True, MoveToMemory)
 
 
 move_to_memory_p = MoveToMemory()
@@ -134,8 +144,9 @@ def divide(jaxpr: Jaxpr, needed: Sequence[Any], policy: Policy) -> Division:
 def _divide_eqn(eqn: Eqn, wanted: Sequence[bool], policy: Policy) -> Division:
     if policy is None:
         return Division([eqn], [eqn], [])
-    if eqn.primitive.divide is not None:
-        part: Division = eqn.primitive.divide(eqn, wanted, policy)
+    rule = division.of(eqn.primitive)
+    if rule is not None:
+        part: Division = rule(eqn, wanted, policy)
         return part
     choice = _decide(eqn, policy)
     if choice is Recompute:
@@ -254,5 +265,5 @@ def divide_call(
 
 def without_unread(eqn: Eqn) -> list[Eqn]:
     """The equation without operands that its jaxpr does not read; nothing if it does nothing."""
-    slim = eqn.primitive.dead_code(eqn, [True] * len(eqn.outvars))
+    slim = passes.dead_code.of(eqn.primitive)(eqn, [True] * len(eqn.outvars))
     return [] if slim is None else [slim]

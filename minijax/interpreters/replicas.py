@@ -14,6 +14,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
+from minijax.core.rules import Facts
 from minijax.interpreters import assignment
 from minijax.interpreters.assignment import Assignment
 from minijax.interpreters.device_axes import ReplicaAxes
@@ -27,6 +28,9 @@ _counts = Cache(
     owner="jaxpr",
     counted=False,
 )
+device_count_param: Facts[str] = Facts("device_count_param", "")
+"""The parameter that says over how many devices an operation maps, each of which runs a replica of
+the program; "" if over none."""
 
 
 class Replicas(NamedTuple):
@@ -62,7 +66,7 @@ def count_in(jaxpr: Jaxpr) -> int:
     most = 1
     for eqn in holders(jaxpr):
         for inner in jaxprs_in_params(eqn.params):
-            own = eqn.params.get(eqn.primitive.maps_devices, 1)
+            own = eqn.params.get(device_count_param.of(eqn.primitive), 1)
             most = max(most, own * count_in(inner))
     return most
 
@@ -70,7 +74,7 @@ def count_in(jaxpr: Jaxpr) -> int:
 def maps_devices(jaxpr: Jaxpr) -> bool:
     """Whether an equation maps over devices, also over one."""
     return any(
-        eqn.primitive.maps_devices or any(map(maps_devices, jaxprs_in_params(eqn.params)))
+        device_count_param.of(eqn.primitive) or any(map(maps_devices, jaxprs_in_params(eqn.params)))
         for eqn in holders(jaxpr)
     )
 

@@ -7,8 +7,9 @@ which the partitioner makes the communication.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
+from minijax.core import extended_dtypes, printing
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -24,13 +25,7 @@ class Reshard(Primitive):
     """
 
     name = "reshard"
-    fault_flow = "moves"
     jvp = jvp_of_unary_linear
-    hidden_params: ClassVar[frozenset[str]] = frozenset({"dst_sharding"})
-    sharding_param: ClassVar[str] = "dst_sharding"
-    knows_extended: ClassVar[bool] = True
-    knows_sums: ClassVar[bool] = True
-    changes_mesh: ClassVar[bool] = True
 
     def abstract_eval(self, x: ShapedArray, *, dst_sharding: NamedSharding) -> ShapedArray:
         return x
@@ -55,6 +50,13 @@ class Reshard(Primitive):
         return self.bind(x, dst_sharding=rules.batched(dst_sharding, dim, entry)), dim
 
 
+printing.hidden_params.set(frozenset({"dst_sharding"}), Reshard)
+extended_dtypes.knows_extended.set(True, Reshard)
+rules.sharding_param.set("dst_sharding", Reshard)
+rules.knows_sums.set(True, Reshard)
+rules.changes_mesh.set(True, Reshard)
+
+
 reshard_p = Reshard()
 
 
@@ -63,6 +65,11 @@ def reshard_to(x: Any, sharding: NamedSharding | None) -> Any:
     if sharding is None:
         return x
     return reshard_p.bind(x, dst_sharding=sharding)
+
+
+def settled(ct: Any, primal: Any) -> Any:
+    """A cotangent of a value of type `primal`; split as that is, where their types differ in it."""
+    return ct if aval_of(ct).split is primal.split else like_primal(ct, primal)
 
 
 def like_primal(ct: Any, primal: Any) -> Any:

@@ -14,7 +14,7 @@ from minijax.core import refs, variance
 from minijax.core.aval import NO_AXES, aval_of, manual_type
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, current
-from minijax.interpreters import casts, evaluation, staging
+from minijax.interpreters import casts, staging
 
 Axes = frozenset[Any]
 Arguments = tuple[Sequence[Any], dict[str, Any]]
@@ -80,7 +80,7 @@ def _retyped(
         trace = WideningTrace(around)
         current.set_local(trace)
         try:
-            outs = evaluation.eval_closed_jaxpr(closed, *args)
+            outs = staging.eval_closed_jaxpr(closed, *args)
         finally:
             current.set_local(around)
             trace.finished = True

@@ -1,22 +1,26 @@
-"""Staging: from a Python function to a jaxpr.  Step 3 of the walk of an argument.
+"""Staging: from a Python function to a jaxpr, and back.  Step 3 of the walk of an argument.
 
 Input: a function of flat values, and their types.  Output: an open jaxpr and the values of its
 constants.  Each operation becomes one equation; nothing is computed.
+
+`eval_jaxpr` goes the other way: it runs a jaxpr equation by equation in the current trace.  That is
+the whole of what turns a transformation of functions into one of jaxprs: stage the evaluation of
+the jaxpr under the transformation's trace.
 """
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import config, meshes, refs, source, variance
-from minijax.core.aval import NOT_MANUAL, aval_of
-from minijax.core.errors import InternalError, error
+from minijax.core import config, deferral, source
+from minijax.core import trace as core_trace
+from minijax.core.aval import aval_of
+from minijax.core.errors import InternalError
 from minijax.core.jaxpr import (
     NO_DEBUG_INFO,
     NO_EFFECTS,
@@ -27,9 +31,12 @@ from minijax.core.jaxpr import (
     Literal,
     Var,
 )
-from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import casts, flattening
-from minijax.sharding import rules
+from minijax.core.trace import PLAIN, Detours, Trace, Tracer, Typing, check_alive, current
+
+if TYPE_CHECKING:
+    from minijax.interpreters import leaks
+else:
+    leaks = deferral.module("minijax.interpreters.leaks")
 
 scope: Any = _jax.config.Config("minijax_scope", ())
 """Names given by `named_scope`, outermost first; they end up in the names of lowered ops."""
@@ -66,19 +73,17 @@ class StagingTracer(Tracer):
         return self.traced_by.origin_of(self.variable)  # type: ignore[attr-defined]
 
 
+DETOURS = Detours()
+"""The operations that are not staged as they are, such as calls of functions with custom rules."""
+
+Check = Callable[["StagingTrace", Callable[..., Any], Sequence[Any]], None]
+"""Refuses what was staged of a function, given its results, or does nothing."""
+
+
 class StagingTrace(Trace):
     """Collects equations."""
 
-    __slots__ = (
-        "constants",
-        "debug_info",
-        "effects",
-        "eqns",
-        "has_references",
-        "has_shardings",
-        "has_variance",
-        "invars",
-    )
+    __slots__ = ("checks", "constants", "debug_info", "effects", "eqns", "invars", "typing")
 
     def __init__(self, function_name: str = "", debug_info: DebugInfo = NO_DEBUG_INFO) -> None:
         super().__init__(function_name)
@@ -86,19 +91,16 @@ class StagingTrace(Trace):
         self.invars: list[Var] = []
         self.eqns: list[Eqn] = []
         self.effects = NO_EFFECTS
-        self.has_references = False
-        # Whether the type of some value shows how it is split.
-        self.has_shardings = False
-        # Whether the type of some value shows how it stands to manual mesh axes.
-        self.has_variance = False
         # Keyed by identity; the value is kept, so that the identity stays taken.
         self.constants: dict[int, tuple[Var, Any]] = {}
+        self.typing: Typing = PLAIN
+        self.checks: tuple[Check, ...] = ()
 
     def new_arg(self, aval: Any) -> StagingTracer:
         """A new parameter of the jaxpr."""
         var = Var(aval)
-        self.has_shardings |= aval.split is not None
-        self.has_variance |= aval.manual_axis_type is not NOT_MANUAL
+        if not aval.is_plain:
+            core_trace.meet(self, aval)
         self.invars.append(var)
         return self.tracer(var)
 
@@ -121,14 +123,13 @@ class StagingTrace(Trace):
             if isinstance(x, Tracer):
                 check_alive(x)
             aval = aval_of(x)
-            self.has_shardings |= aval.split is not None
-            self.has_variance |= aval.manual_axis_type is not NOT_MANUAL
+            if not aval.is_plain:
+                core_trace.meet(self, aval)
             found = self.constants[id(x)] = (Var(aval), x)
         return found[0]
 
-    def _atoms(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        invars = []
-        avals = []
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        invars, avals = [], []
         for x in args:
             if type(x) is StagingTracer and x.traced_by is self:
                 invars.append(x.variable)
@@ -137,70 +138,19 @@ class StagingTrace(Trace):
                 atom = self.atom(x)
                 invars.append(atom)
                 avals.append(atom.aval)
-        return invars, avals
-
-    def _typed(
-        self,
-        primitive: Any,
-        args: Sequence[Any],
-        invars: list[Any],
-        avals: list[Any],
-        params: dict[str, Any],
-    ) -> tuple[list[Any], list[Any], dict[str, Any], Any]:
-        """Operands cast to fit together over mesh axes, and the result type, or types."""
-        kind = variance.common(primitive, invars, avals)
-        if kind is None and self.has_variance:
-            agreed, params = casts.agreeing(self, primitive, args, params)
-            if agreed is not args:
-                invars, avals = self._atoms(agreed)
-                kind = variance.common(primitive, invars, avals)
-        out = primitive.abstract_eval(*avals, **params)
-        if kind is not None:
-            if primitive.multiple_results:
-                return invars, avals, params, [aval.with_manual_type(kind) for aval in out]
-            return invars, avals, params, out.with_manual_type(kind)
-        out = variance.typed(primitive, avals, invars, out, params)
-        if not self.has_variance:
-            outs = out if primitive.multiple_results else (out,)
-            self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
-        return invars, avals, params, out
-
-    def _split(self, primitive: Any, avals: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
-        """The result type, or types, with how Explicit mesh axes split the results."""
-        if not self.has_shardings and params.get(primitive.sharding_param) is None:
-            return out
-        self.has_shardings = True
-        return rules.typed_results(primitive, avals, out, params)
-
-    def _effects(
-        self, primitive: Any, invars: Sequence[Any], avals: Sequence[Any], params: dict[str, Any]
-    ) -> frozenset[Any]:
-        """The effects of an equation."""
-        found: frozenset[Any] = primitive.effects(*avals, **params)
-        if found:
-            found = refs.effects_on(found, invars)
-            self.effects |= found
-        self.has_references |= primitive.makes_references
-        return found
-
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        invars, avals = self._atoms(args)
-        if primitive.stage is not None:
-            staged: Sequence[Any] | None = primitive.stage(self, args, params)
+        detour = DETOURS[primitive]
+        if detour is not None:
+            staged = detour(self, primitive, args, params)
             if staged is not None:
                 return staged
-        if self.has_variance or primitive.vary is not None:
-            invars, avals, params, out = self._typed(primitive, args, invars, avals, params)
-        else:
-            out = primitive.abstract_eval(*avals, **params)
-        if self.has_shardings or primitive.sharding_param:
-            out = self._split(primitive, avals, out, params)
+        invars, params, out = self.typing.equation(self, primitive, args, invars, avals, params)
         effects = NO_EFFECTS
         if primitive.has_effects:
-            effects = self._effects(primitive, invars, avals, params)
+            effects = self._effects(primitive, invars, params)
         if primitive.multiple_results:
-            if not self.has_shardings:
-                self.has_shardings = any(aval.split is not None for aval in out)
+            for aval in out:
+                if not aval.is_plain:
+                    core_trace.meet(self, aval)
             outvars = list(map(Var, out))
             tracers = list(map(self.tracer, outvars))
         else:
@@ -215,6 +165,16 @@ class StagingTrace(Trace):
         where = origin.value or _capture()
         self.eqns.append(Eqn(invars, outvars, primitive, params, effects, where, scope.value))
         return tracers
+
+    def _effects(
+        self, primitive: Any, invars: Sequence[Any], params: dict[str, Any]
+    ) -> frozenset[Any]:
+        """The effects of an equation."""
+        found: frozenset[Any] = primitive.effects(*[v.aval for v in invars], **params)
+        if found:
+            found = frozenset(placed for effect in found for placed in effect.of_equation(invars))
+            self.effects |= found
+        return found
 
     def finish(
         self, outs: Sequence[Any], debug_info: DebugInfo = NO_DEBUG_INFO
@@ -257,23 +217,19 @@ def stage(
     trace = StagingTrace(debug_info.func_name, debug_info)
     previous = current.swap_local(trace)
     outer = origin.swap_local(None)
-    around = None
+    leave = None
     try:
         args = [trace.new_arg(aval) for aval in avals]
-        if trace.has_shardings and meshes.abstract_mesh.value.empty:
-            found = rules.mesh_of_arguments(avals, debug_info.func_name)
-            around = meshes.abstract_mesh.swap_local(found)
+        leave = trace.typing.enter(avals, debug_info.func_name)
         outs = function(*args)
         # What still holds a tracer below leaks it.
         del args
-        parameters = trace.parameters()
-        if trace.has_references or any(type(v.aval) is refs.AbstractRef for v in parameters):
-            refs.check_uses(trace.eqns, parameters)
-        _refuse_to_return_references(trace, outs, function)
         jaxpr, consts = trace.finish(outs, debug_info)
+        for check in trace.checks:
+            check(trace, function, outs)
     finally:
-        if around is not None:
-            meshes.abstract_mesh.set_local(around)
+        if leave is not None:
+            leave()
         origin.set_local(outer)
         current.set_local(previous)
         trace.finished = True
@@ -281,25 +237,8 @@ def stage(
         del outs
         holder = weakref.ref(trace)
         del trace
-        check_not_held(holder, debug_info.func_name)
+        leaks.check_not_held(holder, debug_info.func_name)
     return jaxpr, consts
-
-
-def _refuse_to_return_references(trace: StagingTrace, outs: Sequence[Any], function: Any) -> None:
-    for i, x in enumerate(outs):
-        if not refs.is_reference(x):
-            continue
-        path = f"result {i}"
-        if isinstance(function, flattening.FlatFunction):
-            path = flattening.result_paths(function.out_tree)[i]
-        own = type(x) is StagingTracer and x.traced_by is trace
-        error(
-            ValueError,
-            trace.function_name,
-            "a reference cannot be returned from a traced function.",
-            got=f"{path}: {x.aval}, {x.origin() if own else 'which the function closes over'}",
-            fix="return its value: ref[...], or freeze(ref) for a reference made inside",
-        )
 
 
 def stage_closed(
@@ -314,46 +253,74 @@ def stage_closed(
     return ClosedJaxpr(jaxpr, consts)
 
 
-def check_not_held(trace: Any, function_name: str) -> None:
-    """Refuses to go on while something still holds tracers of a finished trace.
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """The results of `jaxpr` on constants and arguments, each operation in the current trace.
 
-    Raises:
-        RuntimeError: somebody does; the text says who.
+    Source:     mirrors jax.core.eval_jaxpr (0.10).
+
+    Example:
+        >>> closed = jax.make_jaxpr(lambda x: x * x + 1)(2)
+        >>> jax.eval_jaxpr(closed.jaxpr, closed.consts, 5)
+        [Array(26, dtype=int32, weak_type=True)]
     """
-    gc.collect()
-    if trace() is None:
-        return
-    tracers = [x for x in gc.get_referrers(trace()) if isinstance(x, Tracer)]
-    if not tracers:
-        return
-    found = [f"{tracer!r}, {tracer.origin()}: held by {_holders(tracer)}" for tracer in tracers]
-    error(
-        RuntimeError,
-        function_name,
-        f"{len(tracers)} traced value(s) outlive the function that made them.",
-        got="\n".join(found[:5]),
-        fix="return values instead of storing them in globals, attributes or closures",
-    )
-
-
-def _holders(tracer: Tracer) -> str:
-    names = []
-    for holder in gc.get_referrers(tracer):
-        if isinstance(holder, dict):
-            keys = [key for key, value in holder.items() if value is tracer]
-            owner = next(
-                (o for o in gc.get_referrers(holder) if getattr(o, "__dict__", None) is holder),
-                None,
+    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, args, strict=True))
+    last_use = last_uses(jaxpr)
+    outer, outer_origin = scope.value, origin.value
+    try:
+        for eqn in jaxpr.eqns:
+            origin.set_local(eqn.source)
+            if eqn.scope:
+                scope.set_local(outer + eqn.scope)
+            trace = current.value
+            outs = trace.process(
+                eqn.primitive,
+                [v.value if type(v) is Literal else values[v] for v in eqn.invars],
+                eqn.params,
             )
-            names += [f"{_name(owner)}{key!r}" for key in keys]
-        elif isinstance(holder, (list, tuple, set)):
-            names.append(f"a {type(holder).__name__} of {len(holder)}")
-        elif type(holder).__name__ == "cell":
-            names.append("the closure of a function")
-    return ", ".join(names) or "an unknown object"
+            if eqn.scope:
+                scope.set_local(outer)
+            values.update(zip(eqn.outvars, outs, strict=True))
+            for var in last_use.get(id(eqn), ()):
+                del values[var]
+    finally:
+        scope.set_local(outer)
+        origin.set_local(outer_origin)
+    return [v.value if type(v) is Literal else values[v] for v in jaxpr.outvars]
 
 
-def _name(owner: Any) -> str:
-    if owner is None:
-        return "a dict, under "
-    return f"{getattr(owner, '__name__', type(owner).__name__)}, under "
+class restored:  # noqa: N801  a context manager reads as a verb
+    """Context manager: what is made inside has the scope and the origin of an equation."""
+
+    __slots__ = ("_eqn", "_origin", "_scope")
+
+    def __init__(self, eqn: Eqn) -> None:
+        self._eqn = eqn
+
+    def __enter__(self) -> None:
+        self._scope = scope.swap_local(scope.value + self._eqn.scope)
+        self._origin = origin.swap_local(self._eqn.source)
+
+    def __exit__(self, *_: object) -> None:
+        scope.set_local(self._scope)
+        origin.set_local(self._origin)
+
+
+def eval_closed_jaxpr(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+    """The results of a closed jaxpr on `args`."""
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
+    """For each equation (by identity), the variables that nothing after it reads."""
+    last: dict[Var, int] = {}
+    for eqn in jaxpr.eqns:
+        for var in (*eqn.invars, *eqn.outvars):
+            if type(var) is Var:
+                last[var] = id(eqn)
+    for var in jaxpr.outvars:
+        last.pop(var, None)  # type: ignore[arg-type]
+    found: dict[int, list[Var]] = {}
+    for var, eqn_id in last.items():
+        found.setdefault(eqn_id, []).append(var)
+    return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, hooks, printing, variance
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -30,9 +30,7 @@ class AddAny(Primitive):
     """
 
     name = "add_any"
-    fault_flow = "elementwise"
     shard = rules.elementwise
-    keeps_unreduced = True
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self.bind(*primals), add_tangents(*tangents)
@@ -52,6 +50,9 @@ class AddAny(Primitive):
         return self.bind(x, y), dim
 
 
+variance.keeps_unreduced.set(True, AddAny)
+
+
 class BroadcastInDim(Primitive):
     """Repeats `x`: its dimension i becomes dimension `broadcast_dimensions[i]` of the result.
 
@@ -59,12 +60,7 @@ class BroadcastInDim(Primitive):
     """
 
     name = "broadcast_in_dim"
-    fault_flow = "moves"
-    hidden_params = frozenset({"shape", "sharding"})
-    hidden_when_empty = frozenset({"broadcast_dimensions"})
     jvp = jvp_of_unary_linear
-    sharding_param = "sharding"
-    keeps_unreduced = True
 
     def abstract_eval(
         self, x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
@@ -155,6 +151,12 @@ class BroadcastInDim(Primitive):
         return broadcast_in_dim(x, (size, *shape), shifted, sharding=wide), 0
 
 
+printing.hidden_params.set(frozenset({"shape", "sharding"}), BroadcastInDim)
+printing.hidden_when_empty.set(frozenset({"broadcast_dimensions"}), BroadcastInDim)
+rules.sharding_param.set("sharding", BroadcastInDim)
+variance.keeps_unreduced.set(True, BroadcastInDim)
+
+
 class Transpose(Primitive):
     """Permutes dimensions: dimension i of the result is dimension `permutation[i]` of `x`.
 
@@ -162,9 +164,7 @@ class Transpose(Primitive):
     """
 
     name = "transpose"
-    fault_flow = "moves"
     jvp = jvp_of_unary_linear
-    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, permutation: Shape) -> ShapedArray:
         if sorted(permutation) != list(range(x.ndim)):
@@ -196,6 +196,9 @@ class Transpose(Primitive):
         return transpose(args[0], (dim, *rest)), 0
 
 
+variance.keeps_unreduced.set(True, Transpose)
+
+
 class ReduceSum(Primitive):
     """Sums `x` over `axes`.
 
@@ -204,8 +207,6 @@ class ReduceSum(Primitive):
 
     name = "reduce_sum"
     jvp = jvp_of_unary_linear
-    sharding_param = "out_sharding"
-    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, axes: Shape, out_sharding: Any) -> ShapedArray:
         check_axes("lax.reduce_sum", x, axes)
@@ -234,6 +235,10 @@ class ReduceSum(Primitive):
         entry = rules.free_entry(out_sharding, aval_of(args[0]), dim)
         wide = rules.batched(out_sharding, out_dim, entry)
         return self.bind(args[0], axes=moved, out_sharding=wide), out_dim
+
+
+rules.sharding_param.set("out_sharding", ReduceSum)
+variance.keeps_unreduced.set(True, ReduceSum)
 
 
 add_any_p = AddAny()
@@ -325,6 +330,9 @@ def zeros(aval: Any) -> Any:
         return np.zeros(aval.shape, dtypes.float0)
     made = full(aval.shape, 0, aval.dtype, sharding=aval.split)
     return casts.of_kind(made, aval.manual_axis_type)
+
+
+hooks.fill_zeros(zeros)
 
 
 def instantiate(tangent: Any) -> Any:

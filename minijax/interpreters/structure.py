@@ -12,6 +12,11 @@ from typing import Any
 import numpy as np
 
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from minijax.core.rules import Facts
+
+unlowered_params: Facts[frozenset[str]] = Facts("unlowered_params", frozenset())
+"""Parameters that the rule `lower` does not read: programs that differ in them alone compile to the
+same."""
 
 _MOST_EQUATIONS = 2000
 _MOST_CONSTANT_BYTES = 1 << 16
@@ -59,7 +64,7 @@ def _jaxpr(jaxpr: Jaxpr) -> Hashable:
 
     eqns = []
     for eqn in jaxpr.eqns:
-        unread = eqn.primitive.unlowered_params
+        unread = unlowered_params.of(eqn.primitive)
         params = tuple(
             (name, _param(value))
             for name, value in sorted(eqn.params.items())

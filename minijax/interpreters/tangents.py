@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from minijax.core import aval as core_aval
 from minijax.core.aval import aval_handlers, aval_of
 from minijax.core.errors import error
 
@@ -34,6 +35,10 @@ class Zero:
     def like(primal: Any) -> Zero:
         """The zero tangent of a primal value."""
         return Zero(aval_of(primal).tangent_aval())
+
+    def made(self) -> Any:
+        """The zeros as a value."""
+        return core_aval.zeros(self.aval)
 
     def __repr__(self) -> str:
         return f"Zero({self.aval})"

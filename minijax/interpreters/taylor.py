@@ -17,7 +17,7 @@ from typing import Any
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import evaluation, passes, staging
+from minijax.interpreters import confinement, passes, staging
 from minijax.interpreters.confinement import confine
 from minijax.interpreters.structural import instantiate
 from minijax.interpreters.tangents import Zero
@@ -89,7 +89,7 @@ class TaylorTrace(Trace):
         try:
             if not any(type(x) is TaylorTracer and x.traced_by is self for x in args):
                 return parent.process(primitive, args, params)
-            if primitive.holds_functions:
+            if confinement.stage_functions.of(primitive) is not None:
                 params = confine(params, self)
             primals, series = zip(*map(self.split, args), strict=True)
             rule: Rule = self.rules.get(primitive, by_jvp)
@@ -118,7 +118,7 @@ class TaylorTrace(Trace):
         def function(*args: Any) -> list[Any]:
             primals, series = self.gather(args, closed.in_avals, moving)
             outs, out_series = self.run(
-                lambda *xs: evaluation.eval_closed_jaxpr(closed, *xs), primals, series
+                lambda *xs: staging.eval_closed_jaxpr(closed, *xs), primals, series
             )
             return self.spread(outs, out_series, admits_series(closed.out_avals))
 
@@ -249,4 +249,4 @@ def _velocity(
     avals = [aval_of(x) for x in (*primals, *velocities)]
     jaxpr, consts = staging.stage(rule, avals, DebugInfo("jet", primitive.name))
     slim, _ = passes.dead_code_elimination(jaxpr, keep_inputs=True)
-    return lambda *args: evaluation.eval_jaxpr(slim, consts, *args), out_moving
+    return lambda *args: staging.eval_jaxpr(slim, consts, *args), out_moving

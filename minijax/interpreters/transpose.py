@@ -6,14 +6,20 @@ Input: a jaxpr linear in its parameters, its residuals, cotangents.  Output: cot
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from minijax.core import deferral
 from minijax.core import trace as core_trace
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from minijax.interpreters import evaluation, reshard, staging
+from minijax.interpreters import staging
 from minijax.interpreters.structural import add_tangents, instantiate
 from minijax.interpreters.tangents import LinearInput, Zero, with_zeros
+
+if TYPE_CHECKING:
+    from minijax.interpreters import reshard
+else:
+    reshard = deferral.module("minijax.interpreters.reshard")
 
 
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -28,8 +34,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]
     def accumulate(atom: Any, ct: Any) -> None:
         if ct is None or type(ct) is Zero or type(atom) is Literal or atom in values:
             return
-        if aval_of(ct).split is not atom.aval.split:
-            ct = reshard.like_primal(ct, atom.aval)
+        if not (atom.aval.is_plain and aval_of(ct).is_plain):
+            ct = reshard.settled(ct, atom.aval)
         before = totals.get(atom)
         totals[atom] = ct if before is None else add_tangents(before, ct)
 
@@ -54,7 +60,7 @@ def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence
             args.append(values[atom])
         else:
             args.append(LinearInput(atom.aval))
-    with evaluation.restored(eqn):
+    with staging.restored(eqn):
         if not eqn.primitive.multiple_results:
             return eqn.primitive.transpose(cts[0], *args, **eqn.params)
         zeros = [
@@ -73,7 +79,7 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Var, Any]) -> list[Eqn]:
             linear_eqns.append(eqn)
             continue
         args = [v.value if type(v) is Literal else values[v] for v in eqn.invars]
-        with evaluation.restored(eqn):
+        with staging.restored(eqn):
             outs = core_trace.current.value.process(eqn.primitive, args, eqn.params)
         values.update(zip(eqn.outvars, outs, strict=True))
     return linear_eqns

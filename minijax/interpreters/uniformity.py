@@ -13,7 +13,13 @@ from typing import Any
 from minijax.core import axes as core_axes
 from minijax.core import refs
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, holders, jaxprs_in_params
+from minijax.core.rules import Rules
 from minijax.interpreters import discharge
+
+differ = Rules("differ")
+"""Along which axes the results differ between devices, for operations that choose what to do:
+`(primitive, flow, given, **params)`, see `Flow`.  Without a rule: along those along which the
+operands do, or the one jaxpr in it tells."""
 
 Names = frozenset[Any]
 NOWHERE: Names = frozenset()
@@ -83,20 +89,22 @@ class Flow:
             outs = inner._outs(eqn, [names - hidden for names in given])
             kept = NOWHERE.union(*given) & hidden
             return [names | kept for names in outs]
-        if primitive.differ is not None:
-            return primitive.differ(self, given, **params)
+        rule = differ.of(primitive)
+        if rule is not None:
+            found: Sequence[Names] = rule(self, given, **params)
+            return found
         jaxprs = list(jaxprs_in_params(params))
         if len(jaxprs) == 1 and len(jaxprs[0].invars) == len(given):
             outs = self.follow(jaxprs[0], given)
             if len(outs) == len(eqn.outvars):
                 return outs
-        total = self.axes if primitive.makes_different else NOWHERE.union(*given)
+        total = self.axes if core_axes.makes_different.of(primitive) else NOWHERE.union(*given)
         for jaxpr in jaxprs:
             # Which operands it gets is not known, so any.
             total |= core_axes.used_by(jaxpr) & self.axes
             self.follow(jaxpr, [total] * len(jaxpr.invars))
         named = names_in(eqn) & self.axes
-        if primitive.makes_equal and params.get("axis_index_groups") is None:
+        if core_axes.makes_equal.of(primitive) and params.get("axis_index_groups") is None:
             total -= named
         else:
             total |= named
@@ -106,7 +114,7 @@ class Flow:
 def names_in(eqn: Eqn) -> Names:
     """The axes that an equation itself refers to, jaxprs in it aside."""
     names: set[Any] = set()
-    for key in eqn.primitive.axis_params:
+    for key in core_axes.axis_params.of(eqn.primitive):
         value = eqn.params[key]
         names.update(value if isinstance(value, tuple) else (value,))
     return frozenset(names)
@@ -142,14 +150,14 @@ def chooses_communication(jaxpr: Jaxpr, axes: Names) -> bool:
 
 def asks_outside(jaxpr: Jaxpr) -> bool:
     """Whether some equation may give each device something else whatever the types say."""
-    return any(eqn.primitive.makes_different for eqn in jaxpr.eqns) or any(
+    return any(core_axes.makes_different.of(eqn.primitive) for eqn in jaxpr.eqns) or any(
         asks_outside(inner) for eqn in holders(jaxpr) for inner in jaxprs_in_params(eqn.params)
     )
 
 
 def _choices(jaxpr: Jaxpr) -> Iterator[Eqn]:
     for eqn in jaxpr.eqns:
-        if eqn.primitive.differ is not None:
+        if differ.of(eqn.primitive) is not None:
             yield eqn
         else:
             for inner in jaxprs_in_params(eqn.params):

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, extended_dtypes
+from minijax.core import dtypes, extended_dtypes, variance
 from minijax.core.aval import aval_of
-from minijax.interpreters import lowering
+from minijax.interpreters import checking, lowering
 from minijax.interpreters.checking import DIVISION, Fault
 from minijax.lax.convert import convert_element_type
 from minijax.lax.families import (
@@ -47,7 +47,6 @@ add_p = Binary(
     accepts=NUMERIC,
     derivatives=(lambda g, x, y, out: g, lambda g, x, y, out: g),
     transposes=(lambda ct, x, y: ct, lambda ct, x, y: ct),
-    additive=True,
 )
 
 
@@ -73,8 +72,8 @@ sub_p = Binary(
     accepts=NUMERIC,
     derivatives=(lambda g, x, y, out: g, lambda g, x, y, out: _neg(g)),
     transposes=(lambda ct, x, y: ct, lambda ct, x, y: _neg(ct)),
-    additive=True,
 )
+variance.keeps_unreduced.set(True, add_p, sub_p)
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
@@ -119,7 +118,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     return mul_p.bind(x, y)
 
 
-def _division_by_zero(args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
+def _division_by_zero(primitive: Any, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
     divisor = args[1]
     if isinstance(divisor, (int, float, complex, np.generic)) and divisor:
         return []
@@ -131,15 +130,14 @@ def _division_by_zero(args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
 div_p = Binary(
     "div",
     "stablehlo.divide",
-    faults=_division_by_zero,
     accepts=NUMERIC,
     derivatives=(
         lambda g, x, y, out: div(g, y),
         lambda g, x, y, out: mul(_neg(g), div(out, y)),
     ),
     transposes=(lambda ct, x, y: div(ct, y), None),
-    linear_in=((0,),),
 )
+variance.linear_in.set(((0,),), div_p)
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
@@ -163,7 +161,6 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
 rem_p = Binary(
     "rem",
     "stablehlo.remainder",
-    faults=_division_by_zero,
     accepts=REAL,
     # x = n y + out, so that d out/dy = -n.
     derivatives=(
@@ -171,6 +168,7 @@ rem_p = Binary(
         lambda g, x, y, out: mul(g, div(sub(out, x), y)),
     ),
 )
+checking.faults.rule(div_p, rem_p)(_division_by_zero)
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
@@ -344,7 +342,6 @@ def _comparison(
     *,
     accepts: tuple[type, ...],
     total_order: bool = False,
-    over_words: Callable[[Any, int], Any] | None = None,
 ) -> Binary:
     return Binary(
         name,
@@ -355,7 +352,6 @@ def _comparison(
         attributes=lambda ctx: ctx.comparison(
             direction, ctx.avals_in[0].dtype, total_order=total_order
         ),
-        over_words=over_words,
     )
 
 
@@ -363,7 +359,9 @@ eq_p = _comparison(
     "eq",
     "EQ",
     accepts=(*ANY, extended_dtypes.extended),
-    over_words=lambda same, dim: functools.reduce(bitwise_and, unstack(same, dim)),
+)
+extended_dtypes.over_words.rule(eq_p)(
+    lambda primitive, same, dim: functools.reduce(bitwise_and, unstack(same, dim))
 )
 
 
@@ -386,7 +384,9 @@ ne_p = _comparison(
     "ne",
     "NE",
     accepts=(*ANY, extended_dtypes.extended),
-    over_words=lambda other, dim: functools.reduce(bitwise_or, unstack(other, dim)),
+)
+extended_dtypes.over_words.rule(ne_p)(
+    lambda primitive, other, dim: functools.reduce(bitwise_or, unstack(other, dim))
 )
 
 

@@ -14,9 +14,10 @@ Calls that print, and return nothing, are in `debugging.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
-from minijax.core import dtypes, effects, tree
+from minijax.core import axes as core_axes
+from minijax.core import dtypes, effects, extended_dtypes, tree
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error, message
 from minijax.core.primitive import Primitive
@@ -264,9 +265,7 @@ class PureCallback(Primitive):
     """
 
     name = "pure_callback"
-    makes_different: ClassVar[bool] = True
     multiple_results = True
-    knows_extended = True
     shard = rules.nothing_sharded
 
     def impl(self, *args: Any, callback: Any, result_avals: Any, **_: Any) -> list[Any]:
@@ -314,6 +313,10 @@ class PureCallback(Primitive):
         return outs, [0] * len(outs)
 
 
+core_axes.makes_different.set(True, PureCallback)
+extended_dtypes.knows_extended.set(True, PureCallback)
+
+
 class IOCallback(Primitive):
     """Calls a Python function for its effect and its results, exactly once.
 
@@ -322,10 +325,8 @@ class IOCallback(Primitive):
     """
 
     name = "io_callback"
-    makes_different: ClassVar[bool] = True
     multiple_results = True
     has_effects = True
-    knows_extended = True
     shard = rules.nothing_sharded
 
     def impl(
@@ -366,6 +367,10 @@ class IOCallback(Primitive):
                 fix="ordered=False, or a loop (lax.scan, lax.map) in place of vmap",
             )
         return call_in_loop(lambda *xs: self.bind(*xs, **params), args, dims)
+
+
+core_axes.makes_different.set(True, IOCallback)
+extended_dtypes.knows_extended.set(True, IOCallback)
 
 
 _IO = frozenset({io_effect})

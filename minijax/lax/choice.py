@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import dtypes
+from minijax.core import dtypes, variance
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -40,8 +40,6 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
-    linear_in = ((1, ...),)
-    fault_flow = "selects"
     shard = rules.elementwise
 
     def __init__(self) -> None:
@@ -128,6 +126,9 @@ class SelectN(Primitive):
         return self.bind(which, *cases), dim
 
 
+variance.linear_in.set(((1, ...),), SelectN)
+
+
 def _named(cases: Sequence[ShapedArray]) -> dict[str, ShapedArray]:
     return {f"case {i}": case for i, case in enumerate(cases)}
 
@@ -189,7 +190,6 @@ class Clamp(Primitive):
     """
 
     name = "clamp"
-    fault_flow = "preserves"
     shard = rules.elementwise
 
     def __init__(self) -> None:

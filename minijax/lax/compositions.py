@@ -19,7 +19,6 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import (
     batching,
     eager,
-    evaluation,
     foreign_attributes,
     hlo_build,
     jvp,
@@ -60,7 +59,7 @@ class Composed(Primitive):
         nonzero = [type(t) is not Zero for t in tangents]
         derivative, out_nonzero = jvp.jvp_jaxpr(closed, nonzero)
         given = [t for t in tangents if type(t) is not Zero]
-        outs = evaluation.eval_closed_jaxpr(derivative, *primals, *given)
+        outs = staging.eval_closed_jaxpr(derivative, *primals, *given)
         count = len(out_nonzero)
         dots = with_zeros(out_nonzero, outs[count:], closed.out_avals)
         return self._outs(outs[:count]), self._outs(dots)
@@ -74,7 +73,7 @@ class Composed(Primitive):
         )
         known = [x for x, lin in zip(args, linear, strict=True) if not lin]
         given = [c for c in cts if type(c) is not Zero]
-        found = evaluation.eval_closed_jaxpr(backward, *known, *given)
+        found = staging.eval_closed_jaxpr(backward, *known, *given)
         return transpose.of_arguments(linear, nonzero, found)
 
     def batch(
@@ -87,7 +86,7 @@ class Composed(Primitive):
         ]
         closed = self.composition(avals, params)
         body, batched = batching.batch_jaxpr(closed, size, [d is not None for d in dims])
-        outs = evaluation.eval_closed_jaxpr(body, *moved)
+        outs = staging.eval_closed_jaxpr(body, *moved)
         return self._outs(outs), self._outs([0 if b else None for b in batched])
 
     def _outs(self, outs: Sequence[Any]) -> Any:
@@ -102,7 +101,6 @@ class Composite(Composed):
 
     name = "composite"
     multiple_results = True
-    vary = variance.from_types
 
     def composition(self, avals: Sequence[Any], params: Mapping[str, Any]) -> ClosedJaxpr:
         closed: ClosedJaxpr = params["jaxpr"]
@@ -128,6 +126,9 @@ class Composite(Composed):
         }
         types = [hlo_build.type_of(aval) for aval in jaxpr.out_avals]
         return list(ctx.ops("stablehlo.composite", values, given, types=types))
+
+
+variance.vary.rule(Composite)(variance.from_types)
 
 
 composite_p = Composite()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, printing, variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error, message
 from minijax.core.primitive import Primitive
@@ -31,10 +31,7 @@ class ConvertElementType(Primitive):
     """
 
     name = "convert_element_type"
-    fault_flow = "elementwise"
-    hidden_params = frozenset({"sharding"})
     shard = rules.elementwise
-    keeps_unreduced = True
 
     def abstract_eval(
         self, x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any
@@ -88,6 +85,10 @@ class ConvertElementType(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         return self.bind(*args, **params), dims[0]
+
+
+printing.hidden_params.set(frozenset({"sharding"}), ConvertElementType)
+variance.keeps_unreduced.set(True, ConvertElementType)
 
 
 convert_element_type_p = ConvertElementType()
@@ -149,7 +150,6 @@ class BitcastConvertType(Primitive):
     """
 
     name = "bitcast_convert_type"
-    fault_flow = "copies"
     jvp = jvp_of_constant
 
     def abstract_eval(self, x: ShapedArray, *, new_dtype: Any) -> ShapedArray:
@@ -237,7 +237,6 @@ class ReducePrecision(Primitive):
     """
 
     name = "reduce_precision"
-    fault_flow = "elementwise"
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core import variance
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -45,8 +46,6 @@ class ConvGeneralDilated(Primitive):
     """
 
     name = "conv_general_dilated"
-    linear_in = ((0,), (1,))
-    sharding_param = "out_sharding"
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,6 +146,10 @@ class ConvGeneralDilated(Primitive):
         else:
             out, dim = _batch_both(size, lhs, dims[0], rhs, dims[1], p)
         return out if wanted is None else reshard_to(out, rules.batched(wanted, dim)), dim
+
+
+variance.linear_in.set(((0,), (1,)), ConvGeneralDilated)
+rules.sharding_param.set("out_sharding", ConvGeneralDilated)
 
 
 conv_general_dilated_p = ConvGeneralDilated()

@@ -35,8 +35,6 @@ class Iota(Primitive):
     """
 
     name = "iota"
-    without = frozenset({"jvp", "transpose", "batch"})
-    sharding_param = "sharding"
     shard = rules.nothing_sharded
 
     def abstract_eval(
@@ -55,6 +53,9 @@ class Iota(Primitive):
 
     def lower(self, ctx: Any, *, dtype: Any, shape: Shape, dimension: int, sharding: Any) -> Any:
         return ctx.op("stablehlo.iota", [], {"iota_dimension": ctx.integer(dimension)})
+
+
+rules.sharding_param.set("sharding", Iota)
 
 
 iota_p = Iota()
@@ -112,9 +113,6 @@ class Empty(Primitive):
     """
 
     name = "empty"
-    fault_flow = "copies"
-    without = frozenset({"jvp", "transpose", "batch"})
-    sharding_param = "out_sharding"
     shard = rules.nothing_sharded
 
     def abstract_eval(self, *, shape: Shape, dtype: Any, out_sharding: Any) -> ShapedArray:
@@ -123,6 +121,9 @@ class Empty(Primitive):
     def lower(self, ctx: Any, *, shape: Shape, dtype: Any, out_sharding: Any) -> Any:
         physical = physical_aval(ctx.avals_out[0])
         return ctx.full(physical.shape, 0, physical.dtype)
+
+
+rules.sharding_param.set("out_sharding", Empty)
 
 
 empty_p = Empty()

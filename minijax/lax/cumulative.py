@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.core import variance
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -64,7 +65,6 @@ class Cumulative(Primitive):
         self.identity = identity
         self.accepts = accepts
         self.linear = linear
-        self.linear_in = ((0,),) if linear else ()
 
     def abstract_eval(self, x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
         check_dtype(self.name, "operand", x, self.accepts)
@@ -168,6 +168,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 
 cumsum_p = Cumulative("cumsum", add, zero, linear=True)
+variance.linear_in.set(((0,),), cumsum_p)
 cumprod_p = Cumulative("cumprod", mul, one)
 cummax_p = Cumulative("cummax", max, lowest)
 cummin_p = Cumulative("cummin", min, highest)

@@ -19,11 +19,11 @@ import string
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, overload
+from typing import Any, overload
 
 import numpy as np
 
-from minijax.core import dtypes, effects, source, tree
+from minijax.core import dtypes, effects, extended_dtypes, printing, source, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -46,7 +46,6 @@ class InspectSharding(Primitive):
     name = "inspect_sharding"
     multiple_results = True
     has_effects = True
-    knows_extended = True
 
     def impl(self, x: Any, *, callback: Inspection) -> list[Any]:
         eager.check_no_tracers([x])
@@ -79,6 +78,9 @@ class InspectSharding(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[Any]]:
         return self.bind(*args, **params), []
+
+
+extended_dtypes.knows_extended.set(True, InspectSharding)
 
 
 inspect_sharding_p = InspectSharding()
@@ -161,9 +163,7 @@ class DebugCallback(Primitive):
     name = "debug_callback"
     multiple_results = True
     has_effects = True
-    knows_extended = True
     shard = rules.from_types
-    hidden_params: ClassVar[frozenset[str]] = frozenset({"partitioned"})
 
     def impl(self, *args: Any, callback: Any, effect: Any, **_: Any) -> list[Any]:
         eager.check_no_tracers(args)
@@ -202,6 +202,10 @@ class DebugCallback(Primitive):
         for i in range(size):
             self.bind(*example(i, args, dims), **params)
         return [], []
+
+
+extended_dtypes.knows_extended.set(True, DebugCallback)
+printing.hidden_params.set(frozenset({"partitioned"}), DebugCallback)
 
 
 debug_callback_p = DebugCallback()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, printing, variance
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import error
@@ -48,18 +48,10 @@ class DotGeneral(Primitive):
     """
 
     name = "dot_general"
-    linear_in = ((0,), (1,))
-    sharding_param = "out_sharding"
-    knows_sums = True
 
     def __init__(self) -> None:
         super().__init__()
         self._results: dict[Any, ShapedArray] = result_types.table()
-
-    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        numbers = tuple(tuple(map(list, pair)) for pair in params["dimension_numbers"])
-        given = {k: v for k, v in params.items() if v is not None and k != "out_sharding"}
-        return {**given, "dimension_numbers": numbers}
 
     def abstract_eval(
         self,
@@ -204,6 +196,20 @@ class DotGeneral(Primitive):
         wide = rules.batched(out_sharding, out_dim, entry)
         out = self.bind(x, y, dimension_numbers=numbers, out_sharding=wide, **params)
         return out, out_dim
+
+
+@printing.shows.rule(DotGeneral)
+def _shown_params_of_dot_general(
+    primitive: DotGeneral, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    numbers = tuple(tuple(map(list, pair)) for pair in params["dimension_numbers"])
+    given = {k: v for k, v in params.items() if v is not None and k != "out_sharding"}
+    return {**given, "dimension_numbers": numbers}
+
+
+variance.linear_in.set(((0,), (1,)), DotGeneral)
+rules.sharding_param.set("out_sharding", DotGeneral)
+rules.knows_sums.set(True, DotGeneral)
 
 
 dot_general_p = DotGeneral()

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, variance
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, error
@@ -160,7 +160,6 @@ class Unary(Primitive):
 
     FLAT = "flat"
     LINEAR = "linear"
-    fault_flow = "elementwise"
     shard = rules.elementwise
 
     def __init__(
@@ -182,11 +181,7 @@ class Unary(Primitive):
         self.derivative = derivative
         self.transposed = transposed
         self.result = result
-        self.keeps_unreduced = derivative is Unary.LINEAR
-        if result is bool_dtype:
-            self.fault_flow = "inspects"
-        elif total:
-            self.fault_flow = "preserves"
+        self.total = total
         self._results: dict[ShapedArray, ShapedArray] = result_types.table()
 
     def abstract_eval(self, x: ShapedArray, *, accuracy: Accuracy = None) -> ShapedArray:
@@ -228,6 +223,9 @@ class Unary(Primitive):
         return self.bind(args[0], **params), dims[0]
 
 
+variance.keeps_unreduced.derive(Unary)(lambda unary: unary.derivative is Unary.LINEAR)
+
+
 class Binary(Primitive):
     """Applies one function to each pair of elements.
 
@@ -245,14 +243,9 @@ class Binary(Primitive):
         result: the dtype of the result.
         attributes: `ctx -> attributes` of the operation.
         public_name: the function of `lax`, where that is called otherwise.
-        additive: whether summands of both operands give summands of the result.
-        linear_in: see `Primitive`.
-        faults: what may go wrong, see `Primitive`.
         total: whether no numbers, infinite ones included, give a NaN or an infinity.
-        over_words: see `Primitive`.
     """
 
-    fault_flow = "elementwise"
     shard = rules.elementwise
 
     def __init__(
@@ -266,26 +259,17 @@ class Binary(Primitive):
         result: ResultDType = same_dtype,
         attributes: Callable[[Any], dict[str, Any]] | None = None,
         public_name: str = "",
-        additive: bool = False,
-        linear_in: tuple[tuple[int, ...], ...] = (),
-        faults: Callable[..., Any] | None = None,
         total: bool = False,
-        over_words: Callable[[Any, int], Any] | None = None,
     ) -> None:
         super().__init__(name)
         self.public_name = public_name or name
-        self.over_words = over_words
-        self.keeps_unreduced = additive
-        self.linear_in = linear_in
         self.op = op
         self.accepts = accepts
         self.derivatives = derivatives
         self.transposes = transposes
         self.result = result
         self.attributes = attributes
-        self.faults = faults
-        if total:
-            self.fault_flow = "preserves"
+        self.total = total
         self._results: dict[tuple[ShapedArray, ShapedArray], ShapedArray] = result_types.table()
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
@@ -529,7 +513,7 @@ mul_p = Binary(
     accepts=NUMERIC,
     derivatives=(lambda g, x, y, out: _mul(g, y), lambda g, x, y, out: _mul(x, g)),
     transposes=(lambda ct, x, y: _mul(ct, y), lambda ct, x, y: _mul(x, ct)),
-    linear_in=((0,), (1,)),
 )
+variance.linear_in.set(((0,), (1,)), mul_p)
 
 neg_p = Unary("neg", "stablehlo.negate", accepts=NUMERIC, derivative=Unary.LINEAR, total=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from minijax.core import effects
+from minijax.core import effects, extended_dtypes, printing
 from minijax.core.aval import AbstractToken, aval_of
 from minijax.core.errors import ShardingTypeError, error, message
 from minijax.core.primitive import Primitive
@@ -56,8 +56,6 @@ class FfiCall(Primitive):
     name = "ffi_call"
     multiple_results = True
     has_effects = True
-    knows_extended = True
-    hidden_when_empty = frozenset({"num_batch_dims"})
 
     def abstract_eval(
         self, *avals: Any, target_name: str, result_avals: Sequence[Any], **_: Any
@@ -147,6 +145,10 @@ class FfiCall(Primitive):
         )
         params["num_batch_dims"] = _batch_dims_of_batch(args, dims, params)
         return self.bind(*operands, **params), return_dims
+
+
+extended_dtypes.knows_extended.set(True, FfiCall)
+printing.hidden_when_empty.set(frozenset({"num_batch_dims"}), FfiCall)
 
 
 ffi_call_p = FfiCall()

@@ -16,7 +16,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core import dtypes
+from minijax.core import dtypes, variance
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -64,7 +64,6 @@ class Fft(Primitive):
 
     name = "fft"
     jvp = jvp_of_unary_linear
-    keeps_unreduced = True
 
     def abstract_eval(
         self, x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape
@@ -119,6 +118,9 @@ class Fft(Primitive):
         if dim >= x.ndim - len(fft_lengths):
             x, dim = moveaxis(x, dim, 0), 0
         return self.bind(x, fft_type=fft_type, fft_lengths=fft_lengths), dim
+
+
+variance.keeps_unreduced.set(True, Fft)
 
 
 fft_p = Fft()

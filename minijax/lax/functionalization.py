@@ -20,9 +20,10 @@ from minijax.core import config, dtypes
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.trace import current
-from minijax.interpreters import evaluation, staging
+from minijax.interpreters import checking, staging
 from minijax.interpreters.checking import (
     CHECK_EFFECT,
+    COMPUTES,
     ELEMENTWISE,
     INSPECTS,
     MOVES,
@@ -35,7 +36,17 @@ from minijax.interpreters.checking import (
     site_of,
 )
 from minijax.interpreters.structural import broadcast_in_dim, full
-from minijax.lax import binary, choice, convert, creation, reduction, shape, slicing, unary
+from minijax.lax import (
+    binary,
+    choice,
+    convert,
+    creation,
+    fault_rules,
+    reduction,
+    shape,
+    slicing,
+    unary,
+)
 
 _INT32 = np.dtype(np.int32)
 _UINT32 = np.dtype(np.uint32)
@@ -128,7 +139,7 @@ class Checker:
         self._values.update(zip(self.jaxpr.invars, args, strict=True))
         for number, eqn in enumerate(self.jaxpr.eqns):
             self._eqn, self._number = eqn, number
-            with evaluation.restored(eqn):
+            with staging.restored(eqn):
                 self._equation(eqn)
         return [self._read(v) for v in self.jaxpr.outvars]
 
@@ -183,8 +194,9 @@ class Checker:
     def _equation(self, eqn: Any) -> None:
         primitive = eqn.primitive
         args = list(map(self._read, eqn.invars))
-        if primitive.check_inside is not None:
-            outs = primitive.check_inside(self, args, eqn.params)
+        check_inside = checking.check_inside.of(primitive)
+        if check_inside is not None:
+            outs = check_inside(self, args, eqn.params)
             self._values.update(zip(eqn.outvars, outs, strict=True))
             return
         outs = current.value.process(primitive, args, eqn.params)
@@ -196,11 +208,13 @@ class Checker:
     def _faults_of(self, eqn: Any, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
         primitive = eqn.primitive
         faults: list[Fault] = []
-        if primitive.faults is not None:
-            faults += primitive.faults(args, outs, **eqn.params)
-        if self.kinds & {NAN, NON_FINITE} and primitive.fault_flow in (ELEMENTWISE, "computes"):
+        own = checking.faults.of(primitive)
+        if own is not None:
+            faults += own(args, outs, **eqn.params)
+        flow = fault_rules.flow_of(eqn)
+        if self.kinds & {NAN, NON_FINITE} and flow in (ELEMENTWISE, COMPUTES):
             for out in outs:
-                faults += self._non_finite(out, args, primitive.fault_flow == ELEMENTWISE)
+                faults += self._non_finite(out, args, flow == ELEMENTWISE)
         return faults
 
     def _non_finite(self, out: Any, args: Sequence[Any], elementwise: bool) -> list[Fault]:
@@ -249,7 +263,7 @@ class Checker:
 
     def _pass_on(self, eqn: Any, args: Sequence[Any]) -> None:
         """Hands faults of the operands that are judged later to the result."""
-        flow = eqn.primitive.fault_flow
+        flow = fault_rules.flow_of(eqn)
         if flow == INSPECTS or not self._pending:
             return
         seen: set[int] = set()
@@ -294,7 +308,7 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
     later = {v for eqn in jaxpr.eqns for v in eqn.outvars} - set(jaxpr.outvars)
     selected: set[Var] = set()
     for eqn in reversed(jaxpr.eqns):
-        flow = eqn.primitive.fault_flow
+        flow = fault_rules.flow_of(eqn)
         operands = [v for v in eqn.invars if type(v) is Var]
         out = eqn.outvars[0] if flow in _PASSING else None
         if _inspects(eqn) or (out in later and out in selected):
@@ -309,8 +323,8 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
 
 def _inspects(eqn: Any) -> bool:
     """Whether an equation asks for faulty elements: `is_finite(x)`, `x != x`, `x == inf`."""
-    if eqn.primitive.fault_flow not in (ELEMENTWISE, PRESERVES):
-        return bool(eqn.primitive.fault_flow == INSPECTS)
+    if fault_rules.flow_of(eqn) not in (ELEMENTWISE, PRESERVES):
+        return bool(fault_rules.flow_of(eqn) == INSPECTS)
     if len(eqn.invars) != 2 or eqn.outvars[0].aval.dtype != np.bool_:
         return False
     x, y = eqn.invars

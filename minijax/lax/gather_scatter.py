@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, tree, variance
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import staging
+from minijax.interpreters import checking, staging
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
 from minijax.interpreters.structural import (
     add_tangents,
@@ -67,8 +67,6 @@ class Gather(Primitive):
     """
 
     name = "gather"
-    linear_in = ((0,),)
-    fault_flow = "copies"
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,22 +127,6 @@ class Gather(Primitive):
         limits = [operand.shape[d] - slice_sizes[d] for d in n.start_index_map]
         inside = indices_inside(ctx, indices, starts, limits)
         return fill_outside(ctx, out, inside, n.offset_dims, fill_value)
-
-    def faults(
-        self,
-        args: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: Shape,
-        mode: GatherScatterMode,
-        **_: Any,
-    ) -> list[Fault]:
-        if mode is not GatherScatterMode.PROMISE_IN_BOUNDS:
-            return []
-        x, indices = args
-        dims = dimension_numbers.start_index_map
-        return gather_numbers.windows_outside(x, indices, dims, slice_sizes)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -232,6 +214,27 @@ class Gather(Primitive):
         return out, 0
 
 
+@checking.faults.rule(Gather)
+def _faults_of_gather(
+    primitive: Gather,
+    args: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Shape,
+    mode: GatherScatterMode,
+    **_: Any,
+) -> list[Fault]:
+    if mode is not GatherScatterMode.PROMISE_IN_BOUNDS:
+        return []
+    x, indices = args
+    dims = dimension_numbers.start_index_map
+    return gather_numbers.windows_outside(x, indices, dims, slice_sizes)
+
+
+variance.linear_in.set(((0,),), Gather)
+
+
 gather_p = Gather()
 
 
@@ -314,8 +317,6 @@ class Scatter(Primitive):
         self.combine = combine
         self.tangent = tangent
         self.transposes = transposes
-        # Adding, subtracting and replacing are linear in old and new elements together.
-        self.linear_in = ((0, 2),) if combine in (None, binary.add, binary.sub) else ()
         self._checked: set[Any] = set()
         self._update_jaxprs: dict[Any, ClosedJaxpr] = {}
 
@@ -409,22 +410,6 @@ class Scatter(Primitive):
             regions=[region],
         )[0]
 
-    def faults(
-        self,
-        args: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        mode: GatherScatterMode,
-        **_: Any,
-    ) -> list[Fault]:
-        if mode is not GatherScatterMode.PROMISE_IN_BOUNDS:
-            return []
-        x, indices, updates = args
-        n = dimension_numbers
-        sizes = window_sizes(aval_of(x), aval_of(updates), n)
-        return gather_numbers.windows_outside(x, indices, n.scatter_dims_to_operand_dims, sizes)
-
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
@@ -481,6 +466,24 @@ class Scatter(Primitive):
             **params,
         )
         return out, 0
+
+
+@checking.faults.rule(Scatter)
+def _faults_of_scatter(
+    primitive: Scatter,
+    args: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    dimension_numbers: ScatterDimensionNumbers,
+    mode: GatherScatterMode,
+    **_: Any,
+) -> list[Fault]:
+    if mode is not GatherScatterMode.PROMISE_IN_BOUNDS:
+        return []
+    x, indices, updates = args
+    n = dimension_numbers
+    sizes = window_sizes(aval_of(x), aval_of(updates), n)
+    return gather_numbers.windows_outside(x, indices, n.scatter_dims_to_operand_dims, sizes)
 
 
 def _windows_at(x: Any, indices: Any, update_shape: Shape, params: dict[str, Any]) -> Any:
@@ -618,6 +621,8 @@ scatter_sub_p = Scatter(
     _tangent_of_difference,
     (_cotangent_itself, _negated_cotangent_inside),
 )
+# Adding, subtracting and replacing are linear in old and new elements together.
+variance.linear_in.set(((0, 2),), scatter_p, scatter_add_p, scatter_sub_p)
 scatter_mul_p = Scatter("scatter-mul", binary.mul, _tangent_of_product, (_scaled_cotangent, None))
 scatter_min_p = Scatter("scatter-min", binary.min, _tangent_of_extremum)
 scatter_max_p = Scatter("scatter-max", binary.max, _tangent_of_extremum)

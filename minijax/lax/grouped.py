@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, variance
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr
@@ -127,8 +127,6 @@ class RaggedDotGeneral(Composed):
     """
 
     name = "ragged_dot_general"
-    linear_in = ((0,), (1,))
-    sharding_param = "out_sharding"
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,6 +160,10 @@ class RaggedDotGeneral(Composed):
         if type(tangents[1]) is not Zero:
             total = add_tangents(total, self.bind(lhs, tangents[1], sizes, **params))
         return out, total
+
+
+variance.linear_in.set(((0,), (1,)), RaggedDotGeneral)
+rules.sharding_param.set("out_sharding", RaggedDotGeneral)
 
 
 ragged_dot_general_p = RaggedDotGeneral()

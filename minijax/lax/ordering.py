@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from minijax.core import effects, tree, variance
+from minijax.core import effects, extended_dtypes, tree, variance
 from minijax.core.aval import AbstractToken, ShapedArray, abstract_token
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters import hlo_build, manual_regions
+from minijax.interpreters import checking, hlo_build, manual_regions
 from minijax.interpreters.structural import instantiate, moveaxis
 from minijax.interpreters.tangents import Zero
 from minijax.lax.families import operand as as_operand
@@ -32,10 +32,8 @@ class OptimizationBarrier(Primitive):
     """
 
     name = "optimization_barrier"
-    fault_flow = "copies"
     multiple_results = True
     shard = rules.each_for_itself
-    vary = variance.from_types
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return list(avals)
@@ -60,6 +58,10 @@ class OptimizationBarrier(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any]
     ) -> tuple[list[Any], Sequence[Any]]:
         return self.bind(*args), dims
+
+
+checking.fault_flow.set(checking.COPIES, OptimizationBarrier)
+variance.vary.rule(OptimizationBarrier)(variance.from_types)
 
 
 optimization_barrier_p = OptimizationBarrier()
@@ -94,8 +96,6 @@ class CreateToken(Primitive):
     """A new token.  It has no derivative, and is the same for all examples of a batch."""
 
     name = "create_token"
-    knows_extended = True
-    without = frozenset({"jvp", "batch"})
     shard = rules.from_types
 
     def abstract_eval(self) -> AbstractToken:
@@ -105,12 +105,13 @@ class CreateToken(Primitive):
         return ctx.op("stablehlo.create_token", [])
 
 
+extended_dtypes.knows_extended.set(True, CreateToken)
+
+
 class AfterAll(Primitive):
     """A token that comes after all its operands.  Tokens have neither derivative nor batch."""
 
     name = "after_all"
-    knows_extended = True
-    without = frozenset({"jvp", "batch"})
     shard = rules.from_types
 
     def abstract_eval(self, *tokens: Any) -> AbstractToken:
@@ -121,6 +122,9 @@ class AfterAll(Primitive):
 
     def lower(self, ctx: Any, *tokens: Any) -> Any:
         return ctx.op("stablehlo.after_all", tokens)
+
+
+extended_dtypes.knows_extended.set(True, AfterAll)
 
 
 create_token_p = CreateToken()

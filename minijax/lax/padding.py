@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core import variance
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import structural
+from minijax.interpreters import checking, structural
 from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
 from minijax.interpreters.tangents import is_linear, jvp_of_unary_linear
 from minijax.lax.arguments import int_tuple
@@ -41,8 +42,6 @@ class Pad(Primitive):
     """
 
     name = "pad"
-    linear_in = ((0, 1),)
-    fault_flow = "copies"
     jvp = jvp_of_linear
     shard = rules.resized
 
@@ -132,6 +131,9 @@ class Pad(Primitive):
         return select_n(_mask_of_operand(aval_of(x).shape, config), values, padded), 0
 
 
+variance.linear_in.set(((0, 1),), Pad)
+
+
 pad_p = Pad()
 
 
@@ -205,7 +207,6 @@ class Tile(Primitive):
     """
 
     name = "tile"
-    fault_flow = "moves"
     jvp = jvp_of_unary_linear
 
     def abstract_eval(self, x: ShapedArray, *, reps: Shape) -> ShapedArray:
@@ -238,6 +239,9 @@ class Tile(Primitive):
     ) -> tuple[Any, int]:
         dim = dims[0]
         return self.bind(args[0], reps=(*reps[:dim], 1, *reps[dim:])), dim
+
+
+checking.fault_flow.set(checking.MOVES, Tile)
 
 
 tile_p = Tile()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from minijax.core import axes as core_axes
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, canonicalize_shape, shaped_array
 from minijax.core.errors import error
@@ -129,7 +130,6 @@ class RngBitGenerator(Primitive):
     name = "rng_bit_generator"
     multiple_results = True
     jvp = jvp_of_constant
-    sharding_param = "out_sharding"
 
     def abstract_eval(
         self,
@@ -206,6 +206,9 @@ class RngBitGenerator(Primitive):
         return [slicing.dynamic_update_index_in_dim(keys, state, 0, 0), bits], [0, 0]
 
 
+rules.sharding_param.set("out_sharding", RngBitGenerator)
+
+
 rng_bit_generator_p = RngBitGenerator()
 
 
@@ -262,8 +265,6 @@ class RngUniform(Primitive):
     """
 
     name = "rng_uniform"
-    makes_different: ClassVar[bool] = True
-    without = frozenset({"jvp", "transpose", "batch"})
     shard = rules.nothing_sharded
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray, *, shape: Shape) -> ShapedArray:
@@ -286,6 +287,9 @@ class RngUniform(Primitive):
             [a, b, ctx.constant(np.array(shape, np.int64))],
             {"rng_distribution": ctx.attribute("#stablehlo<rng_distribution UNIFORM>")},
         )
+
+
+core_axes.makes_different.set(True, RngUniform)
 
 
 rng_uniform_p = RngUniform()

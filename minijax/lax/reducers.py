@@ -46,7 +46,6 @@ class Reduce(Primitive):
     """
 
     name = "reduce"
-    without = frozenset({"transpose"})
     multiple_results = True
 
     def abstract_eval(

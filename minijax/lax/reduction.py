@@ -25,7 +25,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import evaluation, structural
+from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.lowering import lower_function
@@ -60,7 +60,7 @@ def elementwise(jaxpr: ClosedJaxpr) -> Combine:
         size = math.prod(shape)
         flat = [reshape(x, (size,)) for x in arrays]
         outs, dims = batch_flat(
-            lambda *xs: evaluation.eval_closed_jaxpr(jaxpr, *xs), size, flat, [0] * len(flat)
+            lambda *xs: staging.eval_closed_jaxpr(jaxpr, *xs), size, flat, [0] * len(flat)
         )
         return [
             reshape(structural.to_batch_dim(x, d, 0, size), shape)
@@ -194,8 +194,6 @@ class Reduction(Primitive):
 
     Not linear, hence no transpose: tangents are sums.
     """
-
-    without = frozenset({"transpose"})
 
     def __init__(
         self,
@@ -488,7 +486,6 @@ class ArgReduction(Primitive):
     Not linear, hence no transpose: the results are integers.
     """
 
-    without = frozenset({"transpose"})
     jvp = jvp_of_constant
     shard = rules.reduction
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from minijax.core import dtypes, refs, variance
+from minijax.core import dtypes, printing, refs, variance
 from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, aval_of
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
@@ -298,24 +298,13 @@ class NewRef(Primitive):
     """
 
     name = "new_ref"
-    keeps_unreduced = True
-    fault_flow = "copies"
-    makes_references: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    hidden_params = frozenset({"is_tangent"})
-    without = frozenset({"transpose", "lower"})
 
     def abstract_eval(self, x: Any, *, kind: str | None, **_: Any) -> AbstractRef:
         return AbstractRef(x, kind=kind)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0])
-
-    def discharge(self, x: Any, *, kind: str | None, **_: Any) -> Ref:
-        aval = aval_of(x)
-        if not aval.is_extended:
-            x = convert.convert_to_type(x, aval.dtype, aval.weak_type)
-        return Ref(x, kind)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, is_tangent: bool, **params: Any
@@ -332,14 +321,26 @@ class NewRef(Primitive):
         return self.bind(to_batch_dim(args[0], dims[0], 0, size), **params), 0
 
 
+refs.makes_references.set(True, NewRef)
+printing.hidden_params.set(frozenset({"is_tangent"}), NewRef)
+
+
+@refs.discharge.rule(NewRef)
+def _discharge_of_new_ref(primitive: NewRef, x: Any, *, kind: str | None, **_: Any) -> Ref:
+    aval = aval_of(x)
+    if not aval.is_extended:
+        x = convert.convert_to_type(x, aval.dtype, aval.weak_type)
+    return Ref(x, kind)
+
+
+variance.keeps_unreduced.set(True, NewRef)
+
+
 class Freeze(Primitive):
     """The last value of a reference, which is not used afterwards."""
 
     name = "freeze"
-    keeps_unreduced = True
-    fault_flow = "copies"
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose", "lower"})
 
     def abstract_eval(self, ref: AbstractRef) -> Any:
         return ref.inner_aval
@@ -350,11 +351,6 @@ class Freeze(Primitive):
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.ReadEffect(0)})
 
-    def discharge(self, ref: Cell) -> Any:
-        value = ref.read()
-        ref.close()
-        return value
-
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self.bind(*primals)
         ref_dot = tangents[0]
@@ -364,6 +360,16 @@ class Freeze(Primitive):
         return self.bind(*args), dims[0]
 
 
+@refs.discharge.rule(Freeze)
+def _discharge_of_freeze(primitive: Freeze, ref: Cell) -> Any:
+    value = ref.read()
+    ref.close()
+    return value
+
+
+variance.keeps_unreduced.set(True, Freeze)
+
+
 class Get(Primitive):
     """The elements of a reference at an index.
 
@@ -371,10 +377,7 @@ class Get(Primitive):
     """
 
     name = "get"
-    linear_in = ((0,),)
-    fault_flow = "copies"
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose", "lower"})
 
     def abstract_eval(self, ref: AbstractRef, *operands: Any, index: Index) -> AbstractValue:
         return ref.inner_aval.with_shape(index.shape)
@@ -384,13 +387,6 @@ class Get(Primitive):
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.ReadEffect(0)})
-
-    def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
-        place = place_text(eqn.invars[0], eqn.params["index"], eqn.invars[1:], name)
-        return f"{outs} <- {place}"
-
-    def discharge(self, ref: Cell, *operands: Any, index: Index) -> Any:
-        return reference_indexing.read(ref.read(), index, operands)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
@@ -411,6 +407,20 @@ class Get(Primitive):
             lambda x, *operands: [reference_indexing.read(x, index, operands)], size, values, dims
         )
         return outs[0], out_dims[0]
+
+
+@printing.notation.rule(Get)
+def _notation_of_get(primitive: Get, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
+    place = place_text(eqn.invars[0], eqn.params["index"], eqn.invars[1:], name)
+    return f"{outs} <- {place}"
+
+
+@refs.discharge.rule(Get)
+def _discharge_of_get(primitive: Get, ref: Cell, *operands: Any, index: Index) -> Any:
+    return reference_indexing.read(ref.read(), index, operands)
+
+
+variance.linear_in.set(((0,),), Get)
 
 
 def _batched_index(
@@ -437,10 +447,7 @@ class Swap(Primitive):
     """
 
     name = "swap"
-    fault_flow = "copies"
-    vary = _stored_kind
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose", "lower"})
 
     def abstract_eval(
         self, ref: AbstractRef, value: Any, *operands: Any, index: Index
@@ -448,26 +455,11 @@ class Swap(Primitive):
         check_value(self.name, ref, value, index)
         return ref.inner_aval.with_shape(index.shape)
 
-    def agree(
-        self, trace: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> tuple[Sequence[Any], dict[str, Any]]:
-        return _fit_for_writing(self.name, trace, args), params
-
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index) -> PartitionSpec:
         return _selected_spec(self, (avals[0], *avals[2:]), index)
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.WriteEffect(0)})
-
-    def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
-        place = place_text(eqn.invars[0], eqn.params["index"], eqn.invars[2:], name)
-        value = name(eqn.invars[1])
-        return f"{place} <- {value}" if outs[0] == "_" else f"{outs}, {place} <- {place}, {value}"
-
-    def discharge(self, ref: Cell, value: Any, *operands: Any, index: Index) -> Any:
-        before = ref.read()
-        _store(ref, reference_indexing.write(before, value, index, operands))
-        return reference_indexing.read(before, index, operands)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
@@ -499,6 +491,30 @@ class Swap(Primitive):
         return outs[1], out_dims[1]
 
 
+@printing.notation.rule(Swap)
+def _notation_of_swap(primitive: Swap, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
+    place = place_text(eqn.invars[0], eqn.params["index"], eqn.invars[2:], name)
+    value = name(eqn.invars[1])
+    return f"{place} <- {value}" if outs[0] == "_" else f"{outs}, {place} <- {place}, {value}"
+
+
+@refs.discharge.rule(Swap)
+def _discharge_of_swap(primitive: Swap, ref: Cell, value: Any, *operands: Any, index: Index) -> Any:
+    before = ref.read()
+    _store(ref, reference_indexing.write(before, value, index, operands))
+    return reference_indexing.read(before, index, operands)
+
+
+variance.vary.rule(Swap)(_stored_kind)
+
+
+@variance.agree.rule(Swap)
+def _agree_of_swap(
+    primitive: Swap, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    return _fit_for_writing(primitive.name, trace, args), params
+
+
 class AddUpdate(Primitive):
     """Adds `value` to the elements of a reference at an index.
 
@@ -508,21 +524,11 @@ class AddUpdate(Primitive):
     name = "addupdate"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose", "lower"})
 
     def abstract_eval(
         self, ref: AbstractRef, value: Any, *operands: Any, index: Index
     ) -> list[Any]:
         check_value(self.name, ref, value, index)
-        return []
-
-    def agree(
-        self, trace: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> tuple[Sequence[Any], dict[str, Any]]:
-        return _fit_for_writing(self.name, trace, args), params
-
-    def vary(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
-        _stored_kind(self, avals, outs)
         return []
 
     def shard(
@@ -533,14 +539,6 @@ class AddUpdate(Primitive):
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.AccumEffect(0)})
-
-    def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
-        place = place_text(eqn.invars[0], eqn.params["index"], eqn.invars[2:], name)
-        return f"{place} += {name(eqn.invars[1])}"
-
-    def discharge(self, ref: Cell, value: Any, *operands: Any, index: Index) -> list[Any]:
-        _store(ref, reference_indexing.accumulate(ref.read(), value, index, operands))
-        return []
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
@@ -571,6 +569,37 @@ class AddUpdate(Primitive):
         )
         set(args[0], ..., to_batch_dim(outs[0], out_dims[0], dims[0], size))
         return [], []
+
+
+@printing.notation.rule(AddUpdate)
+def _notation_of_add_update(
+    primitive: AddUpdate, eqn: Eqn, name: Callable[[Any], str], outs: str
+) -> str:
+    place = place_text(eqn.invars[0], eqn.params["index"], eqn.invars[2:], name)
+    return f"{place} += {name(eqn.invars[1])}"
+
+
+@refs.discharge.rule(AddUpdate)
+def _discharge_of_add_update(
+    primitive: AddUpdate, ref: Cell, value: Any, *operands: Any, index: Index
+) -> list[Any]:
+    _store(ref, reference_indexing.accumulate(ref.read(), value, index, operands))
+    return []
+
+
+@variance.agree.rule(AddUpdate)
+def _agree_of_add_update(
+    primitive: AddUpdate, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    return _fit_for_writing(primitive.name, trace, args), params
+
+
+@variance.vary.rule(AddUpdate)
+def _vary_of_add_update(
+    primitive: AddUpdate, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> list[Any]:
+    _stored_kind(primitive, avals, outs)
+    return []
 
 
 new_ref_p = NewRef()
@@ -819,7 +848,7 @@ def with_references(primitive: Any, args: Sequence[Any], params: dict[str, Any])
             value = get_p.bind(x, index=reference_indexing.whole(x.aval.shape))
             cells[key] = x, Cell(value), value
         given.append(cells[key][1])
-    outs: Sequence[Any] = primitive.discharge(*given, **params)
+    outs: Sequence[Any] = refs.discharge.of(primitive)(*given, **params)
     for ref, cell, before in cells.values():
         after = cell.read()
         if after is not before:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from minijax.core import refs
+from minijax.core import printing, refs, variance
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import Eqn
@@ -152,12 +152,12 @@ def semaphore_place(name: str, sem: Any, kinds: Sequence[SemaphoreType]) -> Plac
 
 def read_count(sem: Cell, index: Index, operands: Sequence[Any]) -> Any:
     """The count of a semaphore whose value is known."""
-    return references.get_p.discharge(sem, *operands, index=index)
+    return refs.discharge.of(references.get_p)(sem, *operands, index=index)
 
 
 def change_count(sem: Cell, index: Index, operands: Sequence[Any], amount: Any) -> None:
     """Adds to the count of a semaphore whose value is known."""
-    references.addupdate_p.discharge(sem, amount, *operands, index=index)
+    refs.discharge.of(references.addupdate_p)(sem, amount, *operands, index=index)
 
 
 def check_count(
@@ -193,7 +193,6 @@ class _Counting(Primitive):
 
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose", "lower"})
     sign: ClassVar[int]
 
     def abstract_eval(
@@ -239,8 +238,12 @@ class SemaphoreSignal(_Counting):
     name = "semaphore_signal"
     sign = 1
 
-    def discharge(self, amount: Any, sem: Cell, *operands: Any, index: Index) -> list[Any]:
-        return self._change(amount, sem, operands, index)
+
+@refs.discharge.rule(SemaphoreSignal)
+def _discharge_of_semaphore_signal(
+    primitive: SemaphoreSignal, amount: Any, sem: Cell, *operands: Any, index: Index
+) -> list[Any]:
+    return primitive._change(amount, sem, operands, index)
 
 
 class SemaphoreWait(_Counting):
@@ -249,9 +252,13 @@ class SemaphoreWait(_Counting):
     name = "semaphore_wait"
     sign = -1
 
-    def discharge(self, amount: Any, sem: Cell, *operands: Any, index: Index) -> list[Any]:
-        check_count("semaphore_wait", sem, index, operands, amount, SIGNAL_FIRST)
-        return self._change(amount, sem, operands, index)
+
+@refs.discharge.rule(SemaphoreWait)
+def _discharge_of_semaphore_wait(
+    primitive: SemaphoreWait, amount: Any, sem: Cell, *operands: Any, index: Index
+) -> list[Any]:
+    check_count("semaphore_wait", sem, index, operands, amount, SIGNAL_FIRST)
+    return primitive._change(amount, sem, operands, index)
 
 
 SIGNAL_FIRST = "semaphore_signal(sem, n) first, on this core or on one of a lower number"
@@ -379,20 +386,8 @@ class DmaStart(Primitive):
     name = "dma_start"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose", "lower"})
 
     def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
-        return []
-
-    def agree(
-        self, trace: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> tuple[Sequence[Any], dict[str, Any]]:
-        src, dst = places(args, params["src_index"], params["dst_index"])
-        operands = (*src.operands, *dst.operands)
-        references.check_varies_less(self.name, dst.ref, src.ref, operands)
-        return args, params
-
-    def vary(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
         return []
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
@@ -405,22 +400,6 @@ class DmaStart(Primitive):
         src, dst, sem = (place.ref for place in numbers)
         written = refs.AccumEffect(dst) if add else refs.WriteEffect(dst)
         return frozenset({refs.ReadEffect(src), written, refs.AccumEffect(sem)})
-
-    def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
-        indices = [eqn.params[key] for key in ("src_index", "dst_index", "sem_index")]
-        verb = f"{self.name}(add)" if eqn.params["add"] else self.name
-        return notation(verb, eqn.invars, indices, name)
-
-    def discharge(
-        self, *args: Any, src_index: Index, dst_index: Index, sem_index: Index, add: bool
-    ) -> list[Any]:
-        src, dst, sem = places(args, src_index, dst_index, sem_index)
-        value = references.get_p.discharge(*src.flat, index=src_index)
-        store = references.addupdate_p if add else references.swap_p
-        store.discharge(dst.ref, value, *dst.operands, index=dst_index)
-        size = np.int32(byte_count(dst.ref.aval.dtype, dst_index))
-        change_count(sem.ref, sem_index, sem.operands, size)
-        return []
 
     def jvp(
         self,
@@ -454,13 +433,51 @@ class DmaStart(Primitive):
         raise not_batched(self.name)
 
 
+@printing.notation.rule(DmaStart)
+def _notation_of_dma_start(
+    primitive: DmaStart, eqn: Eqn, name: Callable[[Any], str], outs: str
+) -> str:
+    indices = [eqn.params[key] for key in ("src_index", "dst_index", "sem_index")]
+    verb = f"{primitive.name}(add)" if eqn.params["add"] else primitive.name
+    return notation(verb, eqn.invars, indices, name)
+
+
+@refs.discharge.rule(DmaStart)
+def _discharge_of_dma_start(
+    primitive: DmaStart, *args: Any, src_index: Index, dst_index: Index, sem_index: Index, add: bool
+) -> list[Any]:
+    src, dst, sem = places(args, src_index, dst_index, sem_index)
+    value = refs.discharge.of(references.get_p)(*src.flat, index=src_index)
+    store = references.addupdate_p if add else references.swap_p
+    store.discharge(dst.ref, value, *dst.operands, index=dst_index)
+    size = np.int32(byte_count(dst.ref.aval.dtype, dst_index))
+    change_count(sem.ref, sem_index, sem.operands, size)
+    return []
+
+
+@variance.agree.rule(DmaStart)
+def _agree_of_dma_start(
+    primitive: DmaStart, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    src, dst = places(args, params["src_index"], params["dst_index"])
+    operands = (*src.operands, *dst.operands)
+    references.check_varies_less(primitive.name, dst.ref, src.ref, operands)
+    return args, params
+
+
+@variance.vary.rule(DmaStart)
+def _vary_of_dma_start(
+    primitive: DmaStart, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> list[Any]:
+    return []
+
+
 class DmaWait(Primitive):
     """Waits until as many bytes have arrived as a copy to a place brings."""
 
     name = "dma_wait"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose", "lower"})
 
     def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
         return []
@@ -472,17 +489,6 @@ class DmaWait(Primitive):
         dst, sem = places(range(len(avals)), dst_index, sem_index)
         return frozenset({refs.ReadEffect(dst.ref), refs.AccumEffect(sem.ref)})
 
-    def notation(self, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
-        indices = [eqn.params[key] for key in ("dst_index", "sem_index")]
-        return notation(self.name, eqn.invars, indices, name)
-
-    def discharge(self, *args: Any, dst_index: Index, sem_index: Index) -> list[Any]:
-        dst, sem = places(args, dst_index, sem_index)
-        size = np.int32(byte_count(dst.ref.aval.dtype, dst_index))
-        check_count("AsyncCopyDescriptor.wait", sem.ref, sem_index, sem.operands, size, START_FIRST)
-        change_count(sem.ref, sem_index, sem.operands, -size)
-        return []
-
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
@@ -493,6 +499,25 @@ class DmaWait(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
         raise not_batched(self.name)
+
+
+@printing.notation.rule(DmaWait)
+def _notation_of_dma_wait(
+    primitive: DmaWait, eqn: Eqn, name: Callable[[Any], str], outs: str
+) -> str:
+    indices = [eqn.params[key] for key in ("dst_index", "sem_index")]
+    return notation(primitive.name, eqn.invars, indices, name)
+
+
+@refs.discharge.rule(DmaWait)
+def _discharge_of_dma_wait(
+    primitive: DmaWait, *args: Any, dst_index: Index, sem_index: Index
+) -> list[Any]:
+    dst, sem = places(args, dst_index, sem_index)
+    size = np.int32(byte_count(dst.ref.aval.dtype, dst_index))
+    check_count("AsyncCopyDescriptor.wait", sem.ref, sem_index, sem.operands, size, START_FIRST)
+    change_count(sem.ref, sem_index, sem.operands, -size)
+    return []
 
 
 START_FIRST = "start the copy once before each wait: async_copy(...), or .start()"

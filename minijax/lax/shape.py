@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from minijax.core import variance
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
@@ -214,10 +215,7 @@ class Reshape(Primitive):
     """
 
     name = "reshape"
-    fault_flow = "moves"
     jvp = jvp_of_unary_linear
-    sharding_param = "sharding"
-    keeps_unreduced = True
 
     def abstract_eval(
         self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
@@ -287,6 +285,10 @@ class Reshape(Primitive):
             dimensions = (0, *(d + 1 for d in dimensions))
         wide = rules.batched(sharding, 0, rules.free_entry(sharding, aval_of(x), 0))
         return reshape(x, (size, *new_sizes), dimensions, out_sharding=wide), 0
+
+
+rules.sharding_param.set("sharding", Reshape)
+variance.keeps_unreduced.set(True, Reshape)
 
 
 reshape_p = Reshape()
@@ -366,9 +368,7 @@ class Squeeze(Primitive):
     """
 
     name = "squeeze"
-    fault_flow = "moves"
     jvp = jvp_of_unary_linear
-    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         if any(x.shape[d] != 1 for d in dimensions):
@@ -397,6 +397,9 @@ class Squeeze(Primitive):
         dim = dims[0]
         moved = tuple(d + (d >= dim) for d in dimensions)
         return squeeze(args[0], moved), dim - sum(d < dim for d in moved)
+
+
+variance.keeps_unreduced.set(True, Squeeze)
 
 
 squeeze_p = Squeeze()
@@ -430,8 +433,6 @@ class Concatenate(Primitive):
     """
 
     name = "concatenate"
-    linear_in = ((0, ...),)
-    fault_flow = "copies"
     jvp = jvp_of_linear
 
     def abstract_eval(self, *operands: ShapedArray, dimension: int) -> ShapedArray:
@@ -486,6 +487,9 @@ class Concatenate(Primitive):
         return concatenate(aligned, dimension + (dimension >= target)), target
 
 
+variance.linear_in.set(((0, ...),), Concatenate)
+
+
 concatenate_p = Concatenate()
 
 
@@ -530,8 +534,6 @@ class Split(Primitive):
     """
 
     name = "split"
-    linear_in = ((0,),)
-    fault_flow = "copies"
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray]:
@@ -587,6 +589,9 @@ class Split(Primitive):
         return outs, [dim] * len(outs)
 
 
+variance.linear_in.set(((0,),), Split)
+
+
 split_p = Split()
 
 
@@ -616,10 +621,8 @@ class Rev(Primitive):
     """
 
     name = "rev"
-    fault_flow = "moves"
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
-    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         fits = all(0 <= d < x.ndim for d in dimensions)
@@ -644,6 +647,9 @@ class Rev(Primitive):
     ) -> tuple[Any, int]:
         dim = dims[0]
         return rev(args[0], [d + (d >= dim) for d in dimensions]), dim
+
+
+variance.keeps_unreduced.set(True, Rev)
 
 
 rev_p = Rev()
@@ -675,10 +681,8 @@ class Copy(Primitive):
     """
 
     name = "copy"
-    fault_flow = "moves"
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
-    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return x
@@ -691,6 +695,9 @@ class Copy(Primitive):
 
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
         return self.bind(args[0]), dims[0]
+
+
+variance.keeps_unreduced.set(True, Copy)
 
 
 copy_p = Copy()
@@ -712,7 +719,6 @@ class Stack(Primitive):
     """
 
     name = "stack"
-    fault_flow = "copies"
     jvp = jvp_of_linear
 
     def abstract_eval(self, *operands: ShapedArray, axis: int) -> ShapedArray:
@@ -781,7 +787,6 @@ class Unstack(Primitive):
     """
 
     name = "unstack"
-    fault_flow = "copies"
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray, *, axis: int) -> list[ShapedArray]:

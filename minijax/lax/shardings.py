@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
-from minijax.core import key_paths, meshes, tree
+from minijax.core import extended_dtypes, key_paths, meshes, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import Tracer
-from minijax.interpreters import batching, relocation
+from minijax.interpreters import assignment, named_batching, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.runtime.array import Array, array_from_host, physical_aval
@@ -198,14 +198,8 @@ class ShardingConstraint(Primitive):
     """
 
     name = "sharding_constraint"
-    fault_flow = "preserves"
-    knows_extended: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
-    constrains_results: ClassVar[bool] = False
-
-    def names_placement(self, *, sharding: Any) -> Any:
-        return None if is_abstract(sharding) else sharding
 
     def impl(self, x: Any, *, sharding: Sharding) -> Array:
         if not type.__instancecheck__(Array, x):
@@ -234,6 +228,15 @@ class ShardingConstraint(Primitive):
         return self.bind(args[0], sharding=wider), dims[0]
 
 
+extended_dtypes.knows_extended.set(True, ShardingConstraint)
+rules.constrains_results.set(False, ShardingConstraint)
+
+
+@assignment.names_placement.rule(ShardingConstraint)
+def _names_placement_of_sharding_constraint(primitive: ShardingConstraint, *, sharding: Any) -> Any:
+    return None if is_abstract(sharding) else sharding
+
+
 sharding_constraint_p = ShardingConstraint()
 
 
@@ -245,7 +248,7 @@ def with_batch_dim(
     Raises:
         ValueError: `vmap` was told an axis that the mesh does not have, or that the spec uses.
     """
-    axes = batching.spmd_axes()
+    axes = named_batching.spmd_axes()
     used = {*sharding.spec.names(), *sharding.spec.unreduced, *sharding.spec.reduced}
     for axis in axes:
         missing = axis not in sharding.mesh.axis_names

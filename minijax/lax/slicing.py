@@ -11,11 +11,12 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, variance
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
+from minijax.interpreters import checking
 from minijax.interpreters.checking import Fault
 from minijax.interpreters.structural import (
     broadcast_in_dim,
@@ -42,10 +43,8 @@ class Slice(Primitive):
     """
 
     name = "slice"
-    fault_flow = "moves"
     jvp = jvp_of_unary_linear
     shard = rules.resized
-    keeps_unreduced = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,6 +116,9 @@ class Slice(Primitive):
         return out, d
 
 
+variance.keeps_unreduced.set(True, Slice)
+
+
 def _sliced_type(
     x: ShapedArray, starts: Shape, limits: Shape, strides: Shape | None
 ) -> ShapedArray:
@@ -183,8 +185,6 @@ class DynamicSlice(Primitive):
     """
 
     name = "dynamic_slice"
-    linear_in = ((0,),)
-    fault_flow = "copies"
     shard = rules.resized
 
     def __init__(self) -> None:
@@ -212,11 +212,6 @@ class DynamicSlice(Primitive):
             [x, *starts],
             {"slice_sizes": ctx.i64_array(slice_sizes)},
         )
-
-    def faults(
-        self, args: Sequence[Any], outs: Sequence[Any], *, slice_sizes: Shape
-    ) -> list[Fault]:
-        return _starts_outside(args[0], args[1:], slice_sizes)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, slice_sizes: Shape
@@ -259,6 +254,16 @@ class DynamicSlice(Primitive):
             mode="clip",
         )
         return out, 0
+
+
+@checking.faults.rule(DynamicSlice)
+def _faults_of_dynamic_slice(
+    primitive: DynamicSlice, args: Sequence[Any], outs: Sequence[Any], *, slice_sizes: Shape
+) -> list[Fault]:
+    return _starts_outside(args[0], args[1:], slice_sizes)
+
+
+variance.linear_in.set(((0,),), DynamicSlice)
 
 
 def _starts_outside(x: Any, starts: Sequence[Any], sizes: Shape) -> list[Fault]:
@@ -325,8 +330,6 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
-    linear_in = ((0, 1),)
-    fault_flow = "copies"
 
     def __init__(self) -> None:
         super().__init__()
@@ -356,9 +359,6 @@ class DynamicUpdateSlice(Primitive):
         if ctx.module.partitioning.partitions > 1:
             starts = _clamped(ctx, starts, ctx.avals_in[1].shape)
         return ctx.op("stablehlo.dynamic_update_slice", [x, update, *starts])
-
-    def faults(self, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
-        return _starts_outside(args[0], args[2:], aval_of(args[1]).shape)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self.bind(*primals)
@@ -397,6 +397,16 @@ class DynamicUpdateSlice(Primitive):
             x, index, update, numbers, indices_are_sorted=True, unique_indices=True, mode="clip"
         )
         return out, 0
+
+
+@checking.faults.rule(DynamicUpdateSlice)
+def _faults_of_dynamic_update_slice(
+    primitive: DynamicUpdateSlice, args: Sequence[Any], outs: Sequence[Any]
+) -> list[Fault]:
+    return _starts_outside(args[0], args[2:], aval_of(args[1]).shape)
+
+
+variance.linear_in.set(((0, 1),), DynamicUpdateSlice)
 
 
 def _clamped(ctx: Any, starts: Sequence[Any], sizes: Shape) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, extended_dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -59,8 +59,6 @@ class Sort(Primitive):
     """
 
     name = "sort"
-    fault_flow = "copies"
-    without = frozenset({"transpose"})
     multiple_results = True
     shard = rules.whole_along("dimension")
 
@@ -98,10 +96,6 @@ class Sort(Primitive):
         types = [ctx.type_of(scalar) for scalar in scalars for _ in range(2)]
         return ctx.ops("stablehlo.sort", values, attributes, regions=[(types, comes_before)])
 
-    def over_words(self, x: Any, dim: int) -> Any:
-        # Operands beside keys are sorted once for each word, and alike.
-        return unstack(x, dim)[0]
-
     def jvp(
         self,
         primals: Sequence[Any],
@@ -138,6 +132,12 @@ class Sort(Primitive):
         moved = dimension + (dimension >= target)
         outs = self.bind(*aligned, dimension=moved, is_stable=is_stable, num_keys=num_keys)
         return outs, [target] * len(outs)
+
+
+@extended_dtypes.over_words.rule(Sort)
+def _over_words_of_sort(primitive: Sort, x: Any, dim: int) -> Any:
+    # Operands beside keys are sorted once for each word, and alike.
+    return unstack(x, dim)[0]
 
 
 sort_p = Sort()
@@ -315,8 +315,6 @@ class TopK(Primitive):
     """
 
     name = "top_k"
-    fault_flow = "copies"
-    without = frozenset({"transpose"})
     multiple_results = True
     shard = rules.whole_along("axis")
 
@@ -406,8 +404,6 @@ class ApproxTopK(Primitive):
     """
 
     name = "approx_top_k"
-    fault_flow = "copies"
-    without = frozenset({"transpose"})
     multiple_results = True
     shard = rules.whole_along("reduction_dimension")
 

@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, tree, variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
+from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
 from minijax.interpreters.structural import add_tangents, full
 from minijax.interpreters.tangents import Zero, jvp_of_constant
@@ -125,7 +126,6 @@ class Abs(Primitive):
     """
 
     name = "abs"
-    fault_flow = "preserves"
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
@@ -230,7 +230,6 @@ class Round(Primitive):
     """
 
     name = "round"
-    fault_flow = "preserves"
     jvp = jvp_of_constant
     shard = rules.elementwise
 
@@ -564,9 +563,7 @@ class Conj(Primitive):
     """
 
     name = "conj"
-    fault_flow = "preserves"
     shard = rules.elementwise
-    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray, *, input_dtype: Any) -> ShapedArray:
         check_dtype("conj", "x", x, (np.float32, np.float64, *COMPLEX))
@@ -593,6 +590,9 @@ class Conj(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         return self.bind(*args, **params), dims[0]
+
+
+variance.keeps_unreduced.set(True, Conj)
 
 
 conj_p = Conj()
@@ -623,10 +623,8 @@ class StopGradient(Primitive):
     """
 
     name = "stop_gradient"
-    fault_flow = "preserves"
     jvp = jvp_of_constant
     shard = rules.elementwise
-    keeps_unreduced = True
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return x
@@ -636,6 +634,9 @@ class StopGradient(Primitive):
 
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
         return self.bind(*args), dims[0]
+
+
+variance.keeps_unreduced.set(True, StopGradient)
 
 
 stop_gradient_p = StopGradient()
@@ -752,7 +753,6 @@ class IntegerPow(Primitive):
     """
 
     name = "integer_pow"
-    fault_flow = "elementwise"
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, y: int) -> ShapedArray:
@@ -782,11 +782,6 @@ class IntegerPow(Primitive):
             return one
         return ctx.op("stablehlo.divide", [one, power]) if y < 0 else power
 
-    def faults(self, args: Sequence[Any], outs: Sequence[Any], *, y: int) -> list[Fault]:
-        if y >= 0:
-            return []
-        return [Fault(DIVISION, eq(args[0], 0), "divides by zero")]
-
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, y: int) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, y=y)
@@ -799,6 +794,15 @@ class IntegerPow(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, y: int
     ) -> tuple[Any, Any]:
         return self.bind(*args, y=y), dims[0]
+
+
+@checking.faults.rule(IntegerPow)
+def _faults_of_integer_pow(
+    primitive: IntegerPow, args: Sequence[Any], outs: Sequence[Any], *, y: int
+) -> list[Fault]:
+    if y >= 0:
+        return []
+    return [Fault(DIVISION, eq(args[0], 0), "divides by zero")]
 
 
 integer_pow_p = IntegerPow()
@@ -846,7 +850,6 @@ class Pow(Primitive):
     """
 
     name = "pow"
-    fault_flow = "elementwise"
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:

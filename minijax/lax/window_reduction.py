@@ -192,7 +192,6 @@ class ReduceWindow(Primitive):
     """
 
     name = "reduce_window"
-    without = frozenset({"transpose"})
     multiple_results = True
     shard = rules.resized
 

@@ -268,7 +268,6 @@ class SelectAndGatherAdd(Primitive):
     """
 
     name = "select_and_gather_add"
-    fault_flow = "copies"
 
     def abstract_eval(
         self, tangents: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **params: Any
@@ -461,8 +460,6 @@ class SelectAndScatter(Primitive):
     """
 
     name = "select_and_scatter"
-    fault_flow = "copies"
-    without = frozenset({"jvp", "transpose"})
     shard = rules.resized
 
     def abstract_eval(

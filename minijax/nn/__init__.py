@@ -14,6 +14,7 @@ from minijax.nn.activations import (
     leaky_relu,
     log1mexp,
     log_sigmoid,
+    logmeanexp,
     mish,
     one_hot,
     relu,
@@ -26,11 +27,11 @@ from minijax.nn.activations import (
     sparse_plus,
     sparse_sigmoid,
     squareplus,
+    standardize,
     swish,
     tanh,
 )
 from minijax.nn.attention import dot_product_attention
-from minijax.nn.normalization import logmeanexp, standardize
 from minijax.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 from minijax.numpy.normalized_exponentials import log_softmax, logsumexp, softmax
 

@@ -1,25 +1,29 @@
-"""Activation functions: nonlinear functions of each element, and `glu` and `one_hot`.
+"""Activation functions, `glu` and `one_hot`, and what normalizes along whole dimensions.
 
-Input: arrays.  Output: arrays of the same shape.  Derivatives at kinks are those of JAX: zero for
-`relu` at 0.  What is done along whole dimensions is in `normalization.py` and `attention.py`.
+Input: arrays.  Output: arrays of the same shape, but for `glu` and `one_hot`, which change one
+dimension, and `logmeanexp`, which reduces.  Derivatives at kinks are those of JAX: zero for `relu`
+at 0.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, collectives, convert, creation, slicing, special, unary
-from minijax.numpy import arithmetic, elementary, logic, selection, shaping
+from minijax.lax import arguments, collectives, convert, creation, slicing, special, unary
+from minijax.lax.unary import logistic, stop_gradient
+from minijax.numpy import arithmetic, elementary, reductions, shaping
 from minijax.numpy import creation as numpy_creation
+from minijax.numpy.arithmetic import clip, maximum, minimum, sqrt, square
+from minijax.numpy.elementary import exp, expm1, log, log1p, logaddexp
+from minijax.numpy.normalized_exponentials import logsumexp
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array, inexact, strong
-from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.numpy.selection import where
+from minijax.numpy.shaping import array_argument
+from minijax.runtime.annotations import ArrayLike, DTypeLike, NamedAxis
 from minijax.runtime.array import Array
 
 _activation = one_program()
@@ -50,10 +54,10 @@ def relu(x: ArrayLike) -> Array:
         >>> jax.grad(jax.nn.relu)(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
-    x = check_array("relu", x)
+    x = array_argument("relu", x)
     # The derivative of the maximum, which would be 1/2 at 0, is not so much as staged.
-    constant = arithmetic.maximum(unary.stop_gradient(x), 0)
-    return selection.where(logic.greater(x, 0), x, constant)
+    constant = maximum(stop_gradient(x), 0)
+    return where(x > 0, x, constant)
 
 
 @_activation
@@ -66,10 +70,8 @@ def relu6(x: ArrayLike) -> Array:
         >>> jax.nn.relu6(jnp.array([-2.0, 3.0, 9.0]))
         Array([0., 3., 6.], dtype=float32)
     """
-    x = check_array("relu6", x)
-    inside = logic.logical_and(logic.greater(x, 0), logic.less(x, 6))
-    constant = arithmetic.minimum(arithmetic.maximum(unary.stop_gradient(x), 0), 6.0)
-    return selection.where(inside, x, constant)
+    x = array_argument("relu6", x)
+    return where((x > 0) & (x < 6), x, minimum(maximum(stop_gradient(x), 0), 6.0))
 
 
 @_activation
@@ -82,7 +84,7 @@ def sigmoid(x: ArrayLike) -> Array:
         >>> jax.nn.sigmoid(jnp.array([-jnp.inf, 0.0, jnp.inf]))
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    return unary.logistic(check_array("sigmoid", x))
+    return logistic(check_array("sigmoid", x))
 
 
 @_activation
@@ -95,7 +97,7 @@ def softplus(x: ArrayLike) -> Array:
         >>> jax.nn.softplus(jnp.array([-1000.0, 1000.0]))
         Array([   0., 1000.], dtype=float32)
     """
-    return elementary.logaddexp(check_array("softplus", x), 0)
+    return logaddexp(check_array("softplus", x), 0)
 
 
 @_activation
@@ -108,10 +110,10 @@ def sparse_plus(x: ArrayLike) -> Array:
         >>> jax.nn.sparse_plus(jnp.array([-2.0, 0.0, 1.0, 5.0]))
         Array([0.  , 0.25, 1.  , 5.  ], dtype=float32)
     """
-    x = check_array("sparse_plus", x)
-    middle = arithmetic.divide(arithmetic.square(arithmetic.add(x, 1.0)), 4)
-    upper = selection.where(logic.greater_equal(x, 1.0), x, middle)
-    return selection.where(logic.less_equal(x, -1.0), 0.0, upper)
+    x = array_argument("sparse_plus", x)
+    middle = square(x + 1.0) / 4
+    upper = where(x >= 1.0, x, middle)
+    return where(x <= -1.0, 0.0, upper)
 
 
 @_activation
@@ -124,8 +126,8 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
         >>> jax.nn.sparse_sigmoid(jnp.array([-2.0, 0.0, 0.5, 5.0]))
         Array([0.  , 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    x = check_array("sparse_sigmoid", x)
-    return arithmetic.clip(arithmetic.multiply(arithmetic.add(x, 1.0), 0.5), 0.0, 1.0)
+    x = array_argument("sparse_sigmoid", x)
+    return clip((x + 1.0) * 0.5, 0.0, 1.0)
 
 
 @_activation
@@ -138,8 +140,8 @@ def soft_sign(x: ArrayLike) -> Array:
         >>> jax.nn.soft_sign(jnp.array([-1.0, 0.0, 3.0]))
         Array([-0.5 ,  0.  ,  0.75], dtype=float32)
     """
-    x = check_array("soft_sign", x)
-    return arithmetic.divide(x, arithmetic.add(arithmetic.absolute(x), 1))
+    x = array_argument("soft_sign", x)
+    return x / (abs(x) + 1)
 
 
 @_activation
@@ -152,8 +154,8 @@ def silu(x: ArrayLike) -> Array:
         >>> jax.nn.silu(jnp.array([-1000.0, 0.0, 1000.0]))
         Array([  -0.,    0., 1000.], dtype=float32)
     """
-    x = check_array("silu", x)
-    return arithmetic.multiply(x, unary.logistic(x))
+    x = array_argument("silu", x)
+    return x * logistic(x)
 
 
 swish = silu
@@ -169,8 +171,8 @@ def mish(x: ArrayLike) -> Array:
         >>> jax.nn.mish(jnp.array([-1000.0, 0.0, 1000.0]))
         Array([  -0.,    0., 1000.], dtype=float32)
     """
-    x = check_array("mish", x)
-    return arithmetic.multiply(x, unary.tanh(elementary.logaddexp(x, 0)))
+    x = array_argument("mish", x)
+    return x * unary.tanh(logaddexp(x, 0))
 
 
 @_activation
@@ -183,13 +185,12 @@ def log_sigmoid(x: ArrayLike) -> Array:
         >>> jax.nn.log_sigmoid(jnp.array([-1000.0, 1000.0]))
         Array([-1000.,    -0.], dtype=float32)
     """
-    negated = arithmetic.negative(x)
-    return unary.neg(elementary.logaddexp(negated, 0))
+    return -logaddexp(-array_argument("log_sigmoid", x), 0)
 
 
-def _exponential_below(x: Any) -> Any:
+def _exponential_below(x: Array) -> Array:
     """exp(x) - 1 where `x` is not positive, else 0, which keeps derivatives finite."""
-    return elementary.expm1(selection.where(logic.greater(x, 0), 0.0, x))
+    return expm1(where(x > 0, 0.0, x))
 
 
 @_activation
@@ -202,9 +203,9 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> jax.nn.elu(jnp.array([-jnp.inf, 0.0, 3.0]), alpha=2.0)
         Array([-2.,  0.,  3.], dtype=float32)
     """
-    x = check_array("elu", x)
-    below = arithmetic.multiply(alpha, _exponential_below(x))
-    return selection.where(logic.greater(x, 0), x, below)
+    x = array_argument("elu", x)
+    below = alpha * _exponential_below(x)
+    return where(x > 0, x, below)
 
 
 @_activation
@@ -218,8 +219,8 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> jax.nn.celu(jnp.array([-jnp.inf, 0.0, 3.0]), alpha=2.0)
         Array([-2.,  0.,  3.], dtype=float32)
     """
-    below = elementary.expm1(arithmetic.divide(arithmetic.minimum(x, 0.0), alpha))
-    return arithmetic.add(arithmetic.maximum(x, 0.0), arithmetic.multiply(alpha, below))
+    below = expm1(minimum(x, 0.0) / alpha)
+    return maximum(x, 0.0) + alpha * below
 
 
 @_activation
@@ -236,9 +237,9 @@ def selu(x: ArrayLike) -> Array:
         (Array(True, dtype=bool), Array(True, dtype=bool))
     """
     alpha, scale = 1.6732632423543772, 1.0507009873554805
-    x = check_array("selu", x)
-    below = arithmetic.multiply(alpha, _exponential_below(x))
-    return arithmetic.multiply(scale, selection.where(logic.greater(x, 0), x, below))
+    x = array_argument("selu", x)
+    below = alpha * _exponential_below(x)
+    return scale * where(x > 0, x, below)
 
 
 @_activation
@@ -251,9 +252,9 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
         >>> jax.nn.leaky_relu(jnp.array([-4.0, 4.0]), negative_slope=0.25)
         Array([-1.,  4.], dtype=float32)
     """
-    x = check_array("leaky_relu", x)
-    below = arithmetic.multiply(negative_slope, x)
-    return selection.where(logic.greater_equal(x, 0), x, below)
+    x = array_argument("leaky_relu", x)
+    below = negative_slope * x
+    return where(x >= 0, x, below)
 
 
 @_activation
@@ -266,9 +267,9 @@ def hard_tanh(x: ArrayLike) -> Array:
         >>> jax.nn.hard_tanh(jnp.array([-3.0, 0.5, 3.0]))
         Array([-1. ,  0.5,  1. ], dtype=float32)
     """
-    x = check_array("hard_tanh", x)
-    upper = selection.where(logic.less(x, -1), -1, x)
-    return selection.where(logic.greater(x, 1), 1, upper)
+    x = array_argument("hard_tanh", x)
+    upper = where(x < -1, -1, x)
+    return where(x > 1, 1, upper)
 
 
 @_activation
@@ -281,7 +282,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
         >>> jax.nn.hard_sigmoid(jnp.array([-4.0, 0.0, 4.0]))
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    return arithmetic.divide(relu6(arithmetic.add(x, 3.0)), 6.0)
+    return relu6(array_argument("hard_sigmoid", x) + 3.0) / 6.0
 
 
 @_activation
@@ -294,7 +295,8 @@ def hard_silu(x: ArrayLike) -> Array:
         >>> jax.nn.hard_silu(jnp.array([-4.0, 0.0, 4.0]))
         Array([-0.,  0.,  4.], dtype=float32)
     """
-    return arithmetic.multiply(x, hard_sigmoid(x))
+    x = array_argument("hard_silu", x)
+    return x * hard_sigmoid(x)
 
 
 hard_swish = hard_silu
@@ -318,18 +320,10 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = strong(inexact("gelu", x))
     if not approximate:
-        root = _like(math.sqrt(0.5), x)
-        tail = special.erfc(binary.mul(unary.neg(x), root))
-        return binary.mul(binary.mul(_like(0.5, x), x), tail)
-    cube = binary.mul(_like(0.044715, x), unary.integer_pow(x, 3))
-    inner = binary.mul(_like(math.sqrt(2 / math.pi), x), binary.add(x, cube))
-    share = binary.mul(_like(0.5, x), binary.add(_like(1, x), unary.tanh(inner)))
-    return binary.mul(x, share)
-
-
-def _like(value: float, x: Any) -> Any:
-    """A number as a NumPy scalar of the dtype of `x`."""
-    return np.asarray(value).astype(aval_of(x).dtype)[()]
+        tail = special.erfc(-x * math.sqrt(0.5))
+        return 0.5 * x * tail
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+    return x * (0.5 * (1 + unary.tanh(inner)))
 
 
 @one_program(static=("axis",))
@@ -347,7 +341,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
         >>> jax.nn.glu(jnp.array([[2.0, 4.0, 0.0, jnp.inf]]))
         Array([[1., 4.]], dtype=float32)
     """
-    x = check_array("glu", x)
+    x = array_argument("glu", x)
     aval = aval_of(x)
     axis = arguments.canonicalize_axis(axis, aval.ndim, "nn.glu")
     size = aval.shape[axis]
@@ -355,7 +349,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
         error(ValueError, "nn.glu", "the size must be even.", got={"x": aval, "axis": axis})
     first = slicing.slice_in_dim(x, 0, size // 2, axis=axis)
     second = slicing.slice_in_dim(x, size // 2, size, axis=axis)
-    return binary.mul(first, unary.logistic(second))
+    return first * logistic(second)
 
 
 @_activation
@@ -368,9 +362,8 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         >>> jax.nn.squareplus(jnp.array([-3.0, 0.0, 3.0]), b=16)
         Array([1., 2., 4.], dtype=float32)
     """
-    x = check_array("squareplus", x)
-    root = arithmetic.sqrt(arithmetic.add(arithmetic.square(x), b))
-    return arithmetic.divide(arithmetic.add(x, root), 2)
+    x = array_argument("squareplus", x)
+    return (x + sqrt(square(x) + b)) / 2
 
 
 @_activation
@@ -384,15 +377,11 @@ def log1mexp(x: ArrayLike) -> Array:
         >>> jax.nn.log1mexp(jnp.array([0.0, 1000.0]))
         Array([-inf,  -0.], dtype=float32)
     """
-    x = check_array("log1mexp", x)
-    near = logic.less(x, math.log(2.0))
+    x = array_argument("log1mexp", x)
+    near = x < math.log(2.0)
     # Each branch sees harmless numbers where the other one counts, which keeps derivatives finite.
-    close, far = selection.where(near, x, 1), selection.where(near, 1, x)
-    return selection.where(
-        near,
-        elementary.log(arithmetic.negative(elementary.expm1(arithmetic.negative(close)))),
-        elementary.log1p(arithmetic.negative(elementary.exp(arithmetic.negative(far)))),
-    )
+    close, far = where(near, x, 1), where(near, 1, x)
+    return where(near, log(-expm1(-close)), log1p(-exp(-far)))
 
 
 @_activation
@@ -446,9 +435,84 @@ def one_hot(
                 "there must be as many classes as the mapped axis is long.",
                 got={"num_classes": size, f"axis {axis!r}": collectives.axis_size(axis)},
             )
-        return convert.convert_element_type(logic.equal(x, collectives.axis_index(axis)), wanted)
+        return convert.convert_element_type(x == collectives.axis_index(axis), wanted)
     rank = aval_of(x).ndim + 1
     axis = arguments.canonicalize_axis(axis, rank, "nn.one_hot")
     dims = tuple(size if i == axis else 1 for i in range(rank))
     classes = creation.broadcasted_iota(aval_of(x).dtype, dims, axis)
-    return convert.convert_element_type(logic.equal(shaping.expand_dims(x, axis), classes), wanted)
+    return convert.convert_element_type(shaping.expand_dims(x, axis) == classes, wanted)
+
+
+@one_program(static=("axis", "keepdims"))
+def logmeanexp(
+    x: ArrayLike, axis: NamedAxis = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
+    """log(mean(exp(x))) without overflow.
+
+    Source:     mirrors jax.nn.logmeanexp (0.10).
+
+    Example:
+        >>> jax.nn.logmeanexp(jnp.array([1000.0, 1000.0]))
+        Array(1000., dtype=float32)
+    """
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    if where is None:
+        count = reductions.over("logmeanexp", x, axis, "nn").length(aval_of(x).shape)
+        return total - (math.log(count) if count else -math.inf)
+    counted = shaping.broadcast_array(where, aval_of(x).shape)
+    dtype = aval_of(total).dtype
+    number = reductions.sum(counted, axis=axis, keepdims=keepdims, dtype=dtype)
+    return total - log(number)
+
+
+@one_program(static=("axis", "epsilon", "algorithm"))
+def standardize(
+    x: ArrayLike,
+    axis: NamedAxis = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
+    *,
+    algorithm: str = "fast",
+) -> Array:
+    """(x - mean) / sqrt(variance + epsilon) along `axis`.
+
+    Args:
+        x: an array.
+        axis: a dimension, several, or None for all.
+        mean: computed where None.
+        variance: computed where None.
+        epsilon: keeps the divisor from 0.
+        where: which elements count for the mean and the variance.
+        algorithm: "fast" takes the variance from the mean of the squares, "stable" from
+            differences to the mean.
+
+    Source: mirrors jax.nn.standardize (0.10).
+
+    Raises:
+        ValueError: the algorithm is not known.
+
+    Example:
+        >>> jax.nn.standardize(jnp.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])).round(2)
+        Array([[-1.22,  0.  ,  1.22],
+               [-1.22,  0.  ,  1.22]], dtype=float32)
+    """
+    if algorithm not in ("fast", "stable"):
+        error(
+            ValueError,
+            "nn.standardize",
+            f"unknown algorithm {algorithm!r}.",
+            expected="'fast' or 'stable'",
+        )
+    x = strong(inexact("standardize", x))
+    if mean is None:
+        mean = reductions.mean(x, axis, keepdims=True, where=where)
+    if variance is None and algorithm == "fast":
+        squares = reductions.mean(square(x), axis, keepdims=True, where=where)
+        # Rounding may take the difference below 0.
+        variance = maximum(squares - square(mean), 0)
+    elif variance is None:
+        variance = reductions.mean(square(x - mean), axis, keepdims=True, where=where)
+    divisor = unary.rsqrt(arithmetic.add(variance, epsilon))
+    return (x - mean) * divisor

@@ -13,9 +13,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import IncompatibleShapesError, error
-from minijax.lax import binary, convert, unary
+from minijax.lax import convert, unary
 from minijax.lax import creation as lax_creation
-from minijax.numpy import arithmetic, contraction, creation, logic, selection, shaping
+from minijax.numpy import contraction, creation, logic, selection, shaping
 from minijax.numpy.normalized_exponentials import logsumexp, softmax
 from minijax.numpy.one_program import one_program
 from minijax.runtime.annotations import ArrayLike
@@ -98,17 +98,17 @@ def dot_product_attention(
 
 @one_program(static=("scale", "is_causal", "local_window_size", "return_residual"))
 def _attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any,
-    mask: Any,
-    query_seq_lengths: Any,
-    key_value_seq_lengths: Any,
+    query: Array,
+    key: Array,
+    value: Array,
+    bias: Array | None,
+    mask: Array | None,
+    query_seq_lengths: Array | None,
+    key_value_seq_lengths: Array | None,
     *,
     scale: float | None,
     is_causal: bool,
-    local_window_size: Any,
+    local_window_size: int | tuple[int, int] | None,
     return_residual: bool,
 ) -> Any:
     """Attention, for checked arguments."""
@@ -119,7 +119,7 @@ def _attention(
     sizes = aval_of(query).shape[1], aval_of(key).shape[1]
     logits = _logits(query, key, scale)
     if bias is not None:
-        logits = arithmetic.add(logits, _of_rank_4("bias", bias))
+        logits = logits + _of_rank_4("bias", bias)
     allowed = _allowed(sizes, mask, is_causal, lengths, local_window_size)
     if allowed is not None:
         logits = selection.where(allowed, logits, _LOWEST)
@@ -136,7 +136,9 @@ def _attention(
     return tuple(results) if return_residual else results[0]
 
 
-def _check(query: Any, key: Any, value: Any, mask: Any, implementation: Any) -> None:
+def _check(
+    query: Array, key: Array, value: Array, mask: Array | None, implementation: str | None
+) -> None:
     name = "nn.dot_product_attention"
     if implementation == "cudnn":
         error(NotImplementedError, name, "cuDNN's attention is not built.")
@@ -166,7 +168,7 @@ def _check(query: Any, key: Any, value: Any, mask: Any, implementation: Any) -> 
     error(ValueError, name, problem, got=avals)
 
 
-def _check_pairs(query: Any, key: Any, bias: Any, mask: Any) -> None:
+def _check_pairs(query: Array, key: Array, bias: Array | None, mask: Array | None) -> None:
     """Refuses what does not fit pairs of queries and keys.
 
     Raises:
@@ -188,7 +190,7 @@ def _check_pairs(query: Any, key: Any, bias: Any, mask: Any) -> None:
             )
 
 
-def _check_lengths(query: Any, lengths: list[Any]) -> None:
+def _check_lengths(query: Array, lengths: list[Array | None]) -> None:
     """Refuses lengths that are not one integer for each batch.
 
     Raises:
@@ -210,7 +212,7 @@ def _check_lengths(query: Any, lengths: list[Any]) -> None:
             )
 
 
-def _logits(query: Any, key: Any, scale: Any) -> Any:
+def _logits(query: Array, key: Array, scale: float | None) -> Array:
     """W[b, n, t, s]: scaled products of queries and keys; k keys serve n queries.
 
     W is float32, or the dtype itself where that is wider.
@@ -221,14 +223,14 @@ def _logits(query: Any, key: Any, scale: Any) -> Any:
         "btkgh,bskh->bkgts", grouped, key, preferred_element_type=_wide(query)
     )
     products = shaping.reshape(products, (b, n, t, s))
-    return arithmetic.multiply(products, max(h, 1) ** -0.5 if scale is None else scale)
+    return products * (max(h, 1) ** -0.5 if scale is None else scale)
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Array) -> np.dtype[Any]:
     return dtypes.promote_types(aval_of(x).dtype, _FLOAT32)
 
 
-def _weighted(weights: Any, value: Any) -> Any:
+def _weighted(weights: Array, value: Array) -> Array:
     """T[b, t, n, h]: values weighted by W[b, n, t, s]."""
     (b, n, t, s), (_, _, k, h) = aval_of(weights).shape, aval_of(value).shape
     dtype = aval_of(value).dtype
@@ -239,7 +241,7 @@ def _weighted(weights: Any, value: Any) -> Any:
     return shaping.reshape(convert.convert_element_type(out, dtype), (b, t, n, h))
 
 
-def _of_rank_4(name: str, x: Any) -> Any:
+def _of_rank_4(name: str, x: Array) -> Array:
     missing = 4 - aval_of(x).ndim
     if missing < 0:
         error(
@@ -252,25 +254,28 @@ def _of_rank_4(name: str, x: Any) -> Any:
     return shaping.expand_dims(x, tuple(range(missing)))
 
 
-def _before(lengths: Any, size: int) -> Any:
+def _before(lengths: Array, size: int) -> Array:
     """bool[b, size]: which positions lie before each length."""
-    return logic.less(lax_creation.iota(_INT32, size), shaping.expand_dims(lengths, 1))
+    return lax_creation.iota(_INT32, size) < shaping.expand_dims(lengths, 1)
 
 
 def _allowed(
-    sizes: tuple[int, int], mask: Any, is_causal: bool, lengths: tuple[Any, Any], window: Any
-) -> Any:
+    sizes: tuple[int, int],
+    mask: Array | None,
+    is_causal: bool,
+    lengths: tuple[Array | None, Array | None],
+    window: int | tuple[int, int] | None,
+) -> Array | None:
     """Which pairs of queries and keys count, or None for all."""
     conditions = [] if mask is None else [_of_rank_4("mask", mask)]
     # How far each key lies to the right of each query.
     rows = lax_creation.broadcasted_iota(_INT32, sizes, 0)
-    distance = binary.sub(lax_creation.broadcasted_iota(_INT32, sizes, 1), rows)
+    distance = lax_creation.broadcasted_iota(_INT32, sizes, 1) - rows
     if is_causal:
-        conditions.append(logic.less_equal(distance, 0))
+        conditions.append(distance <= 0)
     if window is not None:
         left, right = (window, window) if isinstance(window, int) else window
-        conditions.append(logic.greater_equal(distance, -left))
-        conditions.append(logic.less_equal(distance, right))
+        conditions += [distance >= -left, distance <= right]
     for length, size, dims in zip(lengths, sizes, ((1, 3), (1, 2)), strict=True):
         if length is not None:
             conditions.append(shaping.expand_dims(_before(length, size), dims))

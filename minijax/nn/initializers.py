@@ -8,39 +8,77 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from minijax.core import deferral, dtypes
+from minijax.core import dtypes
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import binary, convert, creation, unary
-from minijax.nn.initializer import Initializer
-from minijax.numpy import arithmetic, shaping
+from minijax.lax import convert, creation, slicing
+from minijax.lax import shape as lax_shape
+from minijax.lax.unary import exp, log, sqrt
+from minijax.numpy import shaping
 from minijax.numpy.one_program import one_program
-from minijax.random.distributions import (
-    check_kind,
+from minijax.random.continuous import (
     normal_samples,
+    orthogonal_samples,
     scalar,
     split_keys,
     truncated_normal_samples,
     uniform_samples,
 )
-from minijax.random.keys import as_keys
+from minijax.random.keys import FLOAT, INEXACT, as_keys, check_dtype
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 
-if TYPE_CHECKING:
-    from minijax.nn.orthogonality import delta_orthogonal, orthogonal
+Axes: TypeAlias = int | Sequence[int]
+"""One dimension or several."""
 
 
-def _dtype(dtype: Any, default: Any) -> np.dtype[Any]:
-    chosen = default if dtype is None else dtype
-    if chosen is None:
+class Initializer(Protocol):
+    """What makes parameters: a function of a key, a shape and a dtype.
+
+    Source:     mirrors jax.nn.initializers.Initializer (0.10).
+
+    Example:
+        >>> def tenth(key, shape, dtype=jnp.float32, out_sharding=None):
+        ...     return jnp.full(shape, 0.1, dtype)
+        >>> make: jax.nn.initializers.Initializer = tenth
+        >>> make(jax.random.key(0), (2,))
+        Array([0.1, 0.1], dtype=float32)
+    """
+
+    def __call__(
+        self,
+        key: ArrayLike,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
+        out_sharding: ShardingLike = None,
+    ) -> Array:
+        """The parameters."""
+
+
+def _initializer(
+    draw: Callable[[ArrayLike, ShapeLike, DTypeLike | None], Array], default: DTypeLike | None
+) -> Initializer:
+    """What draws parameters, as an initializer that has a dtype of its own."""
+
+    def init(
+        key: ArrayLike,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
+        out_sharding: ShardingLike = None,
+    ) -> Array:
+        return draw(key, shape, default if dtype is None else dtype)
+
+    return init
+
+
+def _dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
+    if dtype is None:
         return dtypes.default_float_dtype()
-    wanted: np.dtype[Any] = dtypes.canonicalize_user_dtype(chosen, "nn.initializers")
-    return wanted
+    return cast("np.dtype[Any]", dtypes.canonicalize_user_dtype(dtype, "nn.initializers"))
 
 
 def zeros(
@@ -58,7 +96,7 @@ def zeros(
         Array([[0., 0., 0.],
                [0., 0., 0.]], dtype=float32)
     """
-    return creation.full(canonicalize_shape(shape), 0, _dtype(dtype, None))
+    return creation.full(canonicalize_shape(shape), 0, _dtype(dtype))
 
 
 def ones(
@@ -75,7 +113,7 @@ def ones(
         >>> jax.nn.initializers.ones(jax.random.key(0), (3,), jnp.bfloat16)
         Array([1, 1, 1], dtype=bfloat16)
     """
-    return creation.full(canonicalize_shape(shape), 1, _dtype(dtype, None))
+    return creation.full(canonicalize_shape(shape), 1, _dtype(dtype))
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -88,51 +126,53 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
         Array([[0., 1., 2.],
                [0., 1., 2.]], dtype=float32)
     """
-    default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        dims, wanted = canonicalize_shape(shape), _dtype(dtype, default)
+    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
+        dims, wanted = canonicalize_shape(shape), _dtype(dtype)
         if np.ndim(value):
             return shaping.broadcast_to(convert.convert_element_type(value, wanted), dims)
         return creation.full(dims, value, wanted)
 
-    return init
+    return _initializer(draw, dtype)
 
 
-def _complex_truncated_samples(key: Any, radius: Any, dims: Shape, dtype: Any) -> Any:
+def _complex_truncated_samples(
+    key: ArrayLike, radius: ArrayLike, dims: Shape, dtype: np.dtype[Any]
+) -> Array:
     """Complex normal samples of absolute value below `radius`."""
     first, second = split_keys(key)
     radius = convert.convert_element_type(radius, dtype)
-    one = scalar(1, dtype)
-    mass = binary.sub(one, unary.exp(unary.neg(binary.mul(radius, radius))))
-    below = binary.sub(one, binary.mul(mass, _complex_uniforms(first, dims, dtype)))
-    return binary.mul(unary.sqrt(unary.neg(unary.log(below))), _directions(second, dims, dtype))
+    mass = 1 - exp(-(radius * radius))
+    below = 1 - mass * _complex_uniforms(first, dims, dtype)
+    return sqrt(-log(below)) * _directions(second, dims, dtype)
 
 
-def _complex_disc_samples(key: Any, dims: Shape, dtype: Any) -> Any:
+def _complex_disc_samples(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
     """Complex samples, uniform on the disc of radius sqrt(2), whose variance is 1."""
     first, second = split_keys(key)
-    part = dtypes.real_dtype_of(dtype)
-    uniforms = uniform_samples(first, scalar(0, part), scalar(1, part), dims, part)
-    radii = unary.sqrt(binary.mul(scalar(2, part), uniforms))
-    radii = convert.convert_element_type(radii, dtype)
-    return binary.mul(radii, _directions(second, dims, dtype))
+    radii = sqrt(2 * uniform_samples(first, dims, dtypes.real_dtype_of(dtype)))
+    return convert.convert_element_type(radii, dtype) * _directions(second, dims, dtype)
 
 
-def _complex_uniforms(key: Any, dims: Shape, dtype: Any) -> Any:
-    part = dtypes.real_dtype_of(dtype)
-    uniforms = uniform_samples(key, scalar(0, part), scalar(1, part), dims, part)
+def _complex_uniforms(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
+    uniforms = uniform_samples(key, dims, dtypes.real_dtype_of(dtype))
     return convert.convert_element_type(uniforms, dtype)
 
 
-def _directions(key: Any, dims: Shape, dtype: Any) -> Any:
+def _directions(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
     """Complex samples, uniform on the unit circle."""
-    angles = binary.mul(scalar(2 * np.pi, dtype), _complex_uniforms(key, dims, dtype))
-    return unary.exp(binary.mul(scalar(1j, dtype), angles))
+    return exp(1j * (2 * math.pi * _complex_uniforms(key, dims, dtype)))
 
 
+def _uniform_samples(
+    key: ArrayLike, low: ArrayLike, high: ArrayLike, dims: Shape, dtype: np.dtype[Any]
+) -> Array:
+    return uniform_samples(key, dims, dtype, low, high)
+
+
+_INEXACT = INEXACT._replace(word="float")
 _DRAWS: dict[str, Callable[..., Any]] = {
-    "uniform": uniform_samples,
+    "uniform": _uniform_samples,
     "normal": normal_samples,
     "truncated_normal": truncated_normal_samples,
     "complex_truncated_normal": _complex_truncated_samples,
@@ -141,23 +181,32 @@ _DRAWS: dict[str, Callable[..., Any]] = {
 
 
 def _scaled_samples(
-    draw: str, key: Any, factor: Any, shape: Any, dtype: np.dtype[Any], *bounds: Any
-) -> Any:
+    draw: str,
+    key: ArrayLike,
+    factor: ArrayLike,
+    shape: ShapeLike,
+    dtype: np.dtype[Any],
+    *bounds: ArrayLike,
+) -> Array:
     keys, _ = as_keys(f"nn.initializers.{draw}", key)
-    kind = np.floating if draw in ("uniform", "truncated_normal") else np.inexact
-    check_kind(draw, dtype, kind, "float", dtype)
+    check_dtype(draw, dtype, FLOAT if draw in ("uniform", "truncated_normal") else _INEXACT)
     if not hasattr(factor, "aval"):
-        factor = np.asarray(factor).astype(dtype)[()]
+        factor = scalar(factor, dtype)
     dims = canonicalize_shape(shape, "nn.initializers shape")
     return _scaled_program(keys, factor, bounds, draw, dims, dtype)
 
 
 @one_program(static=("draw", "dims", "dtype"))
 def _scaled_program(
-    key: Any, factor: Any, bounds: tuple[Any, ...], draw: str, dims: Shape, dtype: Any
-) -> Any:
+    key: ArrayLike,
+    factor: ArrayLike,
+    bounds: tuple[ArrayLike, ...],
+    draw: str,
+    dims: Shape,
+    dtype: np.dtype[Any],
+) -> Array:
     factor = convert.convert_element_type(factor, dtype)
-    return arithmetic.multiply(_DRAWS[draw](key, *bounds, dims, dtype), factor)
+    return _DRAWS[draw](key, *bounds, dims, dtype) * factor
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
@@ -170,12 +219,11 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         >>> x.min().round(2), x.max().round(2)
         (Array(0., dtype=float32), Array(10., dtype=float32))
     """
-    default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        return _scaled_samples("uniform", key, scale, shape, _dtype(dtype, default), 0, 1)
+    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
+        return _scaled_samples("uniform", key, scale, shape, _dtype(dtype), 0, 1)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
@@ -188,12 +236,11 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         >>> x.std().round(1)
         Array(5., dtype=float32)
     """
-    default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        return _scaled_samples("normal", key, stddev, shape, _dtype(dtype, default))
+    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
+        return _scaled_samples("normal", key, stddev, shape, _dtype(dtype))
 
-    return init
+    return _initializer(draw, dtype)
 
 
 def truncated_normal(
@@ -212,20 +259,19 @@ def truncated_normal(
         >>> x.min().round(1), x.max().round(1)
         (Array(-1., dtype=float32), Array(3., dtype=float32))
     """
-    default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        wanted = _dtype(dtype, default)
+    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
+        wanted = _dtype(dtype)
         return _scaled_samples("truncated_normal", key, stddev, shape, wanted, lower, upper)
 
-    return init
+    return _initializer(draw, dtype)
 
 
-def _as_axes(axis: int | Sequence[int]) -> tuple[int, ...]:
+def _as_axes(axis: Axes) -> tuple[int, ...]:
     return (axis,) if isinstance(axis, int) else tuple(axis)
 
 
-def _fan(mode: str, shape: Shape, in_axis: Any, out_axis: Any, batch_axis: Any) -> float:
+def _fan(mode: str, shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> float:
     """How many inputs or outputs each unit has."""
     if len(shape) <= 1:
         error(
@@ -236,7 +282,7 @@ def _fan(mode: str, shape: Shape, in_axis: Any, out_axis: Any, batch_axis: Any) 
             expected="a dimension of inputs and one of outputs",
         )
 
-    def size(axes: Any) -> int:
+    def size(axes: Axes) -> int:
         return math.prod(shape[a] for a in _as_axes(axes))
 
     field = math.prod(shape) / size(in_axis) / size(out_axis) / size(batch_axis)
@@ -267,9 +313,9 @@ def variance_scaling(
     scale: ArrayLike,
     mode: str,
     distribution: str,
-    in_axis: int | Sequence[int] = -2,
-    out_axis: int | Sequence[int] = -1,
-    batch_axis: int | Sequence[int] = (),
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Samples of variance scale / fan, where fan counts inputs, outputs, or their mean.
@@ -294,10 +340,9 @@ def variance_scaling(
         >>> (weights.var() * 400).round(1)
         Array(1., dtype=float32)
     """
-    default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        dims, wanted = canonicalize_shape(shape), _dtype(dtype, default)
+    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
+        dims, wanted = canonicalize_shape(shape), _dtype(dtype)
         fan = _fan(mode, dims, in_axis, out_axis, batch_axis)
         variance = np.asarray(scale / fan, wanted)
         is_complex = dtypes.issubdtype(wanted, np.complexfloating)
@@ -320,15 +365,17 @@ def variance_scaling(
             expected="'truncated_normal', 'normal' or 'uniform'",
         )
 
-    return init
+    return _initializer(draw, dtype)
 
 
-def _named(scale: int, mode: str, distribution: str, name: str, source: str) -> Any:
+def _named(
+    scale: int, mode: str, distribution: str, name: str, source: str
+) -> Callable[..., Initializer]:
     def make(
-        in_axis: int | Sequence[int] = -2,
-        out_axis: int | Sequence[int] = -1,
-        batch_axis: int | Sequence[int] = (),
-        dtype: Any = None,
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: DTypeLike | None = None,
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
@@ -362,9 +409,121 @@ kaiming_uniform = he_uniform
 kaiming_normal = he_normal
 
 
-__getattr__ = deferral.attributes(
-    __name__, names={"nn.orthogonality": "delta_orthogonal orthogonal"}
-)
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Orthogonal matrices times `scale`: what they multiply keeps its length, but for the scale.
+
+    Args:
+        scale: the factor.
+        column_axis: the dimension of the columns; the others together are that of the rows.
+        dtype: of the parameters: float32, float64, complex64 or complex128.
+
+    Source: mirrors jax.nn.initializers.orthogonal (0.10); Saxe, McClelland and Ganguli, "Exact
+        solutions to the nonlinear dynamics of learning in deep linear neural networks" (2014).
+
+    Raises:
+        IndexError: the initializer is called for a shape without such a dimension.
+        ValueError: it is called for fewer than two dimensions.
+
+    Example:
+        >>> w = minijax.nn.initializers.orthogonal(2.0)(minijax.random.key(0), (3, 3))
+        >>> bool(abs(w.T @ w - 4 * jnp.eye(3)).max() < 1e-5)
+        True
+    """
+
+    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
+        name = "nn.initializers.orthogonal"
+        dims, wanted = (
+            canonicalize_shape(shape),
+            check_dtype(name, dtype, INEXACT),
+        )
+        if len(dims) < 2:
+            error(ValueError, name, "needs two dimensions at least.", got={"shape": dims})
+        if not -len(dims) <= column_axis < len(dims):
+            error(
+                IndexError,
+                name,
+                "there is no such dimension.",
+                got={"shape": dims, "column_axis": column_axis},
+            )
+        keys, _ = as_keys(name, key)
+        return _orthogonal(keys, scale, dims, column_axis % len(dims), wanted)
+
+    return _initializer(draw, dtype)
+
+
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Kernels of convolutions that apply an orthogonal matrix to each position.
+
+    All is zero but the middle of the window.  Shapes of parameters are those of convolutions of
+    one to three dimensions, with inputs and outputs last.
+
+    Args:
+        scale: the factor.
+        column_axis: the dimension of the columns.
+        dtype: of the parameters: float32, float64, complex64 or complex128.
+
+    Source: mirrors jax.nn.initializers.delta_orthogonal (0.10); Xiao et al., "Dynamical isometry
+        and a mean field theory of CNNs" (2018).
+
+    Raises:
+        ValueError: the initializer is called for a shape of other than 3, 4 or 5 dimensions, or
+            with more inputs than outputs.
+
+    Example:
+        >>> w = minijax.nn.initializers.delta_orthogonal()(minijax.random.key(0), (3, 2, 2))
+        >>> [round(float(abs(m).sum()), 1) > 0 for m in w]
+        [False, True, False]
+    """
+
+    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
+        name = "nn.initializers.delta_orthogonal"
+        dims, wanted = (
+            canonicalize_shape(shape),
+            check_dtype(name, dtype, INEXACT),
+        )
+        if len(dims) not in (3, 4, 5):
+            error(
+                ValueError,
+                name,
+                "needs a shape of 3, 4 or 5 dimensions.",
+                got={"shape": dims},
+            )
+        if dims[-1] < dims[-2]:
+            error(
+                ValueError,
+                name,
+                "there must not be more inputs than outputs.",
+                got={"shape": dims},
+            )
+        keys, _ = as_keys(name, key)
+        return _delta_orthogonal(keys, scale, dims, column_axis % 2, wanted)
+
+    return _initializer(draw, dtype)
+
+
+@one_program(static=("dims", "axis", "dtype"))
+def _orthogonal(
+    key: ArrayLike, scale: ArrayLike, dims: Shape, axis: int, dtype: np.dtype[Any]
+) -> Array:
+    others = (*dims[:axis], *dims[axis + 1 :])
+    samples = orthogonal_samples(key, (), (math.prod(others), dims[axis]), dtype)
+    samples = lax_shape.reshape(samples, (*others, dims[axis]))
+    return scale * shaping.moveaxis(samples, -1, axis)
+
+
+@one_program(static=("dims", "axis", "dtype"))
+def _delta_orthogonal(
+    key: ArrayLike, scale: ArrayLike, dims: Shape, axis: int, dtype: np.dtype[Any]
+) -> Array:
+    matrix = _orthogonal(key, scale, dims[-2:], axis, dtype)
+    middle = tuple((size - 1) // 2 for size in dims[:-2])
+    block = lax_shape.reshape(matrix, (*(1,) * len(middle), *dims[-2:]))
+    zeros = creation.full(dims, 0, dtype)
+    return slicing.dynamic_update_slice(zeros, block, (*middle, 0, 0))
 
 
 __all__ = [

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,9 @@ import ml_dtypes
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import aval_of
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
-from minijax.lax import binary, convert, dots, ordering, reduction, shape, unary
+from minijax.lax import convert, dots, ordering, reduction, shape
 from minijax.lax.choice import clamp, select
 from minijax.numpy import creation
 from minijax.numpy.promotion import check_array
@@ -47,13 +48,13 @@ class BlockScaleConfig:
 
     mode: str
     block_size: int
-    data_type: Any
-    scale_type: Any
-    global_scale: Any
+    data_type: type[Any]
+    scale_type: type[Any]
+    global_scale: Array | None
     infer_only: bool
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+def get_scaled_dot_general_config(mode: str, global_scale: Array | None = None) -> BlockScaleConfig:
     """How operands of `scaled_dot_general` are quantized in a known format.
 
     Source: mirrors jax.nn.get_scaled_dot_general_config (0.10).
@@ -123,7 +124,9 @@ def scaled_matmul(
     return convert.convert_element_type(out, np.dtype(preferred_element_type))
 
 
-def _check_matrices(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any) -> None:
+def _check_matrices(
+    lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray, rhs_scales: ShapedArray
+) -> None:
     avals = {"lhs": lhs, "rhs": rhs, "lhs_scales": lhs_scales, "rhs_scales": rhs_scales}
     if {aval.ndim for aval in avals.values()} != {3}:
         problem = "operands and scales must have three dimensions."
@@ -140,7 +143,7 @@ def _check_matrices(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any) -> Non
     error(ValueError, "nn.scaled_matmul", problem, got=avals)
 
 
-def _unpacked(x: Any, scales: Any) -> Any:
+def _unpacked(x: Array, scales: Array) -> Array:
     """float32: numbers times their scales."""
     (b, m, k), count = aval_of(x).shape, aval_of(scales).shape[2]
     blocks = (b, m, count, k // count)
@@ -148,7 +151,7 @@ def _unpacked(x: Any, scales: Any) -> Any:
         convert.convert_element_type(scales, _FLOAT32), blocks, (0, 1, 2)
     )
     numbers = convert.convert_element_type(x, _FLOAT32)
-    return binary.mul(numbers, shape.reshape(repeated, (b, m, k)))
+    return numbers * shape.reshape(repeated, (b, m, k))
 
 
 def scaled_dot_general(
@@ -217,7 +220,9 @@ def scaled_dot_general(
     return convert.convert_element_type(out, preferred)
 
 
-def _as_matrices(x: Any, summed: Sequence[int], batch: Sequence[int]) -> tuple[Any, Any]:
+def _as_matrices(
+    x: Array, summed: Sequence[int], batch: Sequence[int]
+) -> tuple[Array, tuple[int, ...]]:
     """float32[b, m, k], and the sizes of the dimensions that make m."""
     sizes = aval_of(x).shape
     kept = [d for d in range(len(sizes)) if d not in (*summed, *batch)]
@@ -233,13 +238,13 @@ def _quantized_product(
     """The function of float32[b, m, k] and float32[b, n, k] to float32[b, m, n]."""
 
     @custom_vjp
-    def product(x: Any, y: Any) -> Any:
+    def product(x: Array, y: Array) -> Array:
         return _product(x, y, of_lhs, of_rhs)
 
-    def forward(x: Any, y: Any) -> tuple[Any, tuple[Any, Any]]:
+    def forward(x: Array, y: Array) -> tuple[Array, tuple[Array, Array]]:
         return _product(x, y, of_lhs, of_rhs), (x, y)
 
-    def backward(residuals: tuple[Any, Any], ct: Any) -> tuple[Any, Any]:
+    def backward(residuals: tuple[Array, Array], ct: Array) -> tuple[Array, Array]:
         x, y = (shape.transpose(z, (0, 2, 1)) for z in residuals)
         flipped = shape.transpose(ct, (0, 2, 1))
         return _product(ct, y, of_ct, of_rhs), _product(flipped, x, of_ct, of_lhs)
@@ -248,20 +253,20 @@ def _quantized_product(
     return product
 
 
-def _product(x: Any, y: Any, of_x: BlockScaleConfig, of_y: BlockScaleConfig) -> Any:
+def _product(x: Array, y: Array, of_x: BlockScaleConfig, of_y: BlockScaleConfig) -> Array:
     (x, x_scales), (y, y_scales) = _packed(x, of_x), _packed(y, of_y)
     out = scaled_matmul(x, y, x_scales, y_scales)
     factors = [c.global_scale for c in (of_x, of_y) if c.global_scale is not None]
     if not factors:
         return out
-    return binary.mul(out, _everywhere(functools.reduce(binary.mul, factors), aval_of(out).shape))
+    return out * _everywhere(functools.reduce(operator.mul, factors), aval_of(out).shape)
 
 
-def _everywhere(x: Any, dims: tuple[int, ...]) -> Any:
+def _everywhere(x: Array, dims: tuple[int, ...]) -> Array:
     return shape.broadcast_in_dim(shape.reshape(x, ()), dims, ())
 
 
-def _packed(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
+def _packed(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
     """Numbers of few bits, and the scales of their blocks."""
     b, m, k = aval_of(x).shape
     if not k or k % config.block_size:
@@ -274,9 +279,9 @@ def _packed(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
     blocks = (b, m, k // config.block_size, config.block_size)
     x = shape.reshape(x, blocks)
     if config.global_scale is not None:
-        x = binary.div(x, _everywhere(config.global_scale, blocks))
+        x = x / _everywhere(config.global_scale, blocks)
     most = float(dtypes.finfo(config.data_type).max)
-    needed = binary.div(reduction.reduce_max(unary.abs(x), (3,)), most)
+    needed = reduction.reduce_max(abs(x), (3,)) / most
     if config.mode == "mxfp8":
         scales, factors = _powers_of_two(needed)
     else:
@@ -286,34 +291,28 @@ def _packed(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
             convert.convert_element_type(clamp(0.0, needed, limit), np.dtype(config.scale_type))
         )
         factors = convert.convert_element_type(scales, _FLOAT32)
-    scaled = binary.div(x, shape.broadcast_in_dim(factors, blocks, (0, 1, 2)))
+    scaled = x / shape.broadcast_in_dim(factors, blocks, (0, 1, 2))
     # Blocks of zeros have a scale of 0 in formats that have one, and stay zeros.
-    scaled = select(binary.eq(x, 0.0), x, clamp(-most, scaled, most))
+    scaled = select(x == 0, x, clamp(-most, scaled, most))
     numbers = convert.convert_element_type(scaled, np.dtype(config.data_type))
     return shape.reshape(numbers, (b, m, k)), scales
 
 
-def _powers_of_two(needed: Any) -> tuple[Any, Any]:
+def _powers_of_two(needed: Array) -> tuple[Array, Array]:
     """The next powers of two that are not less, as float8_e8m0fnu and as float32."""
     bits = convert.bitcast_convert_type(needed, _UINT32)
-    exponent = binary.shift_right_logical(bits, np.uint32(23))
-    fraction = binary.bitwise_and(bits, np.uint32(0x7FFFFF))
-    rounds_up = binary.bitwise_and(
-        binary.gt(fraction, np.uint32(0)), binary.ne(exponent, np.uint32(254))
-    )
+    exponent, fraction = bits >> 23, bits & 0x7FFFFF
     # 2**-127 is a subnormal float32: half the least normal one.
-    fits = binary.bitwise_and(
-        binary.eq(exponent, np.uint32(0)), binary.le(fraction, np.uint32(0x400000))
-    )
-    rounds_up = binary.bitwise_and(rounds_up, unary.bitwise_not(fits))
-    exponent = select(rounds_up, binary.add(exponent, np.uint32(1)), exponent)
-    factors = convert.bitcast_convert_type(binary.shift_left(exponent, np.uint32(23)), _FLOAT32)
-    factors = select(binary.eq(exponent, np.uint32(0)), _full(factors, 2.0**-127), factors)
+    fits = (exponent == 0) & (fraction <= 0x400000)
+    rounds_up = (fraction > 0) & (exponent != 254) & ~fits
+    exponent = select(rounds_up, exponent + 1, exponent)
+    factors = convert.bitcast_convert_type(exponent << 23, _FLOAT32)
+    factors = select(exponent == 0, _full(factors, 2.0**-127), factors)
     scales = convert.bitcast_convert_type(
         convert.convert_element_type(exponent, _UINT8), np.dtype(ml_dtypes.float8_e8m0fnu)
     )
     return scales, factors
 
 
-def _full(like: Any, value: float) -> Any:
+def _full(like: Array, value: float) -> Array:
     return creation.full(aval_of(like).shape, value, aval_of(like).dtype)

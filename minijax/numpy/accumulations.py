@@ -26,20 +26,21 @@ from minijax.numpy.reductions import widened_integer
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 
+_Operation = Callable[[Any, int], Array]
+
 
 def _cumulated(
-    name: str, a: Any, axis: Any, dtype: Any, out: Any, operation: Callable[..., Any]
-) -> Any:
-    check_out(name, out)
+    name: str, a: ArrayLike, axis: int | None, dtype: DTypeLike | None, operation: _Operation
+) -> Array:
     a = check_array(name, a, "a")
     if axis is None or not aval_of(a).ndim:
         a, axis = reshape(a, (aval_of(a).size,)), axis or 0
     axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, f"numpy.{name}")
+    result = aval_of(a).dtype
     if dtype is not None:
         result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
-    else:
-        result = aval_of(a).dtype
-        result = dtypes.default_int_dtype() if result == dtypes.bool_ else result
+    elif result == dtypes.bool_:
+        result = dtypes.default_int_dtype()
     if result == dtypes.bool_:
         summed = operation(convert_to_type(a, dtypes.int32, weak_type=False), axis)
         return binary.ne(summed, 0)
@@ -50,7 +51,7 @@ def _cumulated(
 def cumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """The sums of the elements up to each one, along `axis`.
+    """Computes the cumulative sum of the elements along `axis`.
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
     Dtypes:     all; booleans are counted.
@@ -65,14 +66,15 @@ def cumsum(
         Array([[1, 2],
                [4, 6]], dtype=int32)
     """
-    return _cumulated("cumsum", a, axis, dtype, out, cumulative.cumsum)
+    check_out("cumsum", out)
+    return _cumulated("cumsum", a, axis, dtype, cumulative.cumsum)
 
 
 @one_program(static=("axis", "dtype", "out"))
 def cumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """The products of the elements up to each one, along `axis`.
+    """Computes the cumulative product of the elements along `axis`.
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
     Dtypes:     all; booleans become integers.
@@ -86,14 +88,13 @@ def cumprod(
         >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
         Array([ 1,  2,  6, 24], dtype=int32)
     """
-    return _cumulated("cumprod", a, axis, dtype, out, cumulative.cumprod)
+    check_out("cumprod", out)
+    return _cumulated("cumprod", a, axis, dtype, cumulative.cumprod)
 
 
-def _array_api_cumulated(
-    name: str, x: Any, axis: Any, dtype: Any, first: int | None, operation: Callable[..., Any]
-) -> Any:
-    x = check_array(name, x)
-    aval = aval_of(x)
+def _check_has_axis(name: str, x: ArrayLike, axis: int | None) -> None:
+    """Refuses scalars, and arrays of which it is unclear what to go along."""
+    aval = aval_of(check_array(name, x))
     if aval.ndim == 0 or (axis is None and aval.ndim > 1):
         error(
             ValueError,
@@ -102,13 +103,14 @@ def _array_api_cumulated(
             got={"x": aval},
             fix="axis=... (it may be left away for arrays of one dimension)",
         )
-    axis = arguments.canonicalize_axis(0 if axis is None else axis, aval.ndim, f"numpy.{name}")
-    result = _cumulated(name, x, axis, dtype, None, operation)
-    if first is None:
-        return result
-    shape = tuple(1 if d == axis else n for d, n in enumerate(aval.shape))
-    start = broadcast_to(np.asarray(first, aval_of(result).dtype)[()], shape)
-    return concatenate([start, result], axis)
+
+
+def _after(first: int, totals: Array, axis: int | None) -> Array:
+    """The totals, and before them that of no elements."""
+    axis = arguments.canonicalize_axis(axis or 0, totals.ndim, "numpy.cumulative_sum")
+    shape = tuple(1 if d == axis else n for d, n in enumerate(aval_of(totals).shape))
+    start = broadcast_to(np.asarray(first, aval_of(totals).dtype)[()], shape)
+    return concatenate([start, totals], axis)
 
 
 @one_program(static=("axis", "dtype", "include_initial"))
@@ -120,7 +122,7 @@ def cumulative_sum(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """The sums of the elements up to each one, along `axis`; with a leading 0 if wanted.
+    """Computes the cumulative sum along `axis`, starting with 0 if wanted.
 
     Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
     Dtypes:     all; narrow integers are widened, booleans counted.
@@ -133,10 +135,10 @@ def cumulative_sum(
         >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
         Array([0, 1, 3, 6], dtype=int32)
     """
-    first = 0 if include_initial else None
-    if dtype is None:
-        dtype = widened_integer(aval_of(check_array("cumulative_sum", x)).dtype)
-    return _array_api_cumulated("cumulative_sum", x, axis, dtype, first, cumulative.cumsum)
+    _check_has_axis("cumulative_sum", x, axis)
+    dtype = widened_integer(aval_of(x).dtype) if dtype is None else dtype
+    totals = _cumulated("cumulative_sum", x, axis, dtype, cumulative.cumsum)
+    return _after(0, totals, axis) if include_initial else totals
 
 
 @one_program(static=("axis", "dtype", "include_initial"))
@@ -148,7 +150,7 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """The products of the elements up to each one, along `axis`; with a leading 1 if wanted.
+    """Computes the cumulative product along `axis`, starting with 1 if wanted.
 
     Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
     Dtypes:     all; booleans become integers.
@@ -161,5 +163,6 @@ def cumulative_prod(
         >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
         Array([1, 1, 2, 6], dtype=int32)
     """
-    first = 1 if include_initial else None
-    return _array_api_cumulated("cumulative_prod", x, axis, dtype, first, cumulative.cumprod)
+    _check_has_axis("cumulative_prod", x, axis)
+    totals = _cumulated("cumulative_prod", x, axis, dtype, cumulative.cumprod)
+    return _after(1, totals, axis) if include_initial else totals

@@ -41,7 +41,7 @@ def is_kind(x: Any, kind: Any) -> bool:
     return dtypes.issubdtype(aval_of(x).dtype, kind)
 
 
-def check_not_complex(name: str, x: Any, exception: type[Exception] = TypeError) -> None:
+def check_not_complex(name: str, x: Array, exception: type[Exception] = TypeError) -> None:
     """Refuses complex numbers.
 
     Raises:
@@ -59,7 +59,7 @@ def check_not_complex(name: str, x: Any, exception: type[Exception] = TypeError)
 
 @one_program()
 def add(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The sums `x + y`; of booleans, whether one of them holds.
+    """Adds arrays element by element; of booleans, it computes the logical or.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -77,7 +77,7 @@ def add(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The differences `x - y`.
+    """Subtracts arrays element by element.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     numeric, promoted.
@@ -95,7 +95,7 @@ def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The products `x * y`; of booleans, whether both hold.
+    """Multiplies arrays element by element; of booleans, it computes the logical and.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -114,7 +114,7 @@ def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The quotients `x1 / x2`.
+    """Divides arrays element by element, giving floats or complex numbers.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted; integers and booleans become floats.
@@ -132,7 +132,7 @@ true_divide = divide
 
 @one_program()
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The quotients `x1 / x2` rounded down.
+    """Divides arrays element by element and rounds the quotients down.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; booleans become integers.
@@ -156,13 +156,13 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _float_divmod(x, y)[0]
 
 
-def _rounded_up(rest: Any, y: Any) -> Any:
+def _rounded_up(rest: Array, y: Array) -> Any:
     """Whether a quotient rounded towards zero lies above the true one."""
     differ = binary.ne(binary.lt(rest, 0), binary.lt(y, 0))
     return binary.bitwise_and(binary.ne(rest, 0), differ)
 
 
-def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+def _float_divmod(x: Array, y: Array) -> tuple[Any, Any]:
     rest = binary.rem(x, y)
     # The exact multiple of y below x; by zero, the quotient is infinite or NaN as that of x is.
     multiple = pick(binary.eq(y, 0), x, binary.sub(x, rest))
@@ -175,7 +175,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 @one_program()
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """What remains of `x1` after division by `x2`, with the sign of `x2`.
+    """Computes the remainder of division element by element, with the sign of `x2`.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; booleans become integers.  Integers modulo 0 give 0.
@@ -200,7 +200,7 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 mod = remainder
 
 
-def _nonzero_divisor(y: Any) -> Any:
+def _nonzero_divisor(y: Array) -> Any:
     """`y`, where for integers 1 stands in place of 0: division by zero is undefined."""
     # Where somebody looks for divisions by zero, they are to be seen.
     if not is_kind(y, np.integer) or checking.is_checking(checking.DIVISION):
@@ -210,7 +210,7 @@ def _nonzero_divisor(y: Any) -> Any:
 
 @one_program()
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """What remains of `x1` after division by `x2`, with the sign of `x1`.
+    """Computes the remainder of division element by element, with the sign of `x1`.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; booleans become integers.  Integers modulo 0 give 0.
@@ -229,7 +229,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @one_program()
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
-    """Quotients rounded down, and remainders: `(x1 // x2, x1 % x2)`.
+    """Computes quotients and remainders together: `(x1 // x2, x1 % x2)`.
 
     Shapes:     x1: T[s], x2: U[t] -> two of V[broadcast of s and t].
     Dtypes:     real, promoted; booleans become integers.
@@ -251,7 +251,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
 
 @one_program()
 def negative(x: ArrayLike, /) -> Array:
-    """The negatives `-x`.
+    """Negates each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     numeric.
@@ -269,7 +269,7 @@ def negative(x: ArrayLike, /) -> Array:
 
 @one_program()
 def positive(x: ArrayLike, /) -> Array:
-    """The elements as they are, `+x`.
+    """Returns the elements unchanged: `+x`.
 
     Shapes:     x: T[s] -> T[s].
     Source:     mirrors jax.numpy.positive.
@@ -283,7 +283,7 @@ def positive(x: ArrayLike, /) -> Array:
 
 @one_program()
 def absolute(x: ArrayLike, /) -> Array:
-    """The absolute values; of complex numbers, real.
+    """Computes the absolute value of each element; of complex numbers, the modulus.
 
     Shapes:     x: T[s] -> T[s], or the real dtype of T.
     Source:     mirrors jax.numpy.absolute.
@@ -303,7 +303,7 @@ abs = absolute
 
 @one_program()
 def fabs(x: ArrayLike, /) -> Array:
-    """The absolute values, as floats.
+    """Computes the absolute value of each element as a float.
 
     Shapes:     x: T[s] -> float[s].
     Dtypes:     real; integers and booleans become floats.
@@ -321,7 +321,7 @@ def fabs(x: ArrayLike, /) -> Array:
 
 @one_program()
 def sign(x: ArrayLike, /) -> Array:
-    """-1, 0 or 1 by the sign of each element; of complex numbers, `x / |x|`.
+    """Returns the sign of each element: -1, 0 or 1; of complex numbers, `x / |x|`.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     numeric.
@@ -339,7 +339,7 @@ def sign(x: ArrayLike, /) -> Array:
 
 @one_program()
 def reciprocal(x: ArrayLike, /) -> Array:
-    """The reciprocals `1 / x`.
+    """Computes the reciprocal `1 / x` of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -354,7 +354,7 @@ def reciprocal(x: ArrayLike, /) -> Array:
 
 @one_program()
 def square(x: ArrayLike, /) -> Array:
-    """The squares `x * x`.
+    """Squares each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     numeric; booleans become integers.
@@ -369,7 +369,7 @@ def square(x: ArrayLike, /) -> Array:
 
 @one_program()
 def sqrt(x: ArrayLike, /) -> Array:
-    """The square roots.
+    """Computes the square root of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -386,7 +386,7 @@ def sqrt(x: ArrayLike, /) -> Array:
 
 @one_program()
 def cbrt(x: ArrayLike, /) -> Array:
-    """The cube roots.
+    """Computes the cube root of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
@@ -400,7 +400,7 @@ def cbrt(x: ArrayLike, /) -> Array:
 
 
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The powers `x1 ** x2`.
+    """Raises the elements of `x1` to the powers in `x2`.
 
     A Python or NumPy integer as exponent is multiplied out.
 
@@ -425,11 +425,9 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 pow = power
 
 
-def _power_of_integer(x1: Any, x2: int) -> Any:
+@one_program(static=("x2",))
+def _integer_power(x1: ArrayLike, x2: int) -> Array:
     return integer_pow(numeric("power", x1), x2)
-
-
-_integer_power = one_program(static=("x2",))(_power_of_integer)
 
 
 @one_program()
@@ -450,7 +448,7 @@ def _general_power(x1: Any, x2: Any) -> Any:
 _EXPONENT_BITS = 6
 
 
-def _power_of_integers(x: Any, y: Any) -> Any:
+def _power_of_integers(x: Array, y: Array) -> Any:
     """Repeated squaring; exact where the result can be held."""
     shape = broadcast_shapes("power", aval_of(x).shape, aval_of(y).shape)
     dtype = aval_of(x).dtype
@@ -468,7 +466,7 @@ def _power_of_integers(x: Any, y: Any) -> Any:
 
 @one_program()
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The powers `x ** y`, of floats.
+    """Raises the elements of `x` to the powers in `y`, in floating point.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted; integers and booleans become floats.
@@ -483,7 +481,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The larger of each pair; NaN where one of them is.
+    """Returns the element-wise maximum of two arrays; NaN where either element is NaN.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -498,7 +496,7 @@ def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The smaller of each pair; NaN where one of them is.
+    """Returns the element-wise minimum of two arrays; NaN where either element is NaN.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -513,7 +511,7 @@ def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The larger of each pair; where one of them is NaN, the other.
+    """Returns the element-wise maximum of two arrays; a NaN is ignored beside a number.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -529,7 +527,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @one_program()
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The smaller of each pair; where one of them is NaN, the other.
+    """Returns the element-wise minimum of two arrays; a NaN is ignored beside a number.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -547,7 +545,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 def clip(
     arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
 ) -> Array:
-    """Each element moved into the range from `min` to `max`; None leaves a side open.
+    """Limits the elements to the interval from `min` to `max`; None leaves a side open.
 
     Shapes:     arr: T[s], min: U[t], max: V[u] -> W[broadcast of s, t and u].
     Dtypes:     real, promoted.
@@ -576,7 +574,7 @@ def clip(
 
 @one_program()
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The lengths `sqrt(x1² + x2²)`, without overflow in between.
+    """Computes the hypotenuse `sqrt(x1² + x2²)` without overflow in between.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; integers and booleans become floats.
@@ -601,7 +599,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @one_program()
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """0 where `x1` is negative, 1 where it is positive, `x2` where it is 0.
+    """Computes the Heaviside step function: 0 below zero, 1 above, `x2` at zero.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; integers and booleans become floats.
@@ -619,7 +617,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @one_program()
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greatest common divisors.
+    """Computes the greatest common divisor of `|x1|` and `|x2|`.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted.
@@ -638,7 +636,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @one_program()
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The least common multiples; 0 where an operand is 0.
+    """Computes the lowest common multiple of `|x1|` and `|x2|`; 0 where either is 0.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted.
@@ -671,14 +669,14 @@ def _integers(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     return absolute(broadcast_to(x, shape)), absolute(broadcast_to(y, shape))
 
 
-def _gcd(x: Any, y: Any) -> Any:
+def _gcd(x: Array, y: Array) -> Any:
     """Euclid's algorithm for all elements at once, until the last of them is done."""
 
-    def unfinished(pair: Any) -> Any:
+    def unfinished(pair: tuple[Array, Array]) -> Any:
         _, y = pair
         return reduction.reduce_or(binary.ne(y, 0), range(aval_of(y).ndim))
 
-    def step(pair: Any) -> Any:
+    def step(pair: tuple[Array, Array]) -> Any:
         x, y = pair
         done = binary.eq(y, 0)
         return pick(done, x, y), pick(done, y, binary.rem(x, pick(done, 1, y)))

@@ -19,7 +19,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.logic import not_equal
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, inexact, promote_dtypes
+from minijax.numpy.promotion import check_array, check_choice, check_that, inexact, promote_dtypes
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import broadcast_to, flip, moveaxis
 from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
@@ -38,7 +38,7 @@ def diff(
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> Array:
-    """The differences of neighbours along `axis`, taken n times.
+    """Computes the n-th discrete difference along `axis`.
 
     Args:
         a: the array.
@@ -90,7 +90,7 @@ def _end(end: Any, a: Any, axis: int) -> Any:
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
-    """The differences of neighbours of the flat array, between given ends.
+    """Computes the differences between consecutive elements of the flattened array.
 
     Shapes:     ary: T[s] -> T[size - 1 + sizes of the ends].
     Source:     mirrors jax.numpy.ediff1d.
@@ -111,7 +111,7 @@ def ediff1d(
 def gradient(
     f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int | None = None
 ) -> Array | list[Array]:
-    """The derivatives of sampled values: central differences within, one-sided ones at the ends.
+    """Computes the gradient of sampled values by central differences, one-sided at the ends.
 
     Args:
         f: the values.
@@ -143,8 +143,9 @@ def gradient(
     axes = (
         tuple(range(f.ndim)) if axis is None else shaping.canonical_axes("gradient", axis, f.ndim)
     )
-    if any(f.shape[d] < 2 for d in axes):
-        error(ValueError, "numpy.gradient", "two elements at least are needed.", got={"f": f.aval})
+    check_that(
+        all(f.shape[d] >= 2 for d in axes), "gradient", "two elements at least are needed.", f=f
+    )
     spacings = varargs or (1.0,)
     if len(spacings) == 1:
         spacings = spacings * len(axes)
@@ -182,7 +183,7 @@ def _slope(f: Any, h: Any, axis: int) -> Array:
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
-    """The integral of sampled values along `axis`, by the trapezoidal rule.
+    """Integrates sampled values along `axis` with the trapezoidal rule.
 
     Args:
         y: the values.
@@ -212,7 +213,7 @@ def trapezoid(
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
 ) -> Array:
-    """Numbers that jump by a period, such as angles, with the jumps taken out.
+    """Unwraps values that jump by a period, such as phase angles.
 
     Args:
         p: the numbers.
@@ -261,7 +262,7 @@ def interp(
     right: ArrayLike | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """The values at `x` of the piecewise linear function through the points (xp, fp).
+    """Interpolates linearly between the points (xp, fp), and evaluates the result at `x`.
 
     Args:
         x: where to evaluate.
@@ -331,18 +332,16 @@ def _interp(
 
 
 def _convolved(
-    name: str, a: Any, v: Any, mode: str, precision: Any, preferred_element_type: Any
+    name: str,
+    a: Array,
+    v: Array,
+    mode: str,
+    precision: PrecisionLike,
+    preferred_element_type: DTypeLike | None,
 ) -> Any:
     """Sums of products with a kernel that slides over the array, without turning it round."""
     lengths = {"full": v.size - 1, "same": v.size // 2, "valid": 0}
-    if mode not in lengths:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "unknown mode.",
-            got=repr(mode),
-            expected="full, same or valid",
-        )
+    check_choice(name, "mode", mode, lengths)
     before = lengths[mode]
     after = v.size - v.size // 2 - 1 if mode == "same" else before
     return conv_general_dilated(
@@ -378,7 +377,7 @@ def convolve(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The convolution of two vectors: sums of `a[n - k] v[k]` over k.
+    """Computes the discrete convolution of two vectors: the sums of `a[n - k] v[k]` over k.
 
     Shapes:     a: T[n], v: T[m] -> T[n + m - 1] for "full", T[max(n, m)] for "same",
                 T[|n - m| + 1] for "valid".
@@ -410,7 +409,7 @@ def correlate(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The correlation of two vectors: sums of `a[n + k] conj(v[k])` over k.
+    """Computes the cross-correlation of two vectors: the sums of `a[n + k] conj(v[k])` over k.
 
     Shapes:     a: T[n], v: T[m] -> T[n + m - 1] for "full", T[max(n, m)] for "same",
                 T[|n - m| + 1] for "valid".
@@ -441,7 +440,7 @@ def cross(
     axisc: int = -1,
     axis: int | None = None,
 ) -> Array:
-    """The cross products of vectors of 2 or 3 components; of two in the plane, the third component.
+    """Computes the cross product of vectors of 2 or 3 components.
 
     Args:
         a: the left vectors.

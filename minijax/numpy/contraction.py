@@ -35,7 +35,13 @@ _SHARDED_DOT_OPTIONS = (*_DOT_OPTIONS, "out_sharding")
 
 
 def _product(
-    name: str, x: Any, y: Any, numbers: Any, precision: Any, preferred: Any, sharding: Any = None
+    name: str,
+    x: Array,
+    y: Array,
+    numbers: Any,
+    precision: PrecisionLike,
+    preferred: DTypeLike | None,
+    sharding: ShardingLike = None,
 ) -> Any:
     """The dot of two operands; as weak as their sum."""
     a, b = aval_of(x), aval_of(y)
@@ -66,7 +72,7 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """The product over the last dimension of `a` and the second to last of `b`.
+    """Computes the dot product over the last axis of `a` and the second-to-last of `b`.
 
     Shapes:     a: T[s, k], b: T[t, k, n] -> T[s, t, n]; vectors and scalars as NumPy.
     Dtypes:     promoted; the result is of `preferred_element_type` where that is given.
@@ -99,7 +105,7 @@ def matmul(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Matrix products, over broadcast leading dimensions.
+    """Computes matrix products, broadcasting the leading dimensions.
 
     Shapes:     a: T[..., m, k], b: T[..., k, n] -> T[..., m, n]; a vector is a row, or a column.
     Dtypes:     promoted; the result is of `preferred_element_type` where that is given.
@@ -142,7 +148,13 @@ def matmul(
     return _product("matmul", a, b, numbers, precision, preferred_element_type, out_sharding)
 
 
-def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any, sharding: Any) -> Any:
+def _batched_matmul(
+    a: Array,
+    b: Array,
+    precision: PrecisionLike,
+    preferred: DTypeLike | None,
+    sharding: ShardingLike,
+) -> Any:
     """Matrix products over leading dimensions; those of size 1 or absent are not repeated."""
     left, right = a.aval.shape, b.aval.shape
     rank = len(shaping.broadcast_shapes(left[:-2], right[:-2]))
@@ -168,7 +180,7 @@ def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any, sharding: An
     return shape.transpose(out, permutation)
 
 
-def _with_lead(x: Any, rank: int, kept: Sequence[int]) -> Any:
+def _with_lead(x: Array, rank: int, kept: Sequence[int]) -> Any:
     """Matrices without the leading dimensions, of `rank` after broadcasting, that are not kept."""
     lead = max(x.aval.ndim - 2, 0)
     missing = rank - lead
@@ -186,7 +198,7 @@ def vdot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The product of two arrays as vectors, the first conjugated.
+    """Computes the dot product of two flattened arrays, conjugating the first.
 
     Shapes:     a, b: T[s] -> T[].
     Source:     mirrors jax.numpy.vdot (0.10).
@@ -206,7 +218,7 @@ def vdot(
     )
 
 
-def _conjugated(x: Any) -> Any:
+def _conjugated(x: Array) -> Any:
     return unary.conj(x) if dtypes.issubdtype(x.dtype, np.complexfloating) else x
 
 
@@ -218,7 +230,7 @@ def inner(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The product over the last dimensions.
+    """Computes the inner product over the last axes of two arrays.
 
     Shapes:     a: T[s, k], b: T[t, k] -> T[s, t].
     Source:     mirrors jax.numpy.inner (0.10).
@@ -237,7 +249,7 @@ def inner(
 
 @one_program(static=("out",))
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of elements of two vectors.
+    """Computes the outer product of two flattened arrays.
 
     Shapes:     a: T[s], b: T[t] -> T[prod(s), prod(t)].
     Source:     mirrors jax.numpy.outer (0.10).
@@ -259,7 +271,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 @one_program()
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The Kronecker product: `b` times each element of `a`, in its place.
+    """Computes the Kronecker product of two arrays.
 
     Shapes:     a: T[s], b: T[t] -> T[s * t], where the shorter is filled up with ones in front.
     Source:     mirrors jax.numpy.kron (0.10).
@@ -276,7 +288,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     return shape.reshape(product, tuple(dims[2 * d] * dims[2 * d + 1] for d in range(rank)))
 
 
-def _interleaved(x: Any, rank: int, offset: int) -> Any:
+def _interleaved(x: Array, rank: int, offset: int) -> Any:
     """`x` with its dimensions as every second one of twice as many as `rank`; others are 1."""
     own = [2 * d + offset for d in range(rank - aval_of(x).ndim, rank)]
     return shape.expand_dims(x, [d for d in range(2 * rank) if d not in own])
@@ -292,7 +304,7 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """The product over several dimensions.
+    """Computes the tensor dot product along the given axes.
 
     Args:
         a: the first operand.
@@ -342,7 +354,9 @@ def _summed_axes(axes: Any, a: Any, b: Any) -> tuple[Sequence[int], Sequence[int
     )
 
 
-def _check_core(name: str, x: Any, y: Any, ranks: tuple[int, int], places: tuple[int, int]) -> None:
+def _check_core(
+    name: str, x: Array, y: Array, ranks: tuple[int, int], places: tuple[int, int]
+) -> None:
     """Refuses operands of too low ranks, or that differ in the size of the summed dimension."""
     a, b = x.aval, y.aval
     fit = a.ndim >= ranks[0] and b.ndim >= ranks[1]
@@ -358,7 +372,7 @@ def _check_core(name: str, x: Any, y: Any, ranks: tuple[int, int], places: tuple
 
 @one_program()
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Products of matrices and vectors.
+    """Computes matrix-vector products, broadcasting the leading dimensions.
 
     Shapes:     x1: T[..., m, n], x2: T[..., n] -> T[..., m].
     Source:     mirrors jax.numpy.matvec (0.10).
@@ -379,7 +393,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @one_program()
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Products of conjugated vectors and matrices.
+    """Computes vector-matrix products, conjugating the vectors.
 
     Shapes:     x1: T[..., n], x2: T[..., n, m] -> T[..., m].
     Source:     mirrors jax.numpy.vecmat (0.10).
@@ -407,7 +421,7 @@ def vecdot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Products of vectors along `axis`, the first conjugated.
+    """Computes the dot product of vectors along `axis`, conjugating the first.
 
     Shapes:     x1: T[.., n, ..], x2: T[.., n, ..] -> T[.., ..]; other dimensions are broadcast.
     Source:     mirrors jax.numpy.vecdot (0.10).
@@ -441,7 +455,7 @@ def einsum(
     _dot_general: Callable[..., Any] = dots.dot_general,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Sums of products in Einstein's notation.
+    """Evaluates sums of products in the Einstein summation convention.
 
     Args:
         subscripts: such as `"ij,jk->ik"`, or NumPy's alternating form of operands and lists.
@@ -492,9 +506,9 @@ def einsum(
 def _einsum(
     *operands: Any,
     spec: str,
-    optimize: Any,
-    precision: Any,
-    preferred: Any,
+    optimize: str | bool | Sequence[Any],
+    precision: PrecisionLike,
+    preferred: DTypeLike | None,
     multiply: Callable[..., Any],
 ) -> Any:
     arrays = [check_array("einsum", x) for x in operands]
@@ -556,7 +570,7 @@ _plans = Cache(
 
 
 @_plans.function
-def _plan(spec: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
+def _plan(spec: str, shapes: tuple[Shape, ...], optimize: str | bool | Sequence[Any]) -> _Plan:
     try:
         parser = opt_einsum.parser
         inputs, result, _ = parser.parse_einsum_input((spec, *shapes), shapes=True)
@@ -616,7 +630,7 @@ def _contract(
     return "".join([*batch, *rest]), dot_of_two(a, b, numbers)
 
 
-def _without_ones(left: str, a: Any, right: str, b: Any) -> tuple[str, Any, str, Any]:
+def _without_ones(left: str, a: Array, right: str, b: Array) -> tuple[str, Any, str, Any]:
     """Drops dimensions of size 1 that stand for a larger one in the other operand."""
     sizes = dict(zip(left, aval_of(a).shape, strict=True))
     other = dict(zip(right, aval_of(b).shape, strict=True))
@@ -631,7 +645,7 @@ def _without_ones(left: str, a: Any, right: str, b: Any) -> tuple[str, Any, str,
     return left, a, right, b
 
 
-def _reduced(names: str, x: Any, needed: set[str]) -> tuple[str, Any]:
+def _reduced(names: str, x: Array, needed: set[str]) -> tuple[str, Any]:
     """Diagonals of repeated names, then sums over names that nobody else needs."""
     for name in names:
         while names.count(name) > 1:
@@ -647,7 +661,7 @@ def _reduced(names: str, x: Any, needed: set[str]) -> tuple[str, Any]:
     return "".join(n for n in names if n in needed), x
 
 
-def _diagonal(x: Any, i: int, j: int) -> Any:
+def _diagonal(x: Array, i: int, j: int) -> Any:
     """`x` with dimensions i and j, of one size, run through together at i."""
     dims = aval_of(x).shape
     size = dims[i]
@@ -660,7 +674,7 @@ def _diagonal(x: Any, i: int, j: int) -> Any:
 def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: str | bool | Sequence[Any] = "auto"
 ) -> tuple[list[tuple[int, ...]], Array]:
-    """The order in which `einsum` would contract, and a description of it.
+    """Finds the order in which `einsum` would contract its operands, and describes it.
 
     Source:     mirrors jax.numpy.einsum_path (0.10).
 

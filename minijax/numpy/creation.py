@@ -27,6 +27,7 @@ from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
+    check_that,
 )
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
@@ -71,7 +72,7 @@ def _constant(name: str, dims: Any, value: Any, dtype: Any, device: Any, out_sha
     return _repeated(name, _element(value, dtype), dims, device, out_sharding)
 
 
-def _element(value: Any, dtype: Any) -> Any:
+def _element(value: ArrayLike, dtype: np.dtype[Any]) -> Any:
     """A known number as an element of a dtype."""
     known = as_element(value, dtype)
     return known if dtypes.is_extended(dtype) else np.asarray(known).astype(dtype)[()]
@@ -84,7 +85,7 @@ def zeros(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """An array of zeros.
+    """Creates an array filled with zeros.
 
     Shapes:     -> dtype[shape].
     Dtypes:     float32, or float64 with x64, by default.
@@ -109,7 +110,7 @@ def ones(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """An array of ones.
+    """Creates an array filled with ones.
 
     Shapes:     -> dtype[shape].
     Dtypes:     float32, or float64 with x64, by default.
@@ -133,7 +134,7 @@ def empty(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """An array whose elements nobody relies on; they are zeros.
+    """Creates an array whose elements are unspecified; they are zeros.
 
     Shapes:     -> dtype[shape].
     Dtypes:     float32, or float64 with x64, by default.
@@ -157,7 +158,7 @@ def full(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """An array of one value, or of the values of an array repeated to a shape.
+    """Creates an array filled with a value, or with an array broadcast to a shape.
 
     Shapes:     fill_value: T[t] -> T[shape], where t broadcasts to the shape.
     Dtypes:     that of `fill_value` by default, and as weak.
@@ -190,19 +191,15 @@ def full(
     return _repeated("full", value, dims, device, out_sharding)
 
 
-def _repeated(name: str, x: Any, dims: tuple[int, ...], device: Any, sharding: Any) -> Any:
+def _repeated(
+    name: str, x: Array, dims: tuple[int, ...], device: Placement, sharding: ShardingLike
+) -> Any:
     source = aval_of(x).shape
     try:
         fits = np.broadcast_shapes(source, dims) == dims
     except ValueError:
         fits = False
-    if not fits:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "the value does not broadcast to the shape.",
-            got={"fill_value": aval_of(x), "shape": dims},
-        )
+    check_that(fits, name, "the value does not broadcast to the shape.", fill_value=x, shape=dims)
     target = sharding if device is None else device
     if current.value is not eager.EAGER and isinstance(target, (NamedSharding, PartitionSpec)):
         wanted = rules.resolve(target, f"numpy.{name}")
@@ -253,7 +250,7 @@ def zeros_like(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Zeros of the shape and dtype of `a`, where none are given.
+    """Creates an array of zeros with the shape and dtype of `a`.
 
     Shapes:     a: T[s] -> T[s].
     Source:     mirrors jax.numpy.zeros_like.
@@ -276,7 +273,7 @@ def ones_like(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Ones of the shape and dtype of `a`, where none are given.
+    """Creates an array of ones with the shape and dtype of `a`.
 
     Shapes:     a: T[s] -> T[s].
     Source:     mirrors jax.numpy.ones_like.
@@ -298,7 +295,7 @@ def empty_like(
     *,
     device: Placement = None,
 ) -> Array:
-    """An array of the shape and dtype of `prototype` whose elements nobody relies on.
+    """Creates an array with the shape and dtype of `prototype` and unspecified elements.
 
     Shapes:     prototype: T[s] -> T[s].
     Source:     mirrors jax.numpy.empty_like.
@@ -322,7 +319,7 @@ def full_like(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """An array of one value, with the shape and dtype of `a` where none are given.
+    """Creates an array filled with a value, with the shape and dtype of `a`.
 
     Shapes:     a: T[s] -> T[s].
     Source:     mirrors jax.numpy.full_like.
@@ -349,7 +346,7 @@ def array(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """An array of the elements of numbers, arrays, nested lists, or what NumPy can read.
+    """Creates an array from numbers, arrays, nested lists, or anything that NumPy can read.
 
     Python scalars make weakly typed arrays; lists of them do not.
 
@@ -442,10 +439,9 @@ def _array_of_list(x: Any, dtype: Any) -> Any:
     if any(isinstance(leaf, (Array, Tracer)) or hasattr(leaf, "aval") for leaf in leaves):
         return _stacked(x, dtype)
     if dtype is None:
+        dtype = dtypes.default_float_dtype()
         if leaves:
             dtype, _ = dtypes.lattice_result_type(*{_kind(leaf): leaf for leaf in leaves}.values())
-        else:
-            dtype = dtypes.default_float_dtype()
     return array_from_host(_host_array(x, dtype))
 
 
@@ -500,7 +496,7 @@ def _host_array(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
         return np.asarray(x).astype(dtype)
 
 
-def _stacked(x: Any, dtype: Any) -> Any:
+def _stacked(x: Any, dtype: np.dtype[Any] | None) -> Array:
     """Nested lists with arrays among their elements."""
     if not isinstance(x, (list, tuple)):
         return _array_of(x, dtype, False)
@@ -535,7 +531,7 @@ def asarray(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """As `array`, but arrays of ours pass uncopied unless `copy` says otherwise.
+    """Converts the input to an array; it copies arrays only where `copy` says so.
 
     Shapes:     those of the nesting, with those of the arrays within.
     Source:     mirrors jax.numpy.asarray.
@@ -554,7 +550,7 @@ def asarray(
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """A copy of an array.
+    """Returns a copy of an array.
 
     Shapes:     a: T[s] -> T[s].
     Source:     mirrors jax.numpy.copy.
@@ -570,7 +566,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def astype(
     x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Placement = None
 ) -> Array:
-    """`x` with elements of another dtype.
+    """Converts an array to a dtype.
 
     Floats become integers by dropping the fraction, complex numbers become real by dropping the
     imaginary part, booleans say whether an element differs from zero.
@@ -593,15 +589,13 @@ def astype(
     return on_device(_convert_program(x, dtype), device)
 
 
-def _as_dtype(x: Any, dtype: Any) -> Any:
+@one_program(static=("dtype",))
+def _convert_program(x: ArrayLike, dtype: DTypeLike) -> Array:
     return convert_to_type(x, dtype, weak_type=False)
 
 
-_convert_program = one_program(static=("dtype",))(_as_dtype)
-
-
 def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None) -> Array:
-    """An array from an object of another library that speaks DLPack.
+    """Creates an array from an object that supports the DLPack protocol.
 
     Shapes:     x: T[s] -> T[s].
     Source:     mirrors jax.numpy.from_dlpack.
@@ -617,7 +611,7 @@ def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """An array of the bytes of a buffer.
+    """Interprets a buffer as an array of one dimension.
 
     Shapes:     -> dtype[count].
     Source:     mirrors jax.numpy.frombuffer.
@@ -643,7 +637,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """An array of the numbers in a text.
+    """Creates an array of one dimension from the numbers in a string.
 
     Shapes:     -> dtype[count].
     Source:     mirrors jax.numpy.fromstring.

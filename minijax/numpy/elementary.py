@@ -6,6 +6,7 @@ All take integers and booleans too, as floats, except those that round or split 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from minijax.runtime.array import Array
 
 @one_program()
 def sin(x: ArrayLike, /) -> Array:
-    """The sines of angles in radians.
+    """Computes the sine of each element, an angle in radians.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -49,7 +50,7 @@ def sin(x: ArrayLike, /) -> Array:
 
 @one_program()
 def cos(x: ArrayLike, /) -> Array:
-    """The cosines of angles in radians.
+    """Computes the cosine of each element, an angle in radians.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -64,7 +65,7 @@ def cos(x: ArrayLike, /) -> Array:
 
 @one_program()
 def tan(x: ArrayLike, /) -> Array:
-    """The tangents of angles in radians.
+    """Computes the tangent of each element, an angle in radians.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -79,7 +80,7 @@ def tan(x: ArrayLike, /) -> Array:
 
 @one_program()
 def arcsin(x: ArrayLike, /) -> Array:
-    """The angles in [-π/2, π/2] with the given sines; NaN beyond [-1, 1].
+    """Computes the inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -97,7 +98,7 @@ asin = arcsin
 
 @one_program()
 def arccos(x: ArrayLike, /) -> Array:
-    """The angles in [0, π] with the given cosines; NaN beyond [-1, 1].
+    """Computes the inverse cosine, in [0, π]; NaN outside [-1, 1].
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -115,7 +116,7 @@ acos = arccos
 
 @one_program()
 def arctan(x: ArrayLike, /) -> Array:
-    """The angles in [-π/2, π/2] with the given tangents.
+    """Computes the inverse tangent, in [-π/2, π/2].
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -133,7 +134,7 @@ atan = arctan
 
 @one_program()
 def sinh(x: ArrayLike, /) -> Array:
-    """The hyperbolic sines.
+    """Computes the hyperbolic sine of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -148,7 +149,7 @@ def sinh(x: ArrayLike, /) -> Array:
 
 @one_program()
 def cosh(x: ArrayLike, /) -> Array:
-    """The hyperbolic cosines.
+    """Computes the hyperbolic cosine of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -163,7 +164,7 @@ def cosh(x: ArrayLike, /) -> Array:
 
 @one_program()
 def tanh(x: ArrayLike, /) -> Array:
-    """The hyperbolic tangents.
+    """Computes the hyperbolic tangent of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -178,7 +179,7 @@ def tanh(x: ArrayLike, /) -> Array:
 
 @one_program()
 def arcsinh(x: ArrayLike, /) -> Array:
-    """The inverse of the hyperbolic sine.
+    """Computes the inverse hyperbolic sine of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -196,7 +197,7 @@ asinh = arcsinh
 
 @one_program()
 def arccosh(x: ArrayLike, /) -> Array:
-    """The inverse of the hyperbolic cosine; NaN below 1.
+    """Computes the inverse hyperbolic cosine of each element; NaN below 1.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -214,7 +215,7 @@ acosh = arccosh
 
 @one_program()
 def arctanh(x: ArrayLike, /) -> Array:
-    """The inverse of the hyperbolic tangent; NaN beyond [-1, 1].
+    """Computes the inverse hyperbolic tangent of each element; NaN outside [-1, 1].
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -232,7 +233,7 @@ atanh = arctanh
 
 @one_program()
 def exp(x: ArrayLike, /) -> Array:
-    """The powers of e.
+    """Computes the exponential of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -247,7 +248,7 @@ def exp(x: ArrayLike, /) -> Array:
 
 @one_program()
 def exp2(x: ArrayLike, /) -> Array:
-    """The powers of 2.
+    """Computes `2 ** x` for each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -262,7 +263,7 @@ def exp2(x: ArrayLike, /) -> Array:
 
 @one_program()
 def expm1(x: ArrayLike, /) -> Array:
-    """`exp(x) - 1`, accurate near 0.
+    """Computes `exp(x) - 1` for each element, accurately near 0.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -277,7 +278,7 @@ def expm1(x: ArrayLike, /) -> Array:
 
 @one_program()
 def log(x: ArrayLike, /) -> Array:
-    """The natural logarithms.
+    """Computes the natural logarithm of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -292,7 +293,7 @@ def log(x: ArrayLike, /) -> Array:
 
 @one_program()
 def log1p(x: ArrayLike, /) -> Array:
-    """`log(1 + x)`, accurate near 0.
+    """Computes `log(1 + x)` for each element, accurately near 0.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -307,7 +308,7 @@ def log1p(x: ArrayLike, /) -> Array:
 
 @one_program()
 def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The angles in (-π, π] of the points (x2, x1) in the plane.
+    """Computes the angle of the point (x2, x1) in the plane, in (-π, π].
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     inexact, promoted; integers and booleans become floats.
@@ -325,7 +326,7 @@ atan2 = arctan2
 
 @one_program()
 def degrees(x: ArrayLike, /) -> Array:
-    """Angles in radians, in degrees.
+    """Converts angles from radians to degrees.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -340,7 +341,7 @@ def degrees(x: ArrayLike, /) -> Array:
 
 @one_program()
 def radians(x: ArrayLike, /) -> Array:
-    """Angles in degrees, in radians.
+    """Converts angles from degrees to radians.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -359,7 +360,7 @@ deg2rad = radians
 
 @one_program()
 def log2(x: ArrayLike, /) -> Array:
-    """The logarithms to base 2.
+    """Computes the base-2 logarithm of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -371,12 +372,12 @@ def log2(x: ArrayLike, /) -> Array:
     """
     x = unary.log(strong(inexact("log2", x)))
     # A quotient of logarithms is exact for powers of 2; a product with 1 / log 2 is not.
-    return _each_part(lambda part: binary.div(part, math.log(2)), x)
+    return each_part(lambda part: binary.div(part, math.log(2)), x)
 
 
 @one_program()
 def log10(x: ArrayLike, /) -> Array:
-    """The logarithms to base 10.
+    """Computes the base-10 logarithm of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -387,10 +388,10 @@ def log10(x: ArrayLike, /) -> Array:
         Array([ 0.,  2., -1.], dtype=float32)
     """
     x = unary.log(strong(inexact("log10", x)))
-    return _each_part(lambda part: binary.mul(part, 1 / math.log(10)), x)
+    return each_part(lambda part: binary.mul(part, 1 / math.log(10)), x)
 
 
-def _each_part(function: Any, x: Any) -> Any:
+def each_part(function: Callable[..., Any], x: Array) -> Any:
     """A function of floats, applied to real and imaginary parts alike."""
     if is_kind(x, np.complexfloating):
         return unary.complex(function(unary.real(x)), function(unary.imag(x)))
@@ -399,7 +400,7 @@ def _each_part(function: Any, x: Any) -> Any:
 
 @one_program()
 def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """`log(exp(x) + exp(y))`, without overflow in between.
+    """Computes `log(exp(x) + exp(y))` without overflow in between.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     inexact, promoted; integers and booleans become floats.
@@ -423,7 +424,7 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """`log2(2 ** x + 2 ** y)`, without overflow in between.
+    """Computes `log2(2 ** x + 2 ** y)` without overflow in between.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     floating, promoted; integers and booleans become floats.
@@ -439,7 +440,7 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
     return binary.add(high, binary.mul(unary.log1p(unary.exp2(gap)), 1 / math.log(2)))
 
 
-def _high_and_gap(x: Any, y: Any) -> tuple[Any, Any]:
+def _high_and_gap(x: Array, y: Array) -> tuple[Any, Any]:
     """The larger operand, and how far the other one lies below, as a number of at most 0.
 
     Written with one comparison and no absolute value, each choice is smooth across ties, so that
@@ -456,7 +457,7 @@ def _high_and_gap(x: Any, y: Any) -> tuple[Any, Any]:
 
 @one_program()
 def sinc(x: ArrayLike, /) -> Array:
-    """`sin(πx) / πx`, and 1 at 0.
+    """Computes the normalized sinc function, `sin(πx) / (πx)`, which is 1 at 0.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -482,7 +483,7 @@ def sinc(x: ArrayLike, /) -> Array:
 
 @one_program()
 def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function of the first kind, of order 0.
+    """Computes the modified Bessel function of the first kind of order 0.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
@@ -504,7 +505,7 @@ def i0(x: ArrayLike) -> Array:
 
 @one_program()
 def floor(x: ArrayLike, /) -> Array:
-    """The largest integers not above `x`, in its dtype.
+    """Rounds each element down to an integer, in its own dtype.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real.
@@ -523,7 +524,7 @@ def floor(x: ArrayLike, /) -> Array:
 
 @one_program()
 def ceil(x: ArrayLike, /) -> Array:
-    """The smallest integers not below `x`, in its dtype.
+    """Rounds each element up to an integer, in its own dtype.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real.
@@ -542,7 +543,7 @@ def ceil(x: ArrayLike, /) -> Array:
 
 @one_program()
 def trunc(x: ArrayLike) -> Array:
-    """The numbers without their fractions, in their dtype.
+    """Rounds each element towards zero, in its own dtype.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real.
@@ -561,13 +562,13 @@ def trunc(x: ArrayLike) -> Array:
     return pick(binary.lt(x, 0), unary.ceil(x), unary.floor(x))
 
 
-def _is_whole(x: Any) -> bool:
+def _is_whole(x: Array) -> bool:
     return is_kind(x, np.integer) or aval_of(x).dtype == dtypes.bool_
 
 
 @one_program()
 def rint(x: ArrayLike, /) -> Array:
-    """The nearest integers, ties to even, as floats.
+    """Rounds each element to the nearest integer as a float, ties to even.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
@@ -578,7 +579,7 @@ def rint(x: ArrayLike, /) -> Array:
         Array([0., 2., 2.], dtype=float32)
     """
     found = _default_inexact("rint", x)
-    return _each_part(_round_to_even, found if is_kind(x, np.inexact) else strong(found))
+    return each_part(_round_to_even, found if is_kind(x, np.inexact) else strong(found))
 
 
 def _default_inexact(name: str, x: Any) -> Any:
@@ -589,13 +590,13 @@ def _default_inexact(name: str, x: Any) -> Any:
     return convert(x, dtypes.default_float_dtype(), aval_of(x).weak_type)
 
 
-def _round_to_even(x: Any) -> Any:
+def _round_to_even(x: Array) -> Any:
     return unary.round(x, unary.RoundingMethod.TO_NEAREST_EVEN)
 
 
 @one_program(static=("decimals", "out"))
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """The numbers rounded to a number of decimals, ties to even.
+    """Rounds each element to the given number of decimals, ties to even.
 
     Shapes:     a: T[s] -> T[s].
     Dtypes:     numeric; integers pass unless `decimals` is negative.
@@ -626,10 +627,10 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
                 fix="convert a to floats",
             )
         return a
-    return _each_part(lambda part: _round_decimals(part, decimals), a)
+    return each_part(lambda part: _round_decimals(part, decimals), a)
 
 
-def _round_decimals(x: Any, decimals: int) -> Any:
+def _round_decimals(x: Array, decimals: int) -> Any:
     if decimals == 0:
         return _round_to_even(x)
     narrow = aval_of(x)
@@ -646,7 +647,7 @@ around = round
 
 @one_program()
 def real(val: ArrayLike, /) -> Array:
-    """The real parts.
+    """Returns the real part of each element.
 
     Shapes:     val: T[s] -> the real dtype of T [s].
     Source:     mirrors jax.numpy.real.
@@ -661,7 +662,7 @@ def real(val: ArrayLike, /) -> Array:
 
 @one_program()
 def imag(val: ArrayLike, /) -> Array:
-    """The imaginary parts; zeros for real numbers.
+    """Returns the imaginary part of each element; zeros for real arrays.
 
     Shapes:     val: T[s] -> the real dtype of T [s].
     Source:     mirrors jax.numpy.imag.
@@ -676,7 +677,7 @@ def imag(val: ArrayLike, /) -> Array:
 
 @one_program()
 def conjugate(x: ArrayLike, /) -> Array:
-    """The complex conjugates.
+    """Returns the complex conjugate of each element.
 
     Shapes:     x: T[s] -> T[s].
     Source:     mirrors jax.numpy.conjugate.
@@ -694,7 +695,7 @@ conj = conjugate
 
 @one_program(static=("deg",))
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angles of complex numbers, in (-π, π]; 0 or π for real ones.
+    """Returns the angle of each complex number, in (-π, π].
 
     Shapes:     z: T[s] -> the real dtype of T [s].
     Dtypes:     inexact; integers and booleans become floats.

@@ -26,6 +26,7 @@ from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_array,
+    check_choice,
     check_out,
     inexact,
     pick,
@@ -42,7 +43,7 @@ _SIGNED: dict[int, Any] = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 6
 
 @one_program()
 def signbit(x: ArrayLike, /) -> Array:
-    """Whether elements are negative, or -0, or a NaN with the sign bit set.
+    """Tests whether the sign bit of each element is set: of negative numbers, -0, or NaN.
 
     Shapes:     x: T[s] -> bool[s].
     Dtypes:     real.
@@ -67,7 +68,7 @@ def signbit(x: ArrayLike, /) -> Array:
 
 @one_program()
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The absolute values of `x1` with the signs of `x2`.
+    """Changes the sign of each element of `x1` to that of `x2`.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; integers and booleans become floats.
@@ -88,7 +89,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @one_program()
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The next number that can be held after `x` in the direction of `y`.
+    """Returns the next floating-point number after `x` towards `y`.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     floating, promoted; integers and booleans become floats.
@@ -103,7 +104,7 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def spacing(x: ArrayLike, /) -> Array:
-    """The distance to the next number away from zero that can be held, with the sign of `x`.
+    """Returns the distance between each element and the adjacent floating-point number.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     floating; integers and booleans become floats.
@@ -135,7 +136,7 @@ def spacing(x: ArrayLike, /) -> Array:
 
 @one_program(static=("out",))
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """The fractions and the whole parts, both with the sign of `x`.
+    """Splits each element into its fractional and integral parts.
 
     Shapes:     x: T[s] -> two of T[s].
     Dtypes:     real; integers and booleans become floats.
@@ -159,7 +160,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 
 @one_program()
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Numbers m in [0.5, 1) or (-1, -0.5], and exponents e, such that `x = m 2 ** e`.
+    """Decomposes each element into a mantissa m and an exponent e with `x = m 2 ** e`.
 
     Shapes:     x: T[s] -> T[s], int32[s].
     Dtypes:     real; integers and booleans become floats.
@@ -184,53 +185,46 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     whole = copysign(convert.convert_element_type(magnitude, aval_of(x).dtype), x)
     lifted = pick(tiny, whole, x)
     places = pick(tiny, 1 - _bias(x) - info.nmant, np.zeros((), aval_of(magnitude).dtype)[()])
-    exponent = binary.sub(_stored_exponent(lifted), _bias(x) - 1)
+    # The biased exponent of normal floats, as an integer of their width.
+    upper = binary.shift_right_logical(_bits(lifted), info.nmant)
+    biased = binary.bitwise_and(upper, 2 * _bias(x) + 1)
+    exponent = binary.sub(biased, _bias(x) - 1)
     mantissa = _times_power_of_2(lifted, unary.neg(exponent))
     exponent = pick(ordinary, binary.add(exponent, places), 0)
     return pick(ordinary, mantissa, x), convert.convert_element_type(exponent, dtypes.int32)
 
 
-def _bias(x: Any) -> int:
+def _bias(x: Array) -> int:
     mantissa_bits = int(dtypes.finfo(aval_of(x).dtype).nmant)
     return int(2 ** (dtypes.bit_width(aval_of(x).dtype) - mantissa_bits - 2)) - 1
 
 
-def _bits(x: Any) -> Any:
+def _bits(x: Array) -> Any:
     """Floats as the integers of their width that they are stored as."""
     return convert.bitcast_convert_type(x, _SIGNED[dtypes.bit_width(aval_of(x).dtype)])
 
 
-def _magnitude(x: Any) -> Any:
+def _magnitude(x: Array) -> Any:
     """The bits of absolute values, as integers that are ordered as these are."""
     return binary.bitwise_and(_bits(x), 2 ** (dtypes.bit_width(aval_of(x).dtype) - 1) - 1)
 
 
-def _stored_exponent(x: Any) -> Any:
-    """The biased exponent of normal floats, as an integer of their width."""
-    places = binary.shift_right_logical(_bits(x), dtypes.finfo(aval_of(x).dtype).nmant)
-    return binary.bitwise_and(places, 2 * _bias(x) + 1)
-
-
-def _times_power_of_2(x: Any, exponent: Any) -> Any:
+def _times_power_of_2(x: Array, exponent: Array) -> Any:
     """`x * 2 ** exponent`, in steps small enough for each factor to be a normal float."""
-    bias = _bias(x)
+    bias, dtype = _bias(x), aval_of(x).dtype
     limit = bias - 1
     for _ in range(3):
         step = binary.min(binary.max(exponent, -limit), limit)
-        x = binary.mul(x, _power_of_2(x, step))
+        # A power of 2 is written down by its bits.
+        bits = binary.shift_left(binary.add(step, bias), dtypes.finfo(dtype).nmant)
+        x = binary.mul(x, convert.bitcast_convert_type(bits, dtype))
         exponent = binary.sub(exponent, step)
     return x
 
 
-def _power_of_2(like: Any, exponent: Any) -> Any:
-    dtype = aval_of(like).dtype
-    bits = binary.shift_left(binary.add(exponent, _bias(like)), dtypes.finfo(dtype).nmant)
-    return convert.bitcast_convert_type(bits, dtype)
-
-
 @one_program()
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """`x1 * 2 ** x2`, without overflow in between.
+    """Computes `x1 * 2 ** x2` without overflow in between.
 
     Shapes:     x1: T[s], x2: integer[t] -> T[broadcast of s and t].
     Dtypes:     x1 real, x2 integer or bool; integers in x1 become floats.
@@ -256,13 +250,10 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     signed = _SIGNED[dtypes.bit_width(aval_of(x).dtype)]
     bound = 3 * _bias(x)
     y = binary.min(binary.max(convert.convert_element_type(y, dtypes.int32), -bound), bound)
-    x, y = _with_one_shape(x, convert.convert_element_type(y, signed))
+    y = convert.convert_element_type(y, signed)
+    shape = broadcast_shapes("ldexp", aval_of(x).shape, aval_of(y).shape)
+    x, y = broadcast_to(x, shape), broadcast_to(y, shape)
     return pick(binary.bitwise_and(isfinite(x), binary.ne(x, 0)), _times_power_of_2(x, y), x)
-
-
-def _with_one_shape(x: Any, y: Any) -> tuple[Any, Any]:
-    shape = broadcast_shapes("nextafter", aval_of(x).shape, aval_of(y).shape)
-    return broadcast_to(x, shape), broadcast_to(y, shape)
 
 
 @one_program(static=("copy",))
@@ -273,7 +264,7 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """The numbers, with others in place of NaN and the infinities.
+    """Replaces NaN and the infinities by finite numbers.
 
     Args:
         x: the array.
@@ -305,23 +296,16 @@ def nan_to_num(
     return pick(binary.ne(x, x), nan, x)
 
 
-def _places(name: str, bitorder: str) -> Any:
+def _places(name: str, bitorder: str) -> Array:
     """The bits of a byte in the order in which elements stand for them."""
-    if bitorder not in {"big", "little"}:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "unknown order of bits.",
-            got=repr(bitorder),
-            expected="'big' or 'little'",
-        )
+    check_choice(name, "order of bits", bitorder, ("big", "little"))
     places = arange(8, dtype=dtypes.uint8)
     return places if bitorder == "little" else 7 - places
 
 
 @one_program(static=("axis", "bitorder"))
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Bytes whose bits say which of eight elements along `axis` differ from zero.
+    """Packs the elements of a boolean or integer array into the bits of bytes.
 
     Shapes:     a: T[.., n, ..] -> uint8[.., ceil(n / 8), ..]; without an axis, of the flat array.
     Dtypes:     integer or bool.
@@ -351,7 +335,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 def unpackbits(
     a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
-    """The bits of bytes along `axis`, as elements of their own.
+    """Unpacks the bits of bytes into an array of zeros and ones.
 
     Args:
         a: the bytes.

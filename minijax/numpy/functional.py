@@ -82,7 +82,7 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that maps `pyfunc` over whole arrays, which are broadcast together.
+    """Makes a function that maps `pyfunc` over arrays, which are broadcast together.
 
     Args:
         pyfunc: a function of numbers, or of arrays with the signature's core dimensions.
@@ -156,7 +156,7 @@ def _map_over(function: Callable[..., Any], args: Sequence[Any], signature: str 
     return function(*(_without_ones(x, own) for x, own in zip(arrays, loops, strict=True)))
 
 
-def _without_ones(x: Any, loop: tuple[int, ...]) -> Any:
+def _without_ones(x: Array, loop: tuple[int, ...]) -> Any:
     """Dimensions of size 1 are not mapped over: each call takes the whole."""
     return squeeze(x, [d for d, n in enumerate(loop) if n == 1])
 
@@ -195,7 +195,7 @@ def _checked(
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Array:
-    """A function of vectors, applied to all vectors along `axis`; results stand in its place.
+    """Applies a function of vectors to all slices of one dimension along `axis`.
 
     Shapes:     arr: T[.., n, ..] -> U[.., *t, ..], where func1d maps T[n] to U[t].
     Source:     mirrors jax.numpy.apply_along_axis.
@@ -210,7 +210,10 @@ def apply_along_axis(
     """
     arr = asarray(check_array("apply_along_axis", arr))
     axis = arguments.canonicalize_axis(axis, arr.ndim, "numpy.apply_along_axis")
-    function: Callable[..., Any] = functools.partial(_call_first, func1d, args, kwargs)
+
+    def function(x: Array) -> Array:
+        return func1d(x, *args, **kwargs)
+
     # From the inside out: dimensions behind the axis come after the results' own ones.
     for i in range(1, arr.ndim - axis):
         function = vmap(function, in_axes=i, out_axes=-1)
@@ -219,16 +222,10 @@ def apply_along_axis(
     return function(arr)
 
 
-def _call_first(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], x: Any
-) -> Any:
-    return function(x, *args, **kwargs)
-
-
 def apply_over_axes(
     func: Callable[[Any, int], Any], a: ArrayLike, axes: int | Sequence[int]
 ) -> Array:
-    """A reducing function, applied over one axis after another; reduced ones stay, with size 1.
+    """Applies a reducing function over several axes in turn, keeping the dimensions.
 
     Source:     mirrors jax.numpy.apply_over_axes.
 
@@ -265,7 +262,7 @@ def piecewise(
     *args: Any,
     **kw: Any,
 ) -> Array:
-    """Values by case: of the last function whose condition holds, or of one more function, or 0.
+    """Evaluates a piecewise-defined function; where conditions overlap, the last one holds.
 
     Args:
         x: the argument.
@@ -298,7 +295,7 @@ def piecewise(
             got=f"{len(conditions)} conditions, {len(funclist)} functions",
         )
 
-    def values(function: Any) -> Any:
+    def values(function: Callable[..., Any]) -> Any:
         found = function(x, *args, **kw) if callable(function) else function
         return asarray(found).astype(x.dtype)
 
@@ -311,7 +308,7 @@ def piecewise(
 Function = Callable[..., Any]
 
 
-def kept_dtype(function: Function, dtype: Any, *others: Any) -> Any:
+def kept_dtype(function: Function, dtype: np.dtype[Any], *others: Any) -> Any:
     """The dtype of `function(x, *others)` once its results have taken the place of `x`.
 
     Args:
@@ -322,11 +319,6 @@ def kept_dtype(function: Function, dtype: Any, *others: Any) -> Any:
     elements = [ShapeDtypeStruct((), other) for other in others]
     found = eval_shape(function, ShapeDtypeStruct((), dtype), *elements).dtype
     return found if found == dtype else kept_dtype(function, found, *others)
-
-
-def _number(value: Any, dtype: Any) -> Any:
-    """A neutral element in some dtype; -1 has all bits of an unsigned number too."""
-    return asarray(np.asarray(value).astype(dtype))
 
 
 def folded(
@@ -349,7 +341,8 @@ def folded(
         associative: whether neighbours may be combined first, with the identity between them.
     """
     dtype = kept_dtype(function, rows.dtype, rows.dtype)
-    neutral = None if identity is None else _number(identity, dtype)
+    # A neutral element of -1 has all bits of an unsigned number too.
+    neutral = None if identity is None else asarray(np.asarray(identity).astype(dtype))
     if initial is None and (mask is not None or not rows.shape[0]):
         initial = neutral
     if not rows.shape[0]:
@@ -370,7 +363,7 @@ def _in_turn(function: Function, rows: Any, start: Any, dtype: Any, mask: Any) -
     first = rows[0] if start is None else broadcast_to(start, rows.shape[1:])
     rest = (rows[1:] if start is None else rows, mask)
 
-    def step(total: Any, item: Any) -> tuple[Any, None]:
+    def step(total: Array, item: tuple[Array, Array | None]) -> tuple[Array, None]:
         row, is_meant = item
         together = function(total, row).astype(dtype)
         return together if is_meant is None else where(is_meant, together, total), None
@@ -379,7 +372,7 @@ def _in_turn(function: Function, rows: Any, start: Any, dtype: Any, mask: Any) -
     return total
 
 
-def accumulated(function: Function, rows: Any, *, associative: bool) -> Array:
+def accumulated(function: Function, rows: Array, *, associative: bool) -> Array:
     """What the rows up to each one are, combined in their order."""
     dtype = kept_dtype(function, rows.dtype, rows.dtype)
     totals = rows.astype(dtype)
@@ -389,7 +382,7 @@ def accumulated(function: Function, rows: Any, *, associative: bool) -> Array:
     if rows.shape[0] < 2:
         return totals
 
-    def step(total: Any, row: Any) -> tuple[Any, Any]:
+    def step(total: Array, row: Array) -> tuple[Array, Array]:
         together = function(total, row).astype(dtype)
         return together, together
 
@@ -397,14 +390,14 @@ def accumulated(function: Function, rows: Any, *, associative: bool) -> Array:
     return concatenate([totals[:1], later], 0)
 
 
-def folded_slices(function: Function, rows: Any, starts: Any) -> Array:
+def folded_slices(function: Function, rows: Array, starts: Array) -> Array:
     """The rows from each start to the next one combined; its first row if there are none."""
     size = rows.shape[0]
     rows = rows.astype(kept_dtype(function, rows.dtype, rows.dtype))
     starts = where(starts < 0, starts + size, starts)
     ends = append(starts[1:], asarray(size, starts.dtype))
 
-    def joined(totals: Any, row: Any) -> tuple[Any, None]:
+    def joined(totals: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
         number, value = row
         is_inside = (number > starts) & (number < ends)
         mask = expand_dims(is_inside, tuple(range(1, totals.ndim)))
@@ -428,7 +421,7 @@ def applied_at(function: Function, x: Any, indices: Any, others: Sequence[Any]) 
     numbers = arange(x.size).reshape(x.shape).at[indices].get(mode="fill", fill_value=x.size)
     operands = [ravel(broadcast_to(other, numbers.shape)) for other in others]
 
-    def step(flat: Any, item: Any) -> tuple[Any, None]:
+    def step(flat: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
         number, *values = item
         place = flat.at[number]
         changed = function(place.get(mode="clip"), *values).astype(flat.dtype)

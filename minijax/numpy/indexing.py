@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import Shape, aval_of, has_aval
+from minijax.core.aval import Shape, ShapedArray, aval_of, has_aval
 from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.refs import AbstractRef
-from minijax.core.trace import Tracer, current
+from minijax.core.trace import NestedTrace, Tracer, current
 from minijax.interpreters import eager
-from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.confinement import ConfiningTrace
-from minijax.interpreters.jvp import JVPTrace
-from minijax.interpreters.partial_eval import PartialTrace
 from minijax.lax import (
     binary,
     choice,
@@ -37,7 +34,11 @@ from minijax.lax import (
     slicing,
 )
 from minijax.numpy.one_program import native_program
+from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+
+Mode: TypeAlias = str | gather_numbers.GatherScatterMode | None
+"""What happens to indices out of range."""
 
 # Entries of a template.  Tuples of different classes compare equal, hence the field `kind`.
 
@@ -110,6 +111,7 @@ _WITH_OPERAND = frozenset((At, From, Picked))
 _SINGLE = frozenset((Fixed, At, Picked))
 _FULL = slice(None)
 _PLAIN = frozenset((int, slice, type(None), type(...)))
+_NO_POSITIONS = (slice, type(None), type(...))
 _INT32 = np.dtype(np.int32)
 
 
@@ -117,10 +119,8 @@ def is_eager() -> bool:
     """Whether operations are computed at once, be it under differentiation or batching."""
     trace = current.value
     while trace is not eager.EAGER:
-        if isinstance(trace, (JVPTrace, BatchTrace, ConfiningTrace)):
+        if isinstance(trace, (NestedTrace, ConfiningTrace)):
             trace = trace.parent
-        elif isinstance(trace, PartialTrace):
-            trace = trace.known
         else:
             return False
     return True
@@ -153,7 +153,7 @@ def getitem(x: Any, index: Any) -> Array:
 
 
 def assert_in_bounds(
-    name: str, x: Any, template: Template, operands: Sequence[Any], *, wrap: bool = True
+    name: str, x: Array, template: Template, operands: Sequence[Any], *, wrap: bool = True
 ) -> None:
     """Asserts that the positions of a parsed index are in bounds, where somebody looks for it."""
     if not is_checking(INDEX):
@@ -164,14 +164,14 @@ def assert_in_bounds(
             gather_numbers.assert_in_bounds(name, operand, size, axis, wrap=wrap)
 
 
-def read(x: Any, *operands: Any, template: Template) -> Array:
+def read(x: Array, *operands: Any, template: Template) -> Array:
     """The elements that a parsed index selects."""
     if any(aval_of(v).ndim for v in operands):
         return gather(x, template, operands)
     return _box(x, template.entries, operands)
 
 
-def _row(x: Any, position: Any) -> Any:
+def _row(x: Array, position: ArrayLike) -> Any:
     return slicing.dynamic_index_in_dim(
         x, position, 0, keepdims=False, allow_negative_indices=False
     )
@@ -214,7 +214,7 @@ def parse(x: Any, index: Any, *, dynamic: bool) -> tuple[Any, Template, list[Any
     return x, Template(tuple(entries), adjacent), operands
 
 
-def _completed(items: Sequence[Any], dims: Shape, x: Any) -> Sequence[Any]:
+def _completed(items: Sequence[Any], dims: Shape, x: Array) -> Sequence[Any]:
     """The items with full slices for an ellipsis, or behind them."""
     place = None
     used = 0
@@ -295,7 +295,9 @@ def _int32(number: int) -> np.int32:
     return np.int32(min(max(number, -(2**31)), 2**31 - 1))
 
 
-def _normalized(items: Sequence[Any], x: Any, *, inside_tuple: bool) -> tuple[list[Any], Any, bool]:
+def _normalized(
+    items: Sequence[Any], x: Array, *, inside_tuple: bool
+) -> tuple[list[Any], Any, bool]:
     """Items checked, with positions for masks; the array; whether arrays are side by side."""
     result: list[Any] = []
     dim = 0
@@ -312,7 +314,7 @@ def _normalized(items: Sequence[Any], x: Any, *, inside_tuple: bool) -> tuple[li
             x, found = _checked_positions(x, item, dim, inside_tuple)
             result += found
             dim += len(found)
-    places = [i for i, item in enumerate(result) if _has_value(item)]
+    places = [i for i, item in enumerate(result) if not isinstance(item, _NO_POSITIONS)]
     adjacent = not places or places[-1] - places[0] + 1 == len(places)
     if any(not isinstance(result[i], int) and aval_of(result[i]).ndim for i in places):
         # Beside arrays, integers are arrays too.
@@ -320,11 +322,7 @@ def _normalized(items: Sequence[Any], x: Any, *, inside_tuple: bool) -> tuple[li
     return result, x, adjacent
 
 
-def _has_value(item: Any) -> bool:
-    return item is not None and item is not Ellipsis and not isinstance(item, slice)
-
-
-def _consumed(item: Any) -> int:
+def _consumed(item: object) -> int:
     """How many dimensions of the array an item is for."""
     if item is None:
         return 0
@@ -333,7 +331,7 @@ def _consumed(item: Any) -> int:
     return 1
 
 
-def _checked_positions(x: Any, item: Any, dim: int, inside_tuple: bool) -> tuple[Any, list[Any]]:
+def _checked_positions(x: Array, item: Any, dim: int, inside_tuple: bool) -> tuple[Any, list[Any]]:
     """A number or an array as positions: of one dimension, or of as many as a mask has."""
     item = _checked(item, inside_tuple)
     if aval_of(item).dtype == dtypes.bool_:
@@ -376,7 +374,7 @@ def _checked(item: Any, inside_tuple: bool) -> Any:
     return item
 
 
-def _positions_of_mask(x: Any, mask: Any, dim: int) -> tuple[Any, list[Any]]:
+def _positions_of_mask(x: Array, mask: Array, dim: int) -> tuple[Any, list[Any]]:
     """The positions where a mask over dimensions from `dim` is true, one array for each."""
     known = mask.concrete() if isinstance(mask, Tracer) else mask
     if known is None:
@@ -395,7 +393,7 @@ def _positions_of_mask(x: Any, mask: Any, dim: int) -> tuple[Any, list[Any]]:
     return x, [positions.astype(np.int32) for positions in np.nonzero(host)]
 
 
-def check_mask(dims: Shape, aval: Any, dim: int = 0) -> None:
+def check_mask(dims: Shape, aval: ShapedArray, dim: int = 0) -> None:
     """Refuses a mask of shape `dims` that does not fit the dimensions from `dim` of what it masks.
 
     Raises:
@@ -412,7 +410,7 @@ def check_mask(dims: Shape, aval: Any, dim: int = 0) -> None:
         )
 
 
-def _box(x: Any, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
+def _box(x: Array, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
     """An index without arrays: a box, in which some dimensions are reversed, dropped or made."""
     own = [entry for entry in entries if type(entry) is not New]
     x = _dynamic_box(x, own, operands) if operands else _static_box(x, own)
@@ -426,7 +424,7 @@ def _box(x: Any, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
     return shape.expand_dims(x, [d for d, e in enumerate(kept) if type(e) is New])
 
 
-def _static_box(x: Any, entries: Sequence[Entry]) -> Any:
+def _static_box(x: Array, entries: Sequence[Entry]) -> Any:
     """The slice that holds the selected positions, one entry for each dimension."""
     dims = aval_of(x).shape
     starts, limits, steps = [0] * len(dims), list(dims), [1] * len(dims)
@@ -445,7 +443,7 @@ def _static_box(x: Any, entries: Sequence[Entry]) -> Any:
     return slicing.slice(x, starts, limits, steps)
 
 
-def _dynamic_box(x: Any, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
+def _dynamic_box(x: Array, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
     """As `_static_box`, where some positions are operands."""
     dims = aval_of(x).shape
     given = iter(operands)
@@ -489,7 +487,7 @@ def positions_dtype(positions: Any) -> np.dtype[Any]:
     return np.dtype(np.int64) if aval_of(positions).dtype.itemsize == 8 else _INT32
 
 
-def as_positions(positions: Any) -> Array:
+def as_positions(positions: ArrayLike) -> Array:
     """Positions as they are, in a dtype wide enough for any dimension."""
     return convert.convert_element_type(positions, positions_dtype(positions))
 
@@ -606,7 +604,7 @@ def _count(entry: Entry, size: int) -> int:
     return size if type(entry) is Whole else 1
 
 
-def _positions(entry: Entry, operand: Any, size: int, *, wrap: bool) -> Any:
+def _positions(entry: Entry, operand: ArrayLike | None, size: int, *, wrap: bool) -> Any:
     """Where windows start along a dimension; None if they hold all of it."""
     if type(entry) is Fixed:
         return np.int32(entry.position)
@@ -628,7 +626,7 @@ def _stacked(columns: Sequence[tuple[Any, Sequence[int]]], lead: Shape) -> Any:
     return parts[0] if len(parts) == 1 else shape.concatenate(parts, len(lead))
 
 
-def _spread(value: Any, dtype: Any, lead: Shape, places: Sequence[int]) -> Any:
+def _spread(value: ArrayLike, dtype: np.dtype[Any], lead: Shape, places: Sequence[int]) -> Any:
     """Positions as one component int[*lead, 1]; those known by arrays stay on the host."""
     if isinstance(value, np.ndarray):
         others = [d for d in range(len(lead) + 1) if d not in places]
@@ -639,12 +637,12 @@ def _spread(value: Any, dtype: Any, lead: Shape, places: Sequence[int]) -> Any:
 
 
 def gather(
-    x: Any,
+    x: Array,
     template: Template,
     operands: Sequence[Any],
     *,
-    mode: Any = "promise_in_bounds",
-    fill_value: Any = None,
+    mode: Mode = "promise_in_bounds",
+    fill_value: ArrayLike | None = None,
     wrap: bool = True,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,

@@ -18,7 +18,7 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import ConcretizationTypeError, IncompatibleShapesError, error
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.trace import Tracer
 from minijax.lax import arguments, binary, convert, creation, shape, sorting
 from minijax.lax.convert import convert_element_type
@@ -26,7 +26,7 @@ from minijax.lax.unary import real
 from minijax.numpy import shaping
 from minijax.numpy.creation import zeros
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_out, promote_dtypes
+from minijax.numpy.promotion import check_array, check_out, check_that, known, promote_dtypes
 from minijax.numpy.shaping import array_argument, ravel, reshape
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists, Axis, DTypeLike
 from minijax.runtime.array import Array
@@ -67,7 +67,7 @@ def _of_one_dtype(name: str, items: Sequence[Any], dtype: Any) -> Sequence[Any]:
 def concatenate(
     arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
 ) -> Array:
-    """Arrays joined along an existing dimension; as vectors where `axis` is None.
+    """Joins arrays along an existing axis; flattened ones where `axis` is None.
 
     Shapes:     T[s], T[t], … alike but along `axis` -> T[s with the sizes along axis added].
     Dtypes:     promoted to a common one.
@@ -94,15 +94,13 @@ def concatenate(
         )
     axis = arguments.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
     joined = _of_one_dtype("concatenate", items, dtype)
-    return (
-        shape.concatenate(joined, axis)
-        if len(joined) > 1
-        else array_argument("concatenate", joined[0])
-    )
+    if len(joined) == 1:
+        return array_argument("concatenate", joined[0])
+    return shape.concatenate(joined, axis)
 
 
 def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
-    """As `concatenate`.
+    """Joins arrays along an existing axis; see `concatenate`.
 
     Shapes:     as of `concatenate`.
     Source:     mirrors jax.numpy.concat.
@@ -122,7 +120,7 @@ def stack(
     out: None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Arrays of one shape joined along a new dimension.
+    """Joins arrays of one shape along a new axis.
 
     Shapes:     T[s], T[s], … -> T[s with their number at axis].
     Dtypes:     promoted to a common one.
@@ -156,7 +154,7 @@ def stack(
 
 @one_program(static=("axis",))
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The slices of an array along a dimension, without it.
+    """Splits an array into its slices along an axis, which is removed.
 
     Shapes:     x: T[.., n, ..] -> n times T[.., ..].
     Source:     mirrors jax.numpy.unstack (0.10).
@@ -176,7 +174,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 @one_program(static=("dtype",))
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays joined as rows.
+    """Stacks arrays vertically, as rows.
 
     Shapes:     T[n] or T[k, n] each -> T[total, n].
     Source:     mirrors jax.numpy.vstack.
@@ -193,7 +191,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 @one_program(static=("dtype",))
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays joined along dimension 1, vectors along 0.
+    """Stacks arrays horizontally: along axis 1, vectors along axis 0.
 
     Shapes:     T[n] each -> T[total]; or T[m, n, ...] each -> T[m, total, ...].
     Source:     mirrors jax.numpy.hstack.
@@ -208,7 +206,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 @one_program(static=("dtype",))
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays joined along dimension 2.
+    """Stacks arrays depth-wise, along axis 2.
 
     Shapes:     T[n], T[m, n] or T[m, n, k] each -> T[m, n, total], where vectors have m = 1.
     Source:     mirrors jax.numpy.dstack.
@@ -223,7 +221,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 @one_program()
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
-    """Vectors as columns, and matrices, side by side.
+    """Stacks vectors as the columns of a matrix.
 
     Shapes:     T[m] or T[m, n] each -> T[m, total].
     Source:     mirrors jax.numpy.column_stack.
@@ -233,16 +231,13 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
         Array([[1, 3, 4],
                [2, 5, 6]], dtype=int32)
     """
-    columns = []
-    for x in _sequence("column_stack", tup):
-        rank = aval_of(x).ndim
-        columns.append(shape.transpose(shaping.atleast_2d(x), (1, 0)) if rank < 2 else x)
-    return concatenate(columns, 1)
+    items = _sequence("column_stack", tup)
+    return concatenate([x if aval_of(x).ndim > 1 else shaping.atleast_2d(x).T for x in items], 1)
 
 
 @one_program()
 def block(arrays: ArrayOrLists) -> Array:
-    """An array from nested lists of blocks: the innermost lists join along the last dimension.
+    """Assembles an array from nested lists of blocks.
 
     Source:     mirrors jax.numpy.block (0.10).
 
@@ -292,7 +287,7 @@ def _joined_blocks(arrays: Any, rank: int, depth: int) -> Any:
 def split(
     ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int], axis: int = 0
 ) -> list[Array]:
-    """An array cut into equal parts, or before given positions.
+    """Splits an array into equal parts, or before the given positions.
 
     Shapes:     ary: T[.., n, ..] -> T[.., n / sections, ..], or parts that add up to n.
     Source:     mirrors jax.numpy.split (0.10).
@@ -312,7 +307,7 @@ def split(
 def array_split(
     ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int], axis: int = 0
 ) -> list[Array]:
-    """As `split`; parts may differ by one.
+    """Splits an array into parts of nearly equal size, or before the given positions.
 
     Shapes:     ary: T[s] -> a list of T[s but for axis].
     Source:     mirrors jax.numpy.array_split.
@@ -348,23 +343,20 @@ def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[
             got=f"size {size}, {where}",
             fix="numpy.array_split cuts unevenly",
         )
-    return _parts(ary, tuple(sizes), axis)
+    return _split_program(ary, tuple(sizes), axis)
 
 
-@one_program(static=("sizes", "axis"))
-def _parts(x: Any, sizes: tuple[int, ...], axis: int) -> list[Any]:
-    return shape.split(x, sizes, axis)
+_split_program = one_program(static=("sizes", "axis"))(shape.split)
 
 
 def _split_at(name: str, ary: Any, where: Any, axis: int, least_rank: int) -> list[Any]:
     ary = array_argument(name, ary)
-    if ary.aval.ndim < least_rank:
-        error(ValueError, f"numpy.{name}", f"needs {least_rank} dimensions.", got=str(ary.aval))
+    check_that(ary.aval.ndim >= least_rank, name, f"needs {least_rank} dimensions.", ary=ary)
     return split(ary, where, axis)
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> list[Array]:
-    """`split` along dimension 1, of vectors along 0.
+    """Splits an array horizontally: along axis 1, vectors along axis 0.
 
     Shapes:     ary: T[m, n, ...] -> a list of T[m, parts of n, ...]; of vectors, T[parts of m].
     Source:     mirrors jax.numpy.hsplit.
@@ -380,7 +372,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> li
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> list[Array]:
-    """`split` along dimension 0.
+    """Splits an array vertically, along axis 0.
 
     Shapes:     ary: T[m, n, ...] -> a list of T[parts of m, n, ...].
     Source:     mirrors jax.numpy.vsplit.
@@ -393,7 +385,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> li
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> list[Array]:
-    """`split` along dimension 2.
+    """Splits an array depth-wise, along axis 2.
 
     Shapes:     ary: T[m, n, k, ...] -> a list of T[m, n, parts of k, ...].
     Source:     mirrors jax.numpy.dsplit.
@@ -406,7 +398,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> li
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """`arr` with `values` behind it.
+    """Appends values to the end of an array.
 
     Shapes:     arr: T[s], values: U[t] -> V[size of both], or joined along `axis`.
     Source:     mirrors jax.numpy.append.
@@ -425,16 +417,8 @@ def _known_integers(name: str, obj: Any, size: int) -> np.ndarray[Any, Any]:
     """Positions given by a number, an array, a mask or a slice, counted from the front."""
     if isinstance(obj, slice):
         return np.arange(size)[obj]
-    known = check_array(name, obj)
-    known = known.concrete() if isinstance(known, Tracer) else known
-    if known is None:
-        error(
-            ConcretizationTypeError,
-            f"numpy.{name}",
-            "the positions are traced, so the shape of the result is unknown.",
-            got=str(aval_of(obj)),
-        )
-    host = np.asarray(known)
+    problem = "the positions are traced, so the shape of the result is unknown."
+    host = known(name, check_array(name, obj), problem=problem)
     if host.dtype == np.bool_:
         if host.shape != (size,):
             error(
@@ -456,7 +440,7 @@ def delete(
     *,
     assume_unique_indices: bool = False,
 ) -> Array:
-    """`arr` without some positions along `axis`, or as one dimension.
+    """Returns an array without the given positions along `axis`.
 
     Args:
         arr: the array.
@@ -494,7 +478,7 @@ def delete(
     return shaping.slicing_take(arr, kept, axis)
 
 
-def _without_traced(arr: Any, obj: Any, axis: int) -> Any:
+def _without_traced(arr: Array, obj: Array, axis: int) -> Any:
     """`arr` without traced positions, all different: a stable sort brings them to the end."""
     size = arr.aval.shape[axis]
     gone = creation.full((size,), 0, np.dtype(np.int32)).at[shaping.ravel(obj)].set(1)
@@ -509,7 +493,7 @@ def insert(
     values: ArrayLike,
     axis: int | None = None,
 ) -> Array:
-    """`arr` with values put in before some positions along `axis`, or as one dimension.
+    """Inserts values along `axis` before the given positions.
 
     Args:
         arr: the array.
@@ -549,7 +533,7 @@ def insert(
 
 
 @one_program(static=("axis",))
-def _inserted(arr: Any, positions: Any, rows: Any, axis: int) -> Any:
+def _inserted(arr: Array, positions: Array, rows: Array, axis: int) -> Any:
     """Rows put in before positions; those for one position keep their order."""
     size, count = aval_of(arr).shape[axis], aval_of(positions).shape[0]
     int32 = np.dtype(np.int32)
@@ -570,7 +554,7 @@ def _inserted(arr: Any, positions: Any, rows: Any, axis: int) -> Any:
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
-    """`filt` without the zeros at its ends; along all dimensions, or some.
+    """Trims the zeros at the ends of an array, along all axes or some.
 
     Args:
         filt: the array, which must be known.
@@ -587,21 +571,13 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
         Array([1, 0, 2], dtype=int32)
     """
     filt = array_argument("trim_zeros", filt)
-    known = filt.concrete() if isinstance(filt, Tracer) else filt
-    if known is None:
-        error(
-            ConcretizationTypeError,
-            "numpy.trim_zeros",
-            "the array is traced, so the shape of the result is unknown.",
-            got=str(filt.aval),
-        )
+    places = np.argwhere(known("trim_zeros", filt) != 0)
     rank = filt.aval.ndim
     axes = range(rank) if axis is None else shaping.canonical_axes("numpy.trim_zeros", axis, rank)
-    found = np.argwhere(np.asarray(known) != 0)
     index = [slice(None)] * rank
     for d in axes:
         size = filt.aval.shape[d]
-        first, last = (found[:, d].min(), found[:, d].max()) if len(found) else (size, -1)
+        first, last = (places[:, d].min(), places[:, d].max()) if len(places) else (size, -1)
         start = int(first) if "f" in trim.lower() else 0
         stop = int(last) + 1 if "b" in trim.lower() else size
         index[d] = slice(start, max(start, stop))
@@ -678,7 +654,7 @@ class Unravel:
 
 
 def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
-    """A tree's leaves one after another in a vector, and the function that makes it a tree again.
+    """Flattens a pytree of arrays into a vector, and returns the function that restores it.
 
     Args:
         pytree: the tree of arrays and numbers.

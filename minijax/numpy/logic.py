@@ -28,7 +28,7 @@ from minijax.runtime.array import Array
 
 @one_program()
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x == y`.
+    """Tests element by element whether `x == y`.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -43,7 +43,7 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x != y`.
+    """Tests element by element whether `x != y`.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -58,7 +58,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def less(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x < y`; complex numbers compare real parts, then imaginary ones.
+    """Tests whether `x < y`; complex numbers compare real parts, then imaginary ones.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -73,7 +73,7 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x <= y`; complex numbers compare real parts, then imaginary ones.
+    """Tests whether `x <= y`; complex numbers compare real parts, then imaginary ones.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -88,7 +88,7 @@ def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x > y`; complex numbers compare real parts, then imaginary ones.
+    """Tests whether `x > y`; complex numbers compare real parts, then imaginary ones.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -103,7 +103,7 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x >= y`; complex numbers compare real parts, then imaginary ones.
+    """Tests whether `x >= y`; complex numbers compare real parts, then imaginary ones.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
@@ -133,7 +133,7 @@ def _truth(name: str, x: Any) -> Any:
 
 @one_program()
 def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether both elements differ from zero.
+    """Computes the logical and of two arrays element by element.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Source:     mirrors jax.numpy.logical_and.
@@ -148,7 +148,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether one of the elements differs from zero.
+    """Computes the logical or of two arrays element by element.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Source:     mirrors jax.numpy.logical_or.
@@ -163,7 +163,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether exactly one of the elements differs from zero.
+    """Computes the logical exclusive or of two arrays element by element.
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Source:     mirrors jax.numpy.logical_xor.
@@ -178,7 +178,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def logical_not(x: ArrayLike, /) -> Array:
-    """Whether elements are zero.
+    """Computes the logical not of each element.
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.logical_not.
@@ -192,7 +192,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 
 @one_program()
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits that both operands have.
+    """Computes the bitwise and of two arrays element by element.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     integer or bool, promoted.
@@ -207,7 +207,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits that one of the operands has.
+    """Computes the bitwise or of two arrays element by element.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     integer or bool, promoted.
@@ -222,7 +222,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits in which the operands differ.
+    """Computes the bitwise exclusive or of two arrays element by element.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     integer or bool, promoted.
@@ -237,7 +237,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @one_program()
 def bitwise_not(x: ArrayLike, /) -> Array:
-    """The bits that elements do not have.
+    """Inverts the bits of each element.
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     integer or bool.
@@ -258,7 +258,7 @@ bitwise_invert = bitwise_not
 
 @one_program()
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits of `x` moved up by `y` places.
+    """Shifts the bits of `x` to the left by `y` places.
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted; booleans become integers.
@@ -276,7 +276,7 @@ bitwise_left_shift = left_shift
 
 @one_program()
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits of `x1` moved down by `x2` places; signed numbers keep their sign.
+    """Shifts the bits of `x1` to the right by `x2` places; signed numbers keep their sign.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted; booleans become integers.
@@ -297,7 +297,7 @@ bitwise_right_shift = right_shift
 
 @one_program()
 def bitwise_count(x: ArrayLike, /) -> Array:
-    """How many bits the absolute value of each element has set.
+    """Counts the bits that are set in the absolute value of each element.
 
     Shapes:     x: T[s] -> uint8[s].
     Dtypes:     integer or bool.
@@ -313,7 +313,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 
 @one_program()
 def isnan(x: ArrayLike, /) -> Array:
-    """Whether elements are no number.
+    """Tests each element for NaN.
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.isnan.
@@ -328,7 +328,7 @@ def isnan(x: ArrayLike, /) -> Array:
 
 @one_program()
 def isfinite(x: ArrayLike, /) -> Array:
-    """Whether elements are neither infinite nor NaN.
+    """Tests each element for being finite: neither infinite nor NaN.
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.isfinite.
@@ -346,7 +346,7 @@ def isfinite(x: ArrayLike, /) -> Array:
 
 @one_program()
 def isinf(x: ArrayLike, /) -> Array:
-    """Whether elements are infinite.
+    """Tests each element for being infinite, of either sign.
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.isinf.
@@ -365,7 +365,7 @@ def isinf(x: ArrayLike, /) -> Array:
 
 @one_program(static=("out",))
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Whether elements are positive infinity.
+    """Tests each element for positive infinity.
 
     Shapes:     x: T[s] -> bool[s].
     Dtypes:     real.
@@ -384,7 +384,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
 @one_program(static=("out",))
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Whether elements are negative infinity.
+    """Tests each element for negative infinity.
 
     Shapes:     x: T[s] -> bool[s].
     Dtypes:     real.
@@ -412,7 +412,7 @@ def _is_infinity(name: str, x: Any, infinity: float, out: Any) -> Any:
 
 @one_program()
 def iscomplex(x: ArrayLike) -> Array:
-    """Whether elements have an imaginary part that differs from zero.
+    """Tests each element for a nonzero imaginary part.
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.iscomplex.
@@ -426,7 +426,7 @@ def iscomplex(x: ArrayLike) -> Array:
 
 @one_program()
 def isreal(x: ArrayLike) -> Array:
-    """Whether elements have no imaginary part, or one of zero.
+    """Tests each element for being real: an imaginary part of zero, or none.
 
     Shapes:     x: T[s] -> bool[s].
     Source:     mirrors jax.numpy.isreal.
@@ -439,7 +439,7 @@ def isreal(x: ArrayLike) -> Array:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype of `x` is complex.
+    """Tests whether the dtype of `x` is complex.
 
     Source:     mirrors jax.numpy.iscomplexobj.
 
@@ -455,7 +455,7 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype of `x` is not complex.
+    """Tests whether the dtype of `x` is not complex.
 
     Source:     mirrors jax.numpy.isrealobj.
 
@@ -467,7 +467,7 @@ def isrealobj(x: Any) -> bool:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a Python or NumPy scalar, or an array without dimensions.
+    """Tests whether `element` is a Python or NumPy scalar, or an array without dimensions.
 
     Source:     mirrors jax.numpy.isscalar.
 
@@ -486,7 +486,7 @@ def isclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether `|a - b| <= atol + rtol |b|`.
+    """Tests element by element whether `|a - b| <= atol + rtol |b|`.
 
     Infinities are close to themselves only; NaN is close to nothing, or with `equal_nan` to NaN.
 
@@ -506,17 +506,13 @@ def isclose(
     gap = unary.abs(binary.sub(x, y))
     dtype = aval_of(gap).dtype
     rtol, atol = (convert.convert_element_type(t, dtype) for t in (rtol, atol))
-    bound = binary.add_p.bind(*promote("isclose", atol, _scaled(rtol, unary.abs(y))))
+    scaled = binary.mul(*promote("isclose", unary.abs(y), rtol))
+    bound = binary.add_p.bind(*promote("isclose", atol, scaled))
     close = binary.le_p.bind(*promote("isclose", gap, bound))
     close = binary.bitwise_or(binary.eq(x, y), binary.bitwise_and(isfinite(y), close))
     if equal_nan:
         close = binary.bitwise_or(close, binary.bitwise_and(isnan(x), isnan(y)))
     return close
-
-
-def _scaled(factor: Any, x: Any) -> Any:
-    x, factor = promote("isclose", x, factor)
-    return binary.mul(x, factor)
 
 
 @one_program(static=("equal_nan",))
@@ -527,7 +523,7 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether all elements are close, as `isclose` has it.
+    """Tests whether all elements of two arrays are close, as `isclose` defines it.
 
     Shapes:     a: T[s], b: U[t] -> bool[].
     Source:     mirrors jax.numpy.allclose.
@@ -539,13 +535,13 @@ def allclose(
     return _all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def _all(x: Any) -> Any:
+def _all(x: Array) -> Any:
     return reduction.reduce_and(x, range(aval_of(x).ndim))
 
 
 @one_program(static=("equal_nan",))
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements.
+    """Tests whether two arrays have the same shape and equal elements.
 
     Shapes:     a1: T[s], a2: U[t] -> bool[].
     Source:     mirrors jax.numpy.array_equal.
@@ -565,7 +561,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 @one_program()
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays have equal elements once they are broadcast together.
+    """Tests whether two arrays have equal elements once they are broadcast together.
 
     Shapes:     a1: T[s], a2: U[t] -> bool[].
     Source:     mirrors jax.numpy.array_equiv.

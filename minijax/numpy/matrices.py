@@ -22,8 +22,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
-from minijax.core.errors import ConcretizationTypeError, error
-from minijax.core.trace import Tracer
+from minijax.core.errors import error
 from minijax.lax import arguments, binary, convert, creation, shape, slicing
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota, full, full_like
@@ -33,7 +32,15 @@ from minijax.numpy.arithmetic import power
 from minijax.numpy.creation import asarray, dtype_argument, made_on_host, on_device, zeros
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_to, check_array, pick, promote_dtypes, strong
+from minijax.numpy.promotion import (
+    broadcast_to,
+    check_array,
+    check_that,
+    known,
+    pick,
+    promote_dtypes,
+    strong,
+)
 from minijax.numpy.ranges import arange, linspace
 from minijax.numpy.selection import nonzero
 from minijax.numpy.shaping import array_argument, expand_dims, moveaxis
@@ -51,7 +58,7 @@ def eye(
     *,
     device: Placement = None,
 ) -> Array:
-    """A matrix with ones on a diagonal and zeros elsewhere.
+    """Creates a matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
         N: how many rows.
@@ -100,7 +107,7 @@ def _compared(comparison: Callable[..., Any], dims: tuple[int, ...], k: Any) -> 
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
-    """The identity matrix of n rows.
+    """Creates the identity matrix with n rows.
 
     Shapes:     -> dtype[n, n].
     Source:     mirrors jax.numpy.identity.
@@ -119,7 +126,7 @@ def tri(
     k: int = 0,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """A matrix with ones on and below a diagonal, and zeros above.
+    """Creates a matrix with ones on and below a diagonal, and zeros above.
 
     Shapes:     -> dtype[N, M].
     Dtypes:     float32 by default.
@@ -147,7 +154,7 @@ def _tri(rows: int, columns: int, k: int, dtype: Any) -> Any:
 
 @one_program(static=("k",))
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """The lower triangles of matrices: zeros above diagonal k.
+    """Returns the lower triangle of matrices: zeros above diagonal k.
 
     Shapes:     m: T[.., n, m] -> T[.., n, m].
     Source:     mirrors jax.numpy.tril.
@@ -165,7 +172,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 @one_program(static=("k",))
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """The upper triangles of matrices: zeros below diagonal k.
+    """Returns the upper triangle of matrices: zeros below diagonal k.
 
     Shapes:     m: T[.., n, m] -> T[.., n, m].
     Source:     mirrors jax.numpy.triu.
@@ -190,18 +197,12 @@ def _triangle(name: str, m: Any, k: int, *, keep_below: bool) -> Any:
     return pick(below, m, nothing) if keep_below else pick(below, nothing, m)
 
 
-def _check_is_matrix(name: str, x: Any) -> None:
-    if aval_of(x).ndim < 2:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "an array of two dimensions or more is needed.",
-            got=str(aval_of(x)),
-        )
+def _check_is_matrix(name: str, x: Array) -> None:
+    check_that(aval_of(x).ndim >= 2, name, "an array of two dimensions or more is needed.", x=x)
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Rows and columns of the places on and below diagonal k of an n by m matrix.
+    """Returns the indices of the lower triangle of an n by m matrix.
 
     Source:     mirrors jax.numpy.tril_indices.
 
@@ -213,7 +214,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Rows and columns of the places on and above diagonal k of an n by m matrix.
+    """Returns the indices of the upper triangle of an n by m matrix.
 
     Source:     mirrors jax.numpy.triu_indices.
 
@@ -230,7 +231,7 @@ def _indices_on_host(places: Any) -> tuple[Any, Any]:
 
 
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """Rows and columns of the places on and below diagonal k of a matrix.
+    """Returns the indices of the lower triangle of a given matrix.
 
     Source:     mirrors jax.numpy.tril_indices_from.
 
@@ -247,7 +248,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """Rows and columns of the places on and above diagonal k of a matrix.
+    """Returns the indices of the upper triangle of a given matrix.
 
     Source:     mirrors jax.numpy.triu_indices_from.
 
@@ -274,7 +275,7 @@ def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
-    """Rows and columns of the places of an n by n matrix that `mask_func(matrix, k)` keeps.
+    """Returns the indices of an n by n matrix that `mask_func(matrix, k)` keeps.
 
     Source:     mirrors jax.numpy.mask_indices.
 
@@ -288,7 +289,7 @@ def mask_indices(
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array of `ndim` dimensions of size n.
+    """Returns the indices of the main diagonal of an array of `ndim` dimensions of size n.
 
     Source:     mirrors jax.numpy.diag_indices.
 
@@ -305,7 +306,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array whose dimensions are equal.
+    """Returns the indices of the main diagonal of an array whose dimensions are equal.
 
     Source:     mirrors jax.numpy.diag_indices_from.
 
@@ -329,7 +330,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
 
 @one_program(static=("offset", "axis1", "axis2"))
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonals of the matrices that lie in two dimensions; they become the last dimension.
+    """Returns the diagonals of the matrices in two axes, as the last dimension.
 
     Shapes:     a: T[n, m, ..] -> T[.., k], where k is the length of the diagonal.
     Source:     mirrors jax.numpy.diagonal.
@@ -362,7 +363,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 @one_program(static=("k",))
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """The diagonal of a matrix; or the matrix that has a vector as its diagonal.
+    """Extracts the diagonal of a matrix, or constructs a diagonal matrix from a vector.
 
     Shapes:     v: T[n, m] -> T[length of diagonal k]; v: T[n] -> T[n + |k|, n + |k|].
     Source:     mirrors jax.numpy.diag.
@@ -392,7 +393,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 @one_program(static=("k",))
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix that has the elements of an array on diagonal k.
+    """Creates a matrix with the flattened input on diagonal k.
 
     Shapes:     v: T[s] -> T[n + |k|, n + |k|] for n elements.
     Source:     mirrors jax.numpy.diagflat.
@@ -414,7 +415,7 @@ def trace(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The sums of the diagonals of the matrices that lie in two dimensions.
+    """Sums the diagonals of the matrices in two axes.
 
     Shapes:     a: T[n, m, ..] -> T[..].
     Dtypes:     all; narrow integers are widened, booleans counted.
@@ -434,7 +435,7 @@ def trace(
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Array]:
-    """The coordinates of all points of a grid, one array for each of its dimensions.
+    """Returns the coordinate matrices of a grid, from vectors of coordinates.
 
     Args:
         xi: for each dimension, the coordinates along it.
@@ -506,7 +507,7 @@ def indices(
 def indices(
     dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array | tuple[Array, ...]:
-    """For each dimension of a shape, the array of all indices into it.
+    """Returns an array of the indices of a grid, for each of its dimensions.
 
     Shapes:     -> dtype[rank, *dimensions]; a tuple of arrays if `sparse`.
     Dtypes:     int32, or int64 with x64, by default.
@@ -528,7 +529,7 @@ def indices(
 
 @one_program(static=("N", "increasing"))
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
-    """The matrix whose columns are the powers of a vector, the highest first by default.
+    """Creates a Vandermonde matrix: its columns are powers of a vector, the highest first.
 
     Shapes:     x: T[n] -> T[n, N].
     Dtypes:     numeric.
@@ -552,7 +553,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Vectors of positions as index arrays, whose selection is the product of all.
+    """Makes an open mesh of index arrays, which selects the product of the given positions.
 
     Shapes:     int[n_i] for each of k vectors -> int[1, .., n_i, .., 1], with k dimensions.
     Source:     mirrors jax.numpy.ix_ (0.10).
@@ -587,7 +588,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
 
 @one_program(static=("shape",))
 def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
-    """The coordinates of places given by their numbers in row-major order.
+    """Converts flat indices, in row-major order, to a tuple of coordinate arrays.
 
     Args:
         indices: the numbers; negative ones count from the end, others are clamped.
@@ -620,7 +621,7 @@ def ravel_multi_index(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The numbers, in row-major order, of places given by their coordinates.
+    """Converts a tuple of coordinate arrays to flat indices.
 
     Args:
         multi_index: integers, one array for each dimension.
@@ -663,16 +664,8 @@ def ravel_multi_index(
 
 def _check_coordinates(arrays: Sequence[Any], sizes: Sequence[int]) -> None:
     for x, size in zip(arrays, sizes, strict=True):
-        known = x.concrete() if isinstance(x, Tracer) else x
-        if known is None:
-            error(
-                ConcretizationTypeError,
-                "numpy.ravel_multi_index",
-                "mode 'raise' needs known coordinates.",
-                got=str(aval_of(x)),
-                fix="mode='clip' or mode='wrap'",
-            )
-        host = np.asarray(known)
+        problem = "mode 'raise' needs known coordinates."
+        host = known("ravel_multi_index", x, "mode='clip' or mode='wrap'", problem)
         if ((host < 0) | (host >= size)).any():
             error(
                 ValueError,

@@ -18,123 +18,18 @@ import os
 from typing import IO, Any
 
 import numpy as np
-from numpy import (
-    character,
-    complexfloating,
-    dtype,
-    flexible,
-    floating,
-    generic,
-    get_printoptions,
-    index_exp,
-    inexact,
-    integer,
-    iterable,
-    number,
-    object_,
-    printoptions,
-    s_,
-    save,
-    savez,
-    set_printoptions,
-    signedinteger,
-    unsignedinteger,
-)
-from numpy.exceptions import ComplexWarning
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.dtype_queries import can_cast, isdtype
+from minijax.core.dtype_queries import isdtype
 from minijax.core.dtypes import (
     SCALAR_TYPES,
-    finfo,
-    iinfo,
-    issubdtype,
-    promote_types,
-    result_type,
 )
 from minijax.lax import arguments
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array
 from minijax.runtime import client
-from minijax.runtime.annotations import ArrayLike, Axis
-from minijax.runtime.array import Array as ndarray  # noqa: N813  NumPy names the type so
-
-__all__ = [
-    "ComplexWarning",
-    "array_repr",
-    "array_str",
-    "bfloat16",
-    "bool",
-    "bool_",
-    "can_cast",
-    "cdouble",
-    "character",
-    "complex64",
-    "complex128",
-    "complex_",
-    "complexfloating",
-    "csingle",
-    "double",
-    "dtype",
-    "finfo",
-    "flexible",
-    "float4_e2m1fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "float16",
-    "float32",
-    "float64",
-    "float_",
-    "floating",
-    "generic",
-    "get_printoptions",
-    "iinfo",
-    "index_exp",
-    "inexact",
-    "int2",
-    "int4",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "int_",
-    "integer",
-    "isdtype",
-    "issubdtype",
-    "iterable",
-    "load",
-    "ndarray",
-    "ndim",
-    "number",
-    "object_",
-    "printoptions",
-    "promote_types",
-    "result_type",
-    "s_",
-    "save",
-    "savez",
-    "set_printoptions",
-    "shape",
-    "signedinteger",
-    "single",
-    "size",
-    "uint",
-    "uint2",
-    "uint4",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "unsignedinteger",
-]
-
+from minijax.runtime.annotations import ArrayLike, Axis, Placement
 
 e = math.e
 euler_gamma = 0.5772156649015328606
@@ -210,7 +105,7 @@ class __array_namespace_info__:  # noqa: N801  the standard's name
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """What functions can do, also while they are traced.
+        """Returns what the namespace can do, under tracing too.
 
         Example:
             >>> jnp.__array_namespace_info__().capabilities()["data-dependent shapes"]
@@ -219,7 +114,7 @@ class __array_namespace_info__:  # noqa: N801  the standard's name
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """No device by name: arrays go where `default_device` or their operands say.
+        """Returns None: arrays go where `default_device` or their operands say.
 
         Example:
             >>> jnp.__array_namespace_info__().default_device() is None
@@ -228,7 +123,7 @@ class __array_namespace_info__:  # noqa: N801  the standard's name
         return
 
     def devices(self) -> list[Any]:
-        """What the argument `device` of functions may be: None, or a device of any platform.
+        """Returns what the argument `device` may be: None, or a device of any platform.
 
         Example:
             >>> None in jnp.__array_namespace_info__().devices()
@@ -236,8 +131,8 @@ class __array_namespace_info__:  # noqa: N801  the standard's name
         """
         return [None, *client.devices()]
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The dtypes of functions that are given none; x64 makes them twice as wide.
+    def default_dtypes(self, *, device: Placement = None) -> dict[str, Any]:
+        """Returns the dtypes that functions use by default; x64 makes them twice as wide.
 
         Example:
             >>> jnp.__array_namespace_info__().default_dtypes()["integral"]
@@ -251,7 +146,7 @@ class __array_namespace_info__:  # noqa: N801  the standard's name
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
-        """The standard's dtypes that arrays can have, by name: of a kind, or of all.
+        """Returns the dtypes of the standard that arrays can have, by name, perhaps of one kind.
 
         Args:
             device: any; all have the same.
@@ -269,7 +164,7 @@ class __array_namespace_info__:  # noqa: N801  the standard's name
 
 
 def ndim(a: ArrayLike) -> int:
-    """The number of dimensions.
+    """Returns the number of dimensions of an array.
 
     Source:     mirrors jax.numpy.ndim.
 
@@ -284,7 +179,7 @@ def ndim(a: ArrayLike) -> int:
 
 
 def shape(a: ArrayLike) -> tuple[int, ...]:
-    """The dimensions.
+    """Returns the shape of an array.
 
     Source:     mirrors jax.numpy.shape.
 
@@ -301,7 +196,7 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
 
 
 def size(a: ArrayLike, axis: Axis = None) -> int:
-    """The number of elements, or the extent along one axis or several.
+    """Returns the number of elements of an array, or along the given axes.
 
     Source:     mirrors jax.numpy.size.
 
@@ -326,7 +221,7 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text that describes an array.
+    """Returns the string representation of an array.
 
     Source:     mirrors jax.numpy.array_repr.
 
@@ -343,7 +238,7 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text of the elements of an array.
+    """Returns the elements of an array as a string.
 
     Source:     mirrors jax.numpy.array_str.
 
@@ -355,7 +250,7 @@ def array_str(
 
 
 def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Any:
-    """An array from a file that `save` has written; or, by their names, NumPy's of `savez`.
+    """Loads an array from a file written by `save`, or NumPy's archive written by `savez`.
 
     Dtypes:     elements of two bytes that NumPy cannot name are those of bfloat16.
     Source:     mirrors jax.numpy.load.

@@ -21,23 +21,23 @@ from minijax.runtime.annotations import ArrayLike, NamedAxis
 from minijax.runtime.array import Array
 
 
-def _kept(x: Any, axes: Over) -> Any:
+def _kept(x: Array, axes: Over) -> Any:
     """A reduced array with its dimensions back, of size 1."""
     return shaping.expand_dims(x, axes.dims) if axes.dims else x
 
 
-def _masked(x: Any, where: Any, value: float) -> Any:
+def _masked(x: Array, where: ArrayLike | None, value: float) -> Any:
     """`x` where it counts, else `value`."""
     return x if where is None else selection.where(where, x, value)
 
 
-def _maximum(x: Any, axes: Over) -> Any:
+def _maximum(x: Array, axes: Over) -> Any:
     # What is combined over mapped axes has no derivative, and needs none here.
     x = unary.stop_gradient(x) if axes.names else x
     return reductions.max(x, axis=axes.axis, initial=-np.inf)
 
 
-def _shifted(x: Any, axes: Over, where: Any) -> Any:
+def _shifted(x: Array, axes: Over, where: ArrayLike | None) -> Any:
     """`x` less its maximum along axes, which is a constant of the derivative; -inf where masked."""
     x = _masked(x, where, -np.inf)
     return binary.sub(x, unary.stop_gradient(_kept(_maximum(x, axes), axes)))
@@ -45,7 +45,7 @@ def _shifted(x: Any, axes: Over, where: Any) -> Any:
 
 @one_program(static=("axis",))
 def softmax(x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None) -> Array:
-    """exp(x) divided by its sum along `axis`, without overflow.
+    """Computes the softmax along `axis`: `exp(x)` divided by its sum, without overflow.
 
     Args:
         x: the logits.
@@ -69,7 +69,7 @@ def softmax(x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None) 
 
 @one_program(static=("axis",))
 def log_softmax(x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None) -> Array:
-    """The logarithm of `softmax`.
+    """Computes the logarithm of the softmax along `axis`, without overflow.
 
     Source:     mirrors jax.nn.log_softmax (0.10).
 
@@ -124,7 +124,7 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array]:
-    """log(sum(b · exp(a))) without overflow.
+    """Computes `log(sum(b * exp(a)))` over `axis` without overflow.
 
     Args:
         a: the exponents.
@@ -163,14 +163,14 @@ def logsumexp(
     return binary.add(_log(total), convert.convert_element_type(largest, aval_of(total).dtype))
 
 
-def _log(total: Any) -> Any:
+def _log(total: Array) -> Any:
     if not checking.is_checking(checking.NON_FINITE):
         return unary.log(total)
     # Where somebody looks for infinities, that of a sum of nothing is no fault.
     return selection.where(logic.equal(total, 0), -np.inf, unary.log(total))
 
 
-def _finite_maximum(a: Any, axes: Over) -> Any:
+def _finite_maximum(a: Array, axes: Over) -> Any:
     """The largest real part along axes, or 0 for an infinity; a constant of the derivative."""
     if dtypes.issubdtype(aval_of(a).dtype, np.complexfloating):
         a = unary.real(a)

@@ -14,7 +14,7 @@ from minijax.core.trace import current
 from minijax.interpreters import eager, recordings
 from minijax.interpreters.staging import StagingTrace
 from minijax.runtime import client
-from minijax.transforms import jit
+from minijax.transforms import jit, jit_arguments
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,7 +25,7 @@ def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> 
     """The C++ callable behind `one_program`: right only for concrete arguments and no statics
     that lack a hash, but with nothing of Python before it.
     """
-    nums, names = jit.resolve_names(function, None, tuple(static), "static")
+    nums, names = jit_arguments.resolve_names(function, None, tuple(static), "static")
     settings = jit.Settings(
         static_argnums=nums,
         static_argnames=names,

@@ -138,7 +138,7 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
-    """The array in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`.
+    """Gives the array a new shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`.
 
     Source:     mirrors jax.Array.reshape; see numpy.reshape.
 
@@ -152,7 +152,7 @@ def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) 
 
 
 def _transpose(self: Any, *args: Any) -> Any:
-    """The dimensions permuted: `x.transpose()`, `x.transpose(1, 0)` or `x.transpose((1, 0))`.
+    """Permutes the axes: `x.transpose()`, `x.transpose(1, 0)` or `x.transpose((1, 0))`.
 
     Source:     mirrors jax.Array.transpose; see numpy.transpose.
 
@@ -167,7 +167,7 @@ def _transpose(self: Any, *args: Any) -> Any:
 
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """The elements as one dimension.
+    """Flattens the array to one dimension.
 
     Source:     mirrors jax.Array.flatten; see numpy.ravel.
 
@@ -179,7 +179,7 @@ def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    """The array with elements of another dtype.
+    """Converts the array to another dtype.
 
     Source:     mirrors jax.Array.astype; see numpy.astype.
 
@@ -191,7 +191,7 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
 
 
 def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
-    """Each element moved into the range from `min` to `max`.
+    """Limits the elements to the interval from `min` to `max`.
 
     Source:     mirrors jax.Array.clip; see numpy.clip.
 
@@ -203,7 +203,7 @@ def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
 
 
 def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
-    """The elements along `axis` where a condition holds.
+    """Returns the slices along `axis` where a condition is true.
 
     Source:     mirrors jax.Array.compress; see numpy.compress.
 
@@ -215,7 +215,7 @@ def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any
 
 
 def _copy(self: Any) -> Any:
-    """The same elements in memory of their own.
+    """Returns a copy of the array in memory of its own.
 
     Source:     mirrors jax.Array.copy; see numpy.copy.
 
@@ -256,7 +256,7 @@ def _bits_as(x: Any, dtype: Any) -> Any:
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
-    """The bits of the array, read as elements of another dtype.
+    """Reinterprets the bits of the array as elements of another dtype.
 
     Shapes:     T[..., n] -> dtype[..., m] of as many bits.
     Source:     mirrors jax.Array.view.
@@ -299,7 +299,7 @@ def _complex_view(x: Any, dtype: Any) -> Any:
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
-    """The array on a device, or split as a sharding says.
+    """Moves the array to a device, or splits it as a sharding says.
 
     Source:     mirrors jax.Array.to_device; see device_put.
 
@@ -329,7 +329,7 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
 
 
 def _item_size(self: Any) -> int:
-    """The bytes of one element.
+    """Returns the size of one element in bytes.
 
     Example:
         >>> jnp.ones(3, jnp.bfloat16).itemsize
@@ -339,7 +339,7 @@ def _item_size(self: Any) -> int:
 
 
 def _byte_count(self: Any) -> int:
-    """The bytes of all elements.
+    """Returns the size of all elements in bytes.
 
     Example:
         >>> jnp.ones((2, 3)).nbytes

@@ -22,6 +22,7 @@ from minijax.runtime.annotations import ArrayLike, ArrayOrLists, DTypeLike
 from minijax.runtime.array import Array
 
 _SORT_OPTIONS = ("axis", "kind", "order", "stable", "descending")
+_METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
 # Up to so many elements, comparing with all of them is faster than searching by halves.
 _FEW = 32
 
@@ -46,7 +47,7 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """`a` sorted along `axis`, or as one dimension; NaN comes last, in descending order first.
+    """Sorts an array along `axis`, or flattened; NaN is sorted to the end.
 
     Shapes:     a: T[s] -> T[s].
     Dtypes:     all; complex numbers are ordered by real parts, then imaginary ones.
@@ -89,7 +90,7 @@ def argsort(
     descending: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The positions that sort `a` along `axis`, or as one dimension.
+    """Returns the indices that would sort an array along `axis`.
 
     Shapes:     a: T[s] -> int[s].
     Lowers to:  stablehlo.sort.
@@ -121,7 +122,7 @@ def argsort(
 
 @one_program(static=("axis",))
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
-    """The positions that sort by several keys, of which the last counts most.
+    """Returns the indices that sort by several keys; the last key is the primary one.
 
     Shapes:     keys: T[s] each -> int[s].
     Lowers to:  stablehlo.sort.
@@ -156,7 +157,7 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """`a` with the element that sorting would put at `kth` there, smaller ones before it.
+    """Partitions an array so that the element at `kth` is where sorting would put it.
 
     Source:     mirrors jax.numpy.partition (0.10).
 
@@ -172,7 +173,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The positions that partition `a`.
+    """Returns the indices that would partition an array.
 
     Source:     mirrors jax.numpy.argpartition (0.10).
 
@@ -202,7 +203,7 @@ def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
 
 
 def sort_complex(a: ArrayLike) -> Array:
-    """`a` as complex numbers, sorted by real parts, then imaginary ones.
+    """Sorts an array as complex numbers: by the real parts, then by the imaginary ones.
 
     Source:     mirrors jax.numpy.sort_complex (0.10).
 
@@ -223,7 +224,7 @@ def searchsorted(
     *,
     method: str = "scan",
 ) -> Array:
-    """Where elements of `v` would be inserted into the sorted vector `a`.
+    """Finds the indices at which elements would be inserted into a sorted array.
 
     Args:
         a: a sorted vector; NaN comes last.
@@ -245,15 +246,8 @@ def searchsorted(
         >>> jnp.searchsorted(jnp.array([10, 20, 30]), 20, side="right")
         Array(2, dtype=int32)
     """
-    if side not in ("left", "right"):
-        error(
-            ValueError,
-            "numpy.searchsorted",
-            f"unknown side {side!r}.",
-            expected="'left' or 'right'",
-        )
-    if method not in ("default", "scan", "scan_unrolled", "sort", "compare_all"):
-        error(ValueError, "numpy.searchsorted", f"unknown method {method!r}.")
+    promotion.check_choice("searchsorted", "side", side, ("left", "right"))
+    promotion.check_choice("searchsorted", "method", method, _METHODS)
     a, v = array_argument("searchsorted", a), array_argument("searchsorted", v)
     if a.aval.ndim != 1:
         error(ValueError, "numpy.searchsorted", "a must be a vector.", got=str(a.aval))
@@ -265,7 +259,7 @@ def searchsorted(
     return _halving_search(a, v, side)
 
 
-def _comes_before(x: Any, y: Any, side: str) -> Any:
+def _comes_before(x: Array, y: Array, side: str) -> Any:
     """Whether `x` stays before `y` where that is inserted; all floats have an order."""
     if is_kind(x, np.floating):
         primitive = binary.lt_to_p if side == "left" else binary.le_to_p
@@ -273,13 +267,13 @@ def _comes_before(x: Any, y: Any, side: str) -> Any:
     return logic.less(x, y) if side == "left" else logic.less_equal(x, y)
 
 
-def _with_one_zero_and_nan(x: Any) -> Any:
+def _with_one_zero_and_nan(x: Array) -> Any:
     kind = x.dtype.type
     x = selection.where(x == kind(0), kind(0), x)
     return selection.where(logic.isnan(x), kind(np.nan), x)
 
 
-def _count_before(a: Any, v: Any, side: str) -> Any:
+def _count_before(a: Array, v: Array, side: str) -> Any:
     dims = (*v.aval.shape, a.aval.size)
     rank = len(dims) - 1
     before = _comes_before(
@@ -290,18 +284,18 @@ def _count_before(a: Any, v: Any, side: str) -> Any:
     return before.sum(-1, dtype=_dtype_of_places(a))
 
 
-def _dtype_of_places(a: Any) -> np.dtype[Any]:
+def _dtype_of_places(a: Array) -> np.dtype[Any]:
     """A dtype that numbers all places of a vector: int32 unless it is huge."""
     return np.dtype(np.int32 if a.aval.size < 2**31 else np.int64)
 
 
-def _halving_search(a: Any, v: Any, side: str) -> Any:
+def _halving_search(a: Array, v: Array, side: str) -> Any:
     """The number of elements that come before, bit by bit from the highest."""
     size = a.aval.size
     dtype = _dtype_of_places(a)
     bits = np.array([1 << bit for bit in reversed(range(size.bit_length()))], dtype)
 
-    def step(found: Any, bit: Any) -> Any:
+    def step(found: Array, bit: Array) -> Any:
         wanted = found + bit
         last = a.at[wanted - 1].get(mode="clip")
         reached = (wanted <= size) & _comes_before(last, v, side)
@@ -313,7 +307,7 @@ def _halving_search(a: Any, v: Any, side: str) -> Any:
 def digitize(
     x: ArrayLike, bins: ArrayOrLists, right: bool = False, *, method: str | None = None
 ) -> Array:
-    """The number of the bin that each element falls into.
+    """Returns the indices of the bins to which the elements belong.
 
     Args:
         x: the elements.
@@ -338,7 +332,7 @@ def digitize(
 
 
 @one_program(static=("side", "method"))
-def _digitized(x: Any, bins: Any, side: str, method: str) -> Any:
+def _digitized(x: Array, bins: Array, side: str, method: str) -> Any:
     count = bins.aval.size
     if not count:
         return creation.full(x.aval.shape, 0, np.dtype(np.int32))

@@ -13,11 +13,11 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, error
-from minijax.core.trace import Tracer
+from minijax.core.errors import error
 from minijax.lax import convert, padding, shape, slicing
 from minijax.numpy import elementary, functional, reductions, shaping, statistics
 from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_choice, check_that, known
 from minijax.numpy.ranges import linspace
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists
@@ -52,7 +52,7 @@ def pad(
     mode: str | Callable[..., Any] = "constant",
     **kwargs: Any,
 ) -> Array:
-    """`array` with a border.
+    """Pads an array.
 
     Args:
         array: what is padded.
@@ -119,12 +119,8 @@ def _widths(pad_width: Any, rank: int) -> Widths:
 
 def _pairs(argument: str, given: Any, rank: int) -> Widths:
     """An integer, a pair, or a pair for each dimension as the last."""
-    if isinstance(given, Tracer) and given.concrete() is None:
-        error(
-            ConcretizationTypeError, "numpy.pad", f"{argument} must be known.", got=str(given.aval)
-        )
     try:
-        host = np.asarray(given)
+        host = known("pad", given, problem=f"{argument} must be known.")
         table = np.broadcast_to(host, (rank, 2))
     except ValueError:
         error(
@@ -160,18 +156,14 @@ def _pad_constant(array: Any, values: Any, widths: Widths) -> Any:
 
 
 @one_program(static=("widths", "mode", "reflect_type"))
-def _pad_by_position(array: Any, widths: Widths, mode: str, reflect_type: str) -> Any:
+def _pad_by_position(array: Array, widths: Widths, mode: str, reflect_type: str) -> Any:
     """A border of the array's own elements, or of their reflections at the ends."""
-    if reflect_type not in ("even", "odd"):
-        error(ValueError, "numpy.pad", f"unknown reflect_type {reflect_type!r}.")
+    check_choice("pad", "reflect_type", reflect_type, ("even", "odd"))
     for dim, (before, after) in enumerate(widths):
         if not before and not after:
             continue
         size = aval_of(array).shape[dim]
-        if size == 0:
-            error(
-                ValueError, "numpy.pad", f"cannot pad the empty dimension {dim} with mode {mode!r}."
-            )
+        check_that(size != 0, "pad", f"cannot pad the empty dimension {dim} with mode {mode!r}.")
         places = np.arange(-before, size + after)
         if mode == "edge":
             array = shaping.slicing_take(array, _int32(np.clip(places, 0, size - 1)), dim)
@@ -213,7 +205,7 @@ def _int32(positions: Any) -> Any:
 
 
 @one_program(static=("widths",))
-def _pad_ramp(array: Any, ends: Any, widths: Widths) -> Any:
+def _pad_ramp(array: Array, ends: ArrayLike, widths: Widths) -> Any:
     """A border that runs evenly from the edge to given values."""
     ends = shaping.broadcast_to(ends, (len(widths), 2))
     for dim, pair in enumerate(widths):
@@ -232,7 +224,7 @@ def _pad_ramp(array: Any, ends: Any, widths: Widths) -> Any:
 
 
 @one_program(static=("widths", "mode", "lengths"))
-def _pad_statistic(array: Any, widths: Widths, mode: str, lengths: Widths | None) -> Any:
+def _pad_statistic(array: Array, widths: Widths, mode: str, lengths: Widths | None) -> Any:
     """A border of a statistic of the elements next to it."""
     for dim, pair in enumerate(widths):
         aval = aval_of(array)
@@ -254,7 +246,7 @@ def _pad_statistic(array: Any, widths: Widths, mode: str, lengths: Widths | None
     return array
 
 
-def _with_borders(array: Any, dim: int, borders: list[tuple[int, Any]]) -> Any:
+def _with_borders(array: Array, dim: int, borders: list[tuple[int, Any]]) -> Any:
     """Joins an array with what comes before (0) and after (1); ramps run outwards after it."""
     parts = [array]
     for side, border in borders:
@@ -263,7 +255,7 @@ def _with_borders(array: Any, dim: int, borders: list[tuple[int, Any]]) -> Any:
 
 
 def _pad_by_function(
-    array: Any, widths: Widths, function: Callable[..., Any], kwargs: dict[str, Any]
+    array: Array, widths: Widths, function: Callable[..., Any], kwargs: dict[str, Any]
 ) -> Any:
     array = _pad_constant(array, 0, widths)
     for dim, pair in enumerate(widths):

@@ -24,7 +24,7 @@ from minijax.numpy.joining import concatenate
 from minijax.numpy.linalg import operands
 from minijax.numpy.matrices import eye, vander
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_shapes, check_array, promote_dtypes
+from minijax.numpy.promotion import broadcast_shapes, check_array, check_that, promote_dtypes
 from minijax.numpy.ranges import arange
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import nonzero, where
@@ -42,7 +42,7 @@ def _coefficients(name: str, p: Any) -> Array:
 
 @one_program(static=("unroll",))
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
-    """The values of a polynomial, by Horner's rule.
+    """Evaluates a polynomial by Horner's rule.
 
     Shapes:     p: T[n, ..], x: U[s] -> V[s].
     Dtypes:     numeric, promoted.
@@ -69,7 +69,7 @@ def _of_one_length(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
 
 @one_program()
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The sum of two polynomials.
+    """Adds two polynomials.
 
     Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
     Source:     mirrors jax.numpy.polyadd.
@@ -84,7 +84,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 @one_program()
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials.
+    """Subtracts one polynomial from another.
 
     Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
     Source:     mirrors jax.numpy.polysub.
@@ -97,7 +97,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     return p - q
 
 
-def _trimmed(p: Any) -> Any:
+def _trimmed(p: Array) -> Any:
     """Coefficients from the first one on that is not zero; their values must be known."""
     known = np.asarray(p)
     places = np.flatnonzero(known)
@@ -105,7 +105,7 @@ def _trimmed(p: Any) -> Any:
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """The product of two polynomials.
+    """Multiplies two polynomials.
 
     Shapes:     a1: T[n], a2: U[m] -> V[n + m - 1].
     Source:     mirrors jax.numpy.polymul.
@@ -124,7 +124,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Quotient and remainder of the division of two polynomials.
+    """Divides one polynomial by another, and returns the quotient and the remainder.
 
     Shapes:     u: T[n], v: U[m] -> V[n - m + 1], V[n].
     Dtypes:     inexact; integers become floats.
@@ -159,7 +159,7 @@ def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 
 @one_program(static=("m",))
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The derivative of a polynomial, of order m.
+    """Differentiates a polynomial m times.
 
     Shapes:     p: T[n] -> T[n - m].
     Dtypes:     inexact; integers become floats.
@@ -189,7 +189,7 @@ def _order(name: str, m: Any) -> int:
 
 @one_program(static=("m",))
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """The integral of a polynomial, of order m, with constants k.
+    """Integrates a polynomial m times, with integration constants k.
 
     Shapes:     p: T[n], k: T[m] or T[] -> T[n + m].
     Dtypes:     inexact; integers become floats.
@@ -222,7 +222,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 @one_program()
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The coefficients of the polynomial with the given zeros, and 1 first.
+    """Returns the coefficients of the monic polynomial with the given roots.
 
     Shapes:     seq_of_zeros: T[n], the zeros, or T[n, n], a matrix whose eigenvalues they are
                 -> T[n + 1].
@@ -254,7 +254,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """The zeros of a polynomial: the eigenvalues of its companion matrix.
+    """Returns the roots of a polynomial: the eigenvalues of its companion matrix.
 
     Shapes:     p: T[n] -> complex T[n - 1], or fewer where leading coefficients are stripped.
     Dtypes:     complex.
@@ -274,10 +274,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         Array([2., 1.], dtype=float32)
     """
     p = atleast_1d(operands.inexact("roots", p))
-    if p.ndim != 1:
-        error(
-            ValueError, "numpy.roots", "the coefficients must be a vector.", got={"p": aval_of(p)}
-        )
+    check_that(p.ndim == 1, "roots", "the coefficients must be a vector.", p=p)
     if p.size < 2:
         return zeros(0, dtypes.to_complex_dtype(p.dtype))
     if not strip_zeros:
@@ -291,7 +288,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
 
 @one_program()
-def _roots(p: Any) -> Any:
+def _roots(p: Array) -> Any:
     if p.size < 2:
         return zeros(0, dtypes.to_complex_dtype(p.dtype))
     companion = eye(p.size - 1, k=-1, dtype=p.dtype)
@@ -299,7 +296,7 @@ def _roots(p: Any) -> Any:
 
 
 @one_program()
-def _roots_without_leading(p: Any) -> Any:
+def _roots_without_leading(p: Array) -> Any:
     """As many zeros as without leading zeros of p, then NaN.
 
     Leading zeros are moved to the end, where each is one more zero of the polynomial at 0.
@@ -343,7 +340,7 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Array | tuple[Array, ...]:
-    """The coefficients of the polynomial that comes closest to points, by least squares.
+    """Fits a polynomial to points by least squares.
 
     Shapes:     x: T[m], y: T[m] or T[m, k] -> T[deg + 1] or T[deg + 1, k].
     Dtypes:     inexact, promoted; integers become floats.
@@ -404,10 +401,7 @@ def polyfit(
 
 def _check_points(x: Any, y: Any, deg: Any) -> None:
     """Refuses points, or a degree, to which no polynomial can be fitted."""
-    if deg < 0:
-        error(
-            ValueError, "numpy.polyfit", "deg is negative.", got={"deg": deg}, expected="0 or more"
-        )
+    check_that(deg >= 0, "polyfit", "deg is negative.", deg=deg, expected="0 or more")
     if x.ndim != 1 or y.ndim not in (1, 2) or x.size == 0 or x.size != y.shape[0]:
         error(
             TypeError,

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import config, dtypes
-from minijax.core.aval import aval_of
-from minijax.core.errors import error, message
+from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.errors import ConcretizationTypeError, error, message
 from minijax.core.trace import Tracer
 from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax import families
 from minijax.lax.choice import select_n_p
 from minijax.lax.convert import convert_element_type_p, convert_to_type
+from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 _rank_promotion = config.numpy_rank_promotion.native
@@ -54,8 +55,18 @@ def promote(name: str, x: Any, y: Any) -> tuple[Array, Array]:
     if a is b:
         return x, y
     if a.dtype != b.dtype:
-        dtype, weak = dtypes.lattice_result_type(a, b)
-        x, y = convert(x, dtype, weak), convert(y, dtype, weak)
+        return _converted(name, x, y, *dtypes.lattice_result_type(a, b))
+    if a.ndim != b.ndim and a.ndim and b.ndim:
+        x, y = with_one_rank(name, x, y)
+    return x, y
+
+
+def _converted(
+    name: str, x: Array, y: Array, dtype: np.dtype[Any], weak: bool
+) -> tuple[Array, Array]:
+    """Two operands of a dtype, and of one rank unless it is 0."""
+    a, b = aval_of(x), aval_of(y)
+    x, y = convert(x, dtype, weak), convert(y, dtype, weak)
     if a.ndim != b.ndim and a.ndim and b.ndim:
         x, y = with_one_rank(name, x, y)
     return x, y
@@ -72,25 +83,18 @@ def promote_numeric(name: str, x: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _promote_further(
-    name: str, x: Any, y: Any, widened: Callable[[Any], Any]
+    name: str, x: Any, y: Any, widened: Callable[[np.dtype[Any]], np.dtype[Any]]
 ) -> tuple[Array, Array]:
     if getattr(x, "aval", None) is getattr(y, "aval", x) and x.aval.dtype in _INEXACT:
         return x, y
     x, y = check_array(name, x, "x"), check_array(name, y, "y")
     dtype, weak = dtypes.lattice_result_type(x, y)
-    dtype = widened(dtype)
-    x, y = convert(x, dtype, weak), convert(y, dtype, weak)
-    a, b = aval_of(x), aval_of(y)
-    if a.ndim != b.ndim and a.ndim and b.ndim:
-        x, y = with_one_rank(name, x, y)
-    return x, y
+    return _converted(name, x, y, widened(dtype), weak)
 
 
 def promote_all(name: str, *args: Any) -> list[Array]:
     """Any number of operands with one dtype, and one rank unless it is 0."""
-    arrays = [check_array(name, x) for x in args]
-    dtype, weak = dtypes.lattice_result_type(*arrays)
-    return with_one_rank(name, *[convert(x, dtype, weak) for x in arrays])
+    return with_one_rank(name, *promote_dtypes(name, *args))
 
 
 def promote_all_inexact(name: str, *args: Any) -> list[Array]:
@@ -120,13 +124,13 @@ def inexact(name: str, x: Any) -> Array:
     return convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
 
 
-def numeric(name: str, x: Any) -> Array:
+def numeric(name: str, x: ArrayLike) -> Array:
     """One operand of a function of numbers: booleans become integers."""
     x = check_array(name, x)
     return convert(x, dtypes.int32, False) if aval_of(x).dtype == dtypes.bool_ else x
 
 
-def real_inexact(name: str, x: Any) -> Array:
+def real_inexact(name: str, x: ArrayLike) -> Array:
     """One operand of a function of floats.
 
     Raises:
@@ -173,7 +177,7 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
     )
 
 
-def _shown(x: Any) -> str:
+def _shown(x: object) -> str:
     """A value and its type; of a list that is traced, the types of its elements."""
     kind = type(x).__name__
     if isinstance(x, list | tuple) and any(isinstance(item, Tracer) for item in x):
@@ -182,7 +186,68 @@ def _shown(x: Any) -> str:
     return f"{x.aval if isinstance(x, Tracer) else repr(x)} of type {kind}"
 
 
-def check_out(name: str, out: Any) -> None:
+def check_that(
+    holds: bool,
+    name: str,
+    problem: str,
+    *,
+    error: type[Exception] = ValueError,
+    expected: str | None = None,
+    fix: str | None = None,
+    **given: object,
+) -> None:
+    """Refuses arguments of which something does not hold.
+
+    Args:
+        holds: whether they fit.
+        name: the public function.
+        problem: what is wrong where they do not fit.
+        error: the class of the error.
+        expected: what would fit.
+        fix: what the user can do.
+        given: the arguments to show, by name; of arrays, the types.
+    """
+    if not holds:
+        got = {key: getattr(x, "aval", x) for key, x in given.items()}
+        raise error(message(title(name), problem, got=got, expected=expected, fix=fix))
+
+
+_UNKNOWN_SHAPE = "the array is traced, so the shape of the result is unknown."
+
+
+def known(
+    name: str, x: Any, fix: str | None = None, problem: str = _UNKNOWN_SHAPE
+) -> np.ndarray[Any, Any]:
+    """The value of an operand on the host, where the shape of a result depends on it.
+
+    Args:
+        name: the public function.
+        x: an array, or what NumPy makes one of.
+        fix: what the message about a traced operand proposes.
+        problem: what that message says.
+
+    Raises:
+        ConcretizationTypeError: it is traced, and its value unknown.
+    """
+    value = x.concrete() if isinstance(x, Tracer) else x
+    if value is None:
+        error(ConcretizationTypeError, title(name), problem, got=str(x.aval), fix=fix)
+    return np.asarray(value)
+
+
+def check_choice(name: str, argument: str, given: object, choices: Collection[object]) -> None:
+    """Refuses an argument that is none of a few known ones.
+
+    Raises:
+        ValueError: it is another.
+    """
+    if given not in choices:
+        *others, last = map(repr, choices)
+        expected = f"{', '.join(others)} or {last}"
+        error(ValueError, title(name), f"unknown {argument} {given!r}.", expected=expected)
+
+
+def check_out(name: str, out: None) -> None:
     """Refuses the argument `out`, which NumPy has.
 
     Raises:
@@ -197,7 +262,7 @@ def check_out(name: str, out: Any) -> None:
         )
 
 
-def convert(x: Any, dtype: Any, weak: bool) -> Array:
+def convert(x: Any, dtype: np.dtype[Any], weak: bool) -> Array:
     """An operand with the dtype of a result; it keeps its own weak type if only that differs."""
     kind = type(x)
     if kind in _PYTHON_SCALARS:
@@ -210,7 +275,7 @@ def convert(x: Any, dtype: Any, weak: bool) -> Array:
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak, sharding=None)
 
 
-def _convert_python_scalar(x: Any, kind: type, dtype: Any, weak: bool) -> Any:
+def _convert_python_scalar(x: Any, kind: type, dtype: np.dtype[Any], weak: bool) -> Any:
     if not weak:
         return _numpy_scalar(x, dtype)
     if dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[kind]) == dtype:
@@ -227,12 +292,12 @@ def strong(x: Any) -> Array:
     return convert_to_type(x, aval.dtype, weak_type=False) if aval.weak_type else x
 
 
-def strong_array(x: Any) -> Any:
+def strong_array(x: Array) -> Array:
     """`x` no longer weakly typed, but for scalars, which stay as they are."""
     return strong(x) if aval_of(x).ndim else x
 
 
-def _numpy_scalar(x: Any, dtype: Any) -> Any:
+def _numpy_scalar(x: complex, dtype: np.dtype[Any]) -> Any:
     try:
         return dtype.type(x)
     except OverflowError:
@@ -252,15 +317,10 @@ def _promote_host_values(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         if adapted is not None:
             return adapted, y
     x, y = check_array(name, x, "x"), check_array(name, y, "y")
-    a, b = aval_of(x), aval_of(y)
-    dtype, weak = dtypes.lattice_result_type(x, y)
-    x, y = convert(x, dtype, weak), convert(y, dtype, weak)
-    if a.ndim != b.ndim and a.ndim and b.ndim:
-        x, y = with_one_rank(name, x, y)
-    return x, y
+    return _converted(name, x, y, *dtypes.lattice_result_type(x, y))
 
 
-def _adapt(value: Any, aval: Any) -> Any:
+def _adapt(value: complex, aval: ShapedArray) -> Any:
     """A Python scalar as a NumPy scalar of the dtype of the array beside it, where that stays."""
     make = None if aval.weak_type else _ADAPTING.get((aval.dtype, type(value)))
     if make is None:
@@ -271,7 +331,7 @@ def _adapt(value: Any, aval: Any) -> Any:
         return _numpy_scalar(value, aval.dtype)
 
 
-def with_one_rank(name: str, *arrays: Any) -> list[Array]:
+def with_one_rank(name: str, *arrays: Array) -> list[Array]:
     """Operands with new leading dimensions where their ranks differ and are not 0."""
     rank = max(aval_of(x).ndim for x in arrays)
     raised = [_raised(x, rank) for x in arrays]
@@ -280,7 +340,7 @@ def with_one_rank(name: str, *arrays: Any) -> list[Array]:
     return raised
 
 
-def _raised(x: Any, rank: int) -> Any:
+def _raised(x: Array, rank: int) -> Array:
     """`x` with new leading dimensions up to a rank, unless it is a scalar."""
     aval = aval_of(x)
     missing = rank - aval.ndim
@@ -289,15 +349,13 @@ def _raised(x: Any, rank: int) -> Any:
     return repeated(x, (1,) * missing + aval.shape, tuple(range(missing, rank)))
 
 
-def repeated(x: Any, shape: tuple[int, ...], dims: tuple[int, ...]) -> Array:
+def repeated(x: ArrayLike, shape: Shape, dims: Shape) -> Array:
     """`lax.broadcast_in_dim` of arguments that are known to fit."""
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
 
 
-def _check_rank_promotion(name: str, arrays: Any) -> None:
+def _check_rank_promotion(name: str, arrays: Sequence[Array]) -> None:
     mode = _rank_promotion.value
-    if mode == "allow":
-        return
     text = message(
         title(name),
         "operands of different ranks are broadcast.",
@@ -310,7 +368,7 @@ def _check_rank_promotion(name: str, arrays: Any) -> None:
     warnings.warn(text, UserWarning, stacklevel=5)
 
 
-def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
     """The common shape of operands of the public function `name`.
 
     Raises:
@@ -329,7 +387,7 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         )
 
 
-def pick(mask: Any, x: Any, y: Any) -> Array:
+def pick(mask: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     """`x` where the mask holds, else `y`; all are broadcast, x and y have one dtype.
 
     Python scalars take the dtype of the other choice.
@@ -342,7 +400,7 @@ def pick(mask: Any, x: Any, y: Any) -> Array:
     return select_n_p.bind(mask, broadcast_to(y, shape), broadcast_to(x, shape))
 
 
-def broadcast_to(x: Any, shape: tuple[int, ...]) -> Array:
+def broadcast_to(x: Any, shape: Shape) -> Array:
     """`x` repeated to a shape that it is known to fit, by NumPy's rules."""
     aval = aval_of(x)
     if aval.shape == shape:

@@ -17,8 +17,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
-from minijax.core.errors import ConcretizationTypeError, error
-from minijax.core.trace import Tracer
+from minijax.core.errors import error
 from minijax.lax import arguments, binary, shape
 from minijax.lax.convert import convert_to_type
 from minijax.lax.creation import broadcasted_iota, iota
@@ -31,6 +30,7 @@ from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_array,
+    known,
     pick,
     promote,
     with_one_rank,
@@ -42,17 +42,11 @@ from minijax.transforms.vmap import vmap
 
 def _known_number(name: str, argument: str, x: Any) -> Any:
     """A bound of `arange` as a Python or NumPy scalar."""
-    if isinstance(x, Tracer) and x.concrete() is None:
-        error(
-            ConcretizationTypeError,
-            f"numpy.{name}",
-            f"`{argument}` decides on the shape, so it must be known.",
-            got=str(x.aval),
-            fix="mark the argument as static (jit's static_argnums)",
-        )
     if type(x) in dtypes.python_scalar_dtypes:
         return x
-    value = np.asarray(check_array(name, x, argument))
+    fix = "mark the argument as static (jit's static_argnums)"
+    problem = f"`{argument}` decides on the shape, so it must be known."
+    value = known(name, check_array(name, x, argument), fix, problem)
     if value.ndim:
         error(
             ValueError,
@@ -72,7 +66,7 @@ def arange(
     device: Placement = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Numbers from `start`, 0 if only one bound is given, in steps of `step` up to below `stop`.
+    """Returns evenly spaced numbers within the half-open interval from `start` to `stop`.
 
     Shapes:     -> T[ceil((stop - start) / step)].
     Dtypes:     real; by default the common one of the bounds.
@@ -116,14 +110,12 @@ def _counted_on_host(start: Any, step: Any, size: int, dtype: Any) -> np.ndarray
     return count.astype(dtype)
 
 
-def _count(start: Any, step: Any, size: int, dtype: Any) -> Any:
+@one_program(static=("start", "step", "size", "dtype"))
+def _counted(start: complex, step: complex, size: int, dtype: DTypeLike) -> Array:
     numbers = iota(dtype, size)
     if step != 1:
         numbers = binary.mul(numbers, np.asarray(step).astype(dtype)[()])
     return numbers if start == 0 else binary.add(np.asarray(start).astype(dtype)[()], numbers)
-
-
-_counted = one_program(static=("start", "step", "size", "dtype"))(_count)
 
 
 def _sample_count(name: str, num: Any) -> int:
@@ -184,7 +176,7 @@ def linspace(
     *,
     device: Placement = None,
 ) -> Array | tuple[Array, Array]:
-    """`num` evenly spaced numbers from `start` to `stop`.
+    """Returns `num` evenly spaced numbers from `start` to `stop`.
 
     Args:
         start: the first number, or an array of them.
@@ -246,7 +238,9 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     return convert_to_type(samples, dtype, weak_type=False), distance
 
 
-def _ends(name: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any, Any]:
+def _ends(
+    name: str, start: ArrayLike, stop: ArrayLike, dtype: DTypeLike | None
+) -> tuple[Any, Any, Any]:
     """Where a range starts and stops, as the dtype in which it is computed, and that."""
     ends = with_one_rank(name, check_array(name, start), check_array(name, stop))
     given = dtypes.lattice_result_type(*ends)[0]
@@ -266,7 +260,7 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`num` numbers from `base ** start` to `base ** stop` whose logarithms are evenly spaced.
+    """Returns `num` numbers evenly spaced on a log scale, `base ** start` to `base ** stop`.
 
     Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
     Dtypes:     inexact by default.
@@ -297,7 +291,7 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`num` numbers from `start` to `stop` with one ratio between neighbours.
+    """Returns `num` numbers from `start` to `stop` in a geometric progression.
 
     Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
     Dtypes:     inexact by default.
@@ -339,7 +333,7 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
 def fromfunction(
     function: Callable[..., Any], shape: Sequence[int], *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Array:
-    """The values of a function of indices, called once with arrays of all of them.
+    """Creates an array by calling a function on the indices of each element.
 
     Shapes:     -> T[shape], where the function maps indices to T[].
     Source:     mirrors jax.numpy.fromfunction.
@@ -354,21 +348,15 @@ def fromfunction(
     """
     dims = canonicalize_shape(shape, "numpy.fromfunction")
     dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.fromfunction")
-    mapped = function
+    mapped: Callable[..., Any] = functools.partial(function, **kwargs)
     for axis in reversed(range(len(dims))):
         in_axes: list[int | None] = [None] * len(dims)
         in_axes[axis] = 0
-        mapped = _mapped_over_one(mapped, tuple(in_axes), kwargs if axis == len(dims) - 1 else {})
+        mapped = vmap(mapped, in_axes=tuple(in_axes))
     return mapped(*(arange(n, dtype=dtype) for n in dims))
 
 
-def _mapped_over_one(
-    function: Callable[..., Any], in_axes: tuple[int | None, ...], options: dict[str, Any]
-) -> Callable[..., Any]:
-    return vmap(functools.partial(function, **options), in_axes=in_axes)
-
-
-def _window(name: str, count: Any, weight: Callable[[Any, int], Any]) -> Any:
+def _window(name: str, count: int, weight: Callable[[Any, int], Any]) -> Any:
     """The weights at places 0 to count - 1; a single place has weight 1."""
     size = int(count) if isinstance(count, (float, np.floating)) else operator.index(count)
     if size < 0:
@@ -383,7 +371,7 @@ def _window(name: str, count: Any, weight: Callable[[Any, int], Any]) -> Any:
 
 
 def bartlett(M: int) -> Array:  # noqa: N803  NumPy's name
-    """M weights in the shape of a triangle, 0 at both ends.
+    """Returns the Bartlett window of M points: a triangle that is 0 at both ends.
 
     Shapes:     -> float[M].
     Source:     mirrors jax.numpy.bartlett.
@@ -396,7 +384,7 @@ def bartlett(M: int) -> Array:  # noqa: N803  NumPy's name
 
 
 def blackman(M: int) -> Array:  # noqa: N803  NumPy's name
-    """M weights of Blackman's three cosine terms.
+    """Returns the Blackman window of M points: a sum of three cosine terms.
 
     Shapes:     -> float[M].
     Source:     mirrors jax.numpy.blackman.
@@ -406,7 +394,7 @@ def blackman(M: int) -> Array:  # noqa: N803  NumPy's name
         Array([ -0.,  34., 100.,  34.,  -0.], dtype=float32)
     """
 
-    def weight(n: Any, last: int) -> Any:
+    def weight(n: Array, last: int) -> Any:
         turn = 2 * math.pi * n / last
         return 0.42 - 0.5 * cos(turn) + 0.08 * cos(2 * turn)
 
@@ -414,7 +402,7 @@ def blackman(M: int) -> Array:  # noqa: N803  NumPy's name
 
 
 def hamming(M: int) -> Array:  # noqa: N803  NumPy's name
-    """M weights of a raised cosine, 0.08 at both ends.
+    """Returns the Hamming window of M points: a raised cosine that is 0.08 at both ends.
 
     Shapes:     -> float[M].
     Source:     mirrors jax.numpy.hamming.
@@ -427,7 +415,7 @@ def hamming(M: int) -> Array:  # noqa: N803  NumPy's name
 
 
 def hanning(M: int) -> Array:  # noqa: N803  NumPy's name
-    """M weights of a raised cosine, 0 at both ends.
+    """Returns the Hann window of M points: a raised cosine that is 0 at both ends.
 
     Shapes:     -> float[M].
     Source:     mirrors jax.numpy.hanning.
@@ -440,7 +428,7 @@ def hanning(M: int) -> Array:  # noqa: N803  NumPy's name
 
 
 def kaiser(M: int, beta: ArrayLike) -> Array:  # noqa: N803  NumPy's name
-    """M weights of Kaiser's window, the steeper the larger `beta`.
+    """Returns the Kaiser window of M points, narrower for a larger `beta`.
 
     Shapes:     beta: T[] -> float[M].
     Source:     mirrors jax.numpy.kaiser.
@@ -451,7 +439,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:  # noqa: N803  NumPy's name
     """
     beta = asarray(beta, dtypes.default_float_dtype())
 
-    def weight(n: Any, last: int) -> Any:
+    def weight(n: Array, last: int) -> Any:
         place = 2 * n / last - 1
         return i0(beta * sqrt(1 - place * place)) / i0(beta)
 

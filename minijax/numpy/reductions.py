@@ -8,14 +8,15 @@ are computed in float32.  Results are never weakly typed.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import aval_of
+from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
 from minijax.lax import arguments, binary, collectives, reduction, unary
 from minijax.lax.convert import convert_to_type
@@ -27,17 +28,18 @@ from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
     check_out,
+    check_that,
     pick,
     promote,
     repeated,
 )
-from minijax.runtime.annotations import ArrayLike, DTypeLike, NamedAxis
+from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike, NamedAxis
 from minijax.runtime.array import Array
 
 _HALF = (dtypes.float16, dtypes.bfloat16)
 
 
-def axes_of(name: str, x: Any, axis: Any, room: str = "numpy") -> tuple[int, ...]:
+def axes_of(name: str, x: ArrayLike, axis: Axis, room: str = "numpy") -> Shape:
     """The axes that `axis` names, ascending: an int, several, or None for all.
 
     Raises:
@@ -64,7 +66,7 @@ class Over(NamedTuple):
     dims: tuple[int, ...]
     names: tuple[str, ...]
 
-    def combined(self, x: Any, reduction: Callable[..., Any]) -> Any:
+    def combined(self, x: Array, reduction: Callable[..., Array]) -> Array:
         """`x` reduced over the dimensions, then over the mapped axes."""
         x = reduction(x, self.dims) if self.dims else x
         if not self.names:
@@ -93,22 +95,21 @@ _COLLECTIVES = {
 }
 
 
-def over(name: str, x: Any, axis: Any, room: str = "numpy") -> Over:
+def over(name: str, x: ArrayLike, axis: NamedAxis, room: str = "numpy") -> Over:
     """What `axis` stands for, which may name mapped axes.
 
     Raises:
         ValueError: an axis is out of range, or named twice.
         TypeError: an axis is neither integer nor name.
     """
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    given: Sequence[Any] = axis if isinstance(axis, (tuple, list)) else (axis,)
     names = tuple(a for a in given if isinstance(a, str))
     if not names:
-        return Over(axes_of(name, x, axis, room), names)
-    dims = [a for a in given if not isinstance(a, str)]
-    return Over(axes_of(name, x, dims, room), names)
+        return Over(axes_of(name, x, cast(Axis, axis), room), names)
+    return Over(axes_of(name, x, [a for a in given if not isinstance(a, str)], room), names)
 
 
-def with_kept_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
+def with_kept_axes(x: Array, axes: Shape, keepdims: bool) -> Array:
     """A reduced array, with dimensions of size 1 in place of the reduced ones if wanted."""
     if not keepdims or not axes:
         return x
@@ -119,7 +120,7 @@ def with_kept_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     return repeated(x, tuple(sizes), kept)
 
 
-def _summed(name: str, x: Any, axes: Over, keepdims: bool, where: Any) -> Any:
+def _summed(name: str, x: Array, axes: Over, keepdims: bool, where: ArrayLike | None) -> Array:
     """The sum of inexact numbers in their own dtype."""
     if where is not None:
         x = pick(_mask(name, where), x, 0)
@@ -127,7 +128,7 @@ def _summed(name: str, x: Any, axes: Over, keepdims: bool, where: Any) -> Any:
     return with_kept_axes(total, axes.dims, keepdims)
 
 
-def widened_integer(dtype: Any) -> Any:
+def widened_integer(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that sums of `dtype` have: integers narrower than the default are widened."""
     if dtype == dtypes.bool_:
         return dtypes.default_int_dtype()
@@ -140,62 +141,69 @@ def widened_integer(dtype: Any) -> Any:
     return default if dtypes.bit_width(dtype) < dtypes.bit_width(default) else dtype
 
 
-def _accumulated(
-    name: str,
-    a: Any,
-    axis: Any,
-    dtype: Any,
-    out: Any,
+class _Fold(NamedTuple):
+    """How a reduction combines elements.
+
+    Attributes:
+        name: the public function.
+        reduction: combines along dimensions.
+        combine: combines two arrays.
+        identity: by dtype, what stands for elements that do not count.
+    """
+
+    name: str
+    reduction: Callable[..., Array]
+    combine: Callable[..., Array]
+    identity: Callable[[np.dtype[Any]], Any]
+
+
+_SUM = _Fold("sum", reduction.reduce_sum, binary.add, lambda _: 0)
+_PROD = _Fold("prod", reduction.reduce_prod, binary.mul, lambda _: 1)
+_MAX = _Fold("max", reduction.reduce_max, binary.max, reduction.lowest)
+_MIN = _Fold("min", reduction.reduce_min, binary.min, reduction.highest)
+_ALL = _Fold("all", reduction.reduce_and, binary.bitwise_and, lambda _: np.True_)
+_ANY = _Fold("any", reduction.reduce_or, binary.bitwise_or, lambda _: np.False_)
+
+
+def _folded(
+    fold: _Fold,
+    a: Array,
+    axes: Over,
+    result: np.dtype[Any],
     keepdims: bool,
-    initial: Any,
-    where: Any,
-    promote_integers: bool,
-    *,
-    identity: int,
-    reduction: Callable[..., Any],
-    combine: Callable[..., Any],
-) -> Any:
-    """A sum or a product."""
-    check_out(name, out)
-    a = check_array(name, a, "a")
-    axes = over(name, a, axis)
-    if dtype is not None:
-        result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
-    else:
-        result = aval_of(a).dtype
-        result = widened_integer(result) if promote_integers else dtypes.to_numeric_dtype(result)
-    computed = dtypes.float32 if result in _HALF else result
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """The elements that count, and the initial value, combined in the dtype of the result."""
+    computed = dtypes.float32 if result in _HALF and fold in (_SUM, _PROD) else result
     x = convert_to_type(a, computed, weak_type=False)
     if where is not None:
-        x = pick(_mask(name, where), x, identity)
-    if computed == dtypes.bool_:
-        # Sums of booleans in their own dtype say whether one holds; products, whether all do.
-        reduction, combine = _OF_BOOLEANS[identity]
-    x = axes.combined(x, reduction)
+        x = pick(_mask(fold.name, where), x, fold.identity(computed))
+    x = axes.combined(x, fold.reduction)
     if initial is not None:
-        x = combine(_initial(name, initial, computed), x)
+        x = fold.combine(_initial(fold.name, initial, computed), x)
     return with_kept_axes(convert_to_type(x, result, weak_type=False), axes.dims, keepdims)
 
 
-_OF_BOOLEANS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    0: (reduction.reduce_or, binary.bitwise_or),
-    1: (reduction.reduce_and, binary.bitwise_and),
-}
+def _sum_dtype(
+    name: str, a: Array, dtype: DTypeLike | None, promote_integers: bool
+) -> np.dtype[Any]:
+    """The dtype of a sum or a product."""
+    if dtype is not None:
+        return dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+    own = aval_of(a).dtype
+    return widened_integer(own) if promote_integers else dtypes.to_numeric_dtype(own)
 
 
-def _mask(name: str, where: Any) -> Any:
+def _mask(name: str, where: ArrayLike) -> Array:
     return _is_nonzero(name, check_array(name, where, "where"))
 
 
-def _initial(name: str, initial: Any, dtype: Any) -> Any:
+def _initial(name: str, initial: ArrayLike, dtype: np.dtype[Any]) -> Array:
     initial = check_array(name, initial, "initial")
-    if aval_of(initial).ndim:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "the initial value must be a scalar.",
-            got=str(aval_of(initial)),
-        )
+    check_that(
+        not aval_of(initial).ndim, name, "the initial value must be a scalar.", initial=initial
+    )
     return convert_to_type(initial, dtype, weak_type=False)
 
 
@@ -213,7 +221,7 @@ def sum(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """The sum over `axis`.
+    """Sums the elements over the given axes.
 
     Args:
         a: the array.
@@ -239,10 +247,12 @@ def sum(
         >>> jnp.sum(jnp.array([1.0, jnp.nan]), where=jnp.array([True, False]))
         Array(1., dtype=float32)
     """
-    return _accumulated(
-        "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers,
-        identity=0, reduction=reduction.reduce_sum, combine=binary.add,
-    )  # fmt: skip
+    check_out("sum", out)
+    a = check_array("sum", a, "a")
+    result = _sum_dtype("sum", a, dtype, promote_integers)
+    # A sum of booleans in their own dtype says whether one of them holds.
+    fold = _ANY if result == dtypes.bool_ else _SUM
+    return _folded(fold, a, over("sum", a, axis), result, keepdims, initial, where)
 
 
 @one_program(static=_ACCUMULATION)
@@ -256,7 +266,7 @@ def prod(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """The product over `axis`; arguments are those of `sum`.
+    """Multiplies the elements over the given axes; the arguments are those of `sum`.
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     all; narrow integers and booleans are widened.
@@ -270,37 +280,29 @@ def prod(
         >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([3, 8], dtype=int32)
     """
-    return _accumulated(
-        "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers,
-        identity=1, reduction=reduction.reduce_prod, combine=binary.mul,
-    )  # fmt: skip
+    check_out("prod", out)
+    a = check_array("prod", a, "a")
+    result = _sum_dtype("prod", a, dtype, promote_integers)
+    # A product of booleans in their own dtype says whether all of them hold.
+    fold = _ALL if result == dtypes.bool_ else _PROD
+    return _folded(fold, a, over("prod", a, axis), result, keepdims, initial, where)
 
 
-def _extreme(
-    name: str,
-    a: Any,
-    axis: Any,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
-    *,
-    identity: Callable[[Any], Any],
-    reduction: Callable[..., Any],
-    combine: Callable[..., Any],
-) -> Any:
-    check_out(name, out)
-    a = check_array(name, a, "a")
+def _check_extreme(
+    name: str, a: Array, axes: Over, initial: ArrayLike | None, where: ArrayLike | None
+) -> None:
+    """Refuses what may have no elements to choose from, where there is no initial value."""
+    if initial is not None:
+        return
     aval = aval_of(a)
-    axes = over(name, a, axis)
-    if initial is None and where is not None:
+    if where is not None:
         error(
             ValueError,
             f"numpy.{name}",
             "with `where`, an initial value is needed in case nothing is selected.",
             fix="initial=...",
         )
-    if initial is None and 0 in [aval.shape[axis] for axis in axes.dims]:
+    if 0 in [aval.shape[axis] for axis in axes.dims]:
         error(
             ValueError,
             f"numpy.{name}",
@@ -308,13 +310,6 @@ def _extreme(
             got={"a": aval},
             fix="initial=...",
         )
-    x = convert_to_type(a, aval.dtype, weak_type=False)
-    if where is not None:
-        x = pick(_mask(name, where), x, identity(aval.dtype))
-    x = axes.combined(x, reduction)
-    if initial is not None:
-        x = combine(_initial(name, initial, aval.dtype), x)
-    return with_kept_axes(x, axes.dims, keepdims)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -326,7 +321,7 @@ def max(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The largest element over `axis`; NaN where there is one.
+    """Returns the maximum over the given axes; NaN where there is a NaN.
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     all; complex numbers compare real parts, then imaginary ones.
@@ -343,10 +338,11 @@ def max(
         >>> jnp.max(jnp.array([]), initial=0.0)
         Array(0., dtype=float32)
     """
-    return _extreme(
-        "max", a, axis, out, keepdims, initial, where,
-        identity=reduction.lowest, reduction=reduction.reduce_max, combine=binary.max,
-    )  # fmt: skip
+    check_out("max", out)
+    a = check_array("max", a, "a")
+    axes = over("max", a, axis)
+    _check_extreme("max", a, axes, initial, where)
+    return _folded(_MAX, a, axes, aval_of(a).dtype, keepdims, initial, where)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -358,7 +354,7 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The smallest element over `axis`; NaN where there is one.
+    """Returns the minimum over the given axes; NaN where there is a NaN.
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     all; complex numbers compare real parts, then imaginary ones.
@@ -373,42 +369,24 @@ def min(
         >>> jnp.min(jnp.array([[1, 5], [7, 2]]), axis=0)
         Array([1, 2], dtype=int32)
     """
-    return _extreme(
-        "min", a, axis, out, keepdims, initial, where,
-        identity=reduction.highest, reduction=reduction.reduce_min, combine=binary.min,
-    )  # fmt: skip
+    check_out("min", out)
+    a = check_array("min", a, "a")
+    axes = over("min", a, axis)
+    _check_extreme("min", a, axes, initial, where)
+    return _folded(_MIN, a, axes, aval_of(a).dtype, keepdims, initial, where)
 
 
 amax = max
 amin = min
 
 
-def _is_nonzero(name: str, a: Any) -> Any:
+def _is_nonzero(name: str, a: Array) -> Array:
     aval = aval_of(a)
     if aval.dtype == dtypes.bool_:
         return a
     if aval.is_extended:
         error(TypeError, f"numpy.{name}", "random keys are neither zero nor not.", got={"a": aval})
     return binary.ne(a, np.zeros((), aval.dtype)[()])
-
-
-def _truth(
-    name: str,
-    a: Any,
-    axis: Any,
-    out: Any,
-    keepdims: bool,
-    where: Any,
-    identity: bool,
-    reduction: Callable[..., Any],
-) -> Any:
-    check_out(name, out)
-    a = check_array(name, a, "a")
-    axes = over(name, a, axis)
-    x = _is_nonzero(name, a)
-    if where is not None:
-        x = pick(_mask(name, where), x, np.bool_(identity))
-    return with_kept_axes(axes.combined(x, reduction), axes.dims, keepdims)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -420,7 +398,7 @@ def all(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether all elements over `axis` differ from zero.
+    """Tests whether all elements over the given axes are nonzero.
 
     Shapes:     a: T[s] -> bool[s without axis].
     Source:     mirrors jax.numpy.all.
@@ -433,7 +411,9 @@ def all(
         >>> jnp.all(jnp.array([[1, 0], [2, 3]]), axis=1)
         Array([False,  True], dtype=bool)
     """
-    return _truth("all", a, axis, out, keepdims, where, True, reduction.reduce_and)
+    check_out("all", out)
+    a = _is_nonzero("all", check_array("all", a, "a"))
+    return _folded(_ALL, a, over("all", a, axis), dtypes.bool_, keepdims, where=where)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -445,7 +425,7 @@ def any(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether some element over `axis` differs from zero.
+    """Tests whether any element over the given axes is nonzero.
 
     Shapes:     a: T[s] -> bool[s without axis].
     Source:     mirrors jax.numpy.any.
@@ -458,12 +438,14 @@ def any(
         >>> jnp.any(jnp.array([[0, 0], [0, 3]]), axis=1)
         Array([False,  True], dtype=bool)
     """
-    return _truth("any", a, axis, out, keepdims, where, False, reduction.reduce_or)
+    check_out("any", out)
+    a = _is_nonzero("any", check_array("any", a, "a"))
+    return _folded(_ANY, a, over("any", a, axis), dtypes.bool_, keepdims, where=where)
 
 
 @one_program(static=("axis", "out", "keepdims"))
 def ptp(a: ArrayLike, axis: NamedAxis = None, out: None = None, keepdims: bool = False) -> Array:
-    """The largest element less the smallest, over `axis`.
+    """Returns the range of values, maximum minus minimum, over the given axes.
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     numeric.
@@ -483,7 +465,7 @@ def ptp(a: ArrayLike, axis: NamedAxis = None, out: None = None, keepdims: bool =
 
 @one_program(static=("axis", "keepdims"))
 def count_nonzero(a: ArrayLike, axis: NamedAxis = None, keepdims: bool = False) -> Array:
-    """How many elements over `axis` differ from zero.
+    """Counts the nonzero elements over the given axes.
 
     Shapes:     a: T[s] -> int[s without axis].
     Source:     mirrors jax.numpy.count_nonzero.
@@ -499,7 +481,7 @@ def count_nonzero(a: ArrayLike, axis: NamedAxis = None, keepdims: bool = False) 
     return sum(_is_nonzero("count_nonzero", a), axis, keepdims=keepdims)
 
 
-def _count(name: str, x: Any, axes: Over, where: Any, keepdims: bool) -> Any:
+def _count(name: str, x: Array, axes: Over, where: ArrayLike | None, keepdims: bool) -> int | Array:
     """How many elements are reduced into one: a Python int, or an array under a mask."""
     shape = aval_of(x).shape
     most = axes.length(shape)
@@ -521,7 +503,7 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The arithmetic mean over `axis`; NaN of no elements.
+    """Computes the arithmetic mean over the given axes; NaN of no elements.
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     inexact; integers and booleans become floats.
@@ -543,20 +525,19 @@ def mean(
     else:
         result = dtypes.canonicalize_user_dtype(dtype, "numpy.mean")
         a = convert_to_type(a, result, weak_type=False)
-    computed = _moment_dtype(result)
-    x = convert_to_type(a, computed, weak_type=False)
+    x = convert_to_type(a, _moment_dtype(result), weak_type=False)
     total = _summed("mean", x, axes, keepdims, where)
-    mean = _divided(total, _count("mean", a, axes, where, keepdims))
+    mean = _divided(total, _count("mean", x, axes, where, keepdims))
     return convert_to_type(mean, result, weak_type=False)
 
 
-def _moment_dtype(result: Any) -> Any:
+def _moment_dtype(result: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which a mean or variance is computed."""
     computed = dtypes.to_inexact_dtype(result)
     return dtypes.float32 if computed in _HALF else computed
 
 
-def _divided(total: Any, count: Any) -> Any:
+def _divided(total: Array, count: int | Array) -> Array:
     if not isinstance(count, int):
         count = convert_to_type(count, dtypes.real_dtype_of(aval_of(total).dtype), weak_type=False)
         total, count = promote("mean", total, count)
@@ -577,7 +558,7 @@ def var(
     mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
-    """The variance over `axis`: the mean of the squared distances to the mean.
+    """Computes the variance over the given axes.
 
     Args:
         a: the array.
@@ -604,61 +585,42 @@ def var(
         (Array(1., dtype=float32), Array(2., dtype=float32))
     """
     check_out("var", out)
-    return _variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
-
-
-def _variance(
-    name: str,
-    a: Any,
-    axis: Any,
-    dtype: Any,
-    ddof: Any,
-    keepdims: bool,
-    where: Any,
-    known_mean: Any,
-    correction: Any,
-) -> Any:
-    a = check_array(name, a, "a")
-    axes = over(name, a, axis)
-    computed, result = _variance_dtypes(name, a, dtype)
+    a = check_array("var", a, "a")
+    axes = over("var", a, axis)
+    computed, result = _variance_dtypes(a, dtype)
     if correction is not None:
-        if ddof:
-            error(
-                ValueError, f"numpy.{name}", "`ddof` and `correction` are two names for one thing."
-            )
-        ddof = correction
-    a = convert_to_type(a, computed, weak_type=False)
-    if known_mean is None:
-        total = _summed(name, a, axes, True, where)
-        known_mean = _divided(total, _count(name, a, axes, where, True))
-    distance = binary.sub_p.bind(*promote(name, a, known_mean))
+        check_that(not ddof, "var", "`ddof` and `correction` are two names for one thing.")
+        ddof = correction  # type: ignore[assignment]
+    x = convert_to_type(a, computed, weak_type=False)
+    if mean is None:
+        total = _summed("var", x, axes, True, where)
+        mean = _divided(total, _count("var", x, axes, where, True))
+    distance = binary.sub_p.bind(*promote("var", x, mean))
+    parts = [distance]
     if is_kind(distance, np.complexfloating):
-        squares = binary.add(unary.square(unary.real(distance)), unary.square(unary.imag(distance)))
-    else:
-        squares = unary.square(distance)
-    total = _summed(name, squares, axes, keepdims, where)
-    count = _count(name, a, axes, where, keepdims)
-    if isinstance(count, int):
-        count = np.asarray(count, aval_of(total).dtype)[()]
-    count = convert_to_type(count, aval_of(total).dtype, weak_type=False)
-    degrees = binary.sub(count, ddof)
-    variance = binary.div_p.bind(*promote(name, total, degrees))
+        parts = [unary.real(distance), unary.imag(distance)]
+    squares = functools.reduce(binary.add, map(unary.square, parts))
+    total = _summed("var", squares, axes, keepdims, where)
+    count = _count("var", x, axes, where, keepdims)
+    known = np.asarray(count, aval_of(total).dtype)[()] if isinstance(count, int) else count
+    degrees = binary.sub(convert_to_type(known, aval_of(total).dtype, weak_type=False), ddof)
+    variance = binary.div_p.bind(*promote("var", total, degrees))
     variance = pick(binary.gt(degrees, 0), variance, np.nan)
     return convert_to_type(variance, result, weak_type=False)
 
 
-def _variance_dtypes(name: str, a: Any, dtype: Any) -> tuple[Any, Any]:
+def _variance_dtypes(a: Array, dtype: DTypeLike | None) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """The dtypes to compute in, and of the result."""
     given = aval_of(a).dtype
     if dtype is None:
         computed = dtypes.to_inexact_dtype(given)
         return _moment_dtype(computed), dtypes.real_dtype_of(computed)
-    result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+    result = dtypes.canonicalize_user_dtype(dtype, "numpy.var")
     is_complex = dtypes.issubdtype(given, np.complexfloating)
     if is_complex and not dtypes.issubdtype(result, np.complexfloating):
         error(
             ValueError,
-            f"numpy.{name}",
+            "numpy.var",
             "of complex numbers, no variance is computed in a real dtype.",
             got={"a": aval_of(a), "dtype": result},
             fix="leave dtype= away: the variance is real anyway",
@@ -680,7 +642,7 @@ def std(
     mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
-    """The standard deviation over `axis`: the root of the variance; arguments as those of `var`.
+    """Computes the standard deviation over the given axes; arguments are those of `var`.
 
     Shapes:     a: T[s] -> float[s without axis].
     Dtypes:     inexact; integers and booleans become floats; real for complex numbers.
@@ -694,14 +656,19 @@ def std(
         >>> jnp.std(jnp.array([[1.0, 3.0], [5.0, 5.0]]), axis=1)
         Array([1., 0.], dtype=float32)
     """
-    check_out("std", out)
-    return unary.sqrt(_variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
+    variance = var(
+        a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+    )
+    return unary.sqrt(variance)
 
 
 def _arg_extreme(
-    name: str, a: Any, axis: Any, out: Any, keepdims: Any, reduction: Callable[..., Any]
-) -> Any:
-    check_out(name, out)
+    name: str,
+    a: ArrayLike,
+    axis: int | None,
+    keepdims: bool | None,
+    reduction: Callable[..., Array],
+) -> Array:
     a = check_array(name, a, "a")
     ndim = aval_of(a).ndim
     if axis is None:
@@ -710,10 +677,7 @@ def _arg_extreme(
     else:
         place = arguments.canonicalize_axis(axis, ndim, f"numpy.{name}")
         x, axes = a, (place,)
-    if aval_of(x).shape[place] == 0:
-        error(
-            ValueError, f"numpy.{name}", "there is nothing to choose from.", got={"a": aval_of(a)}
-        )
+    check_that(aval_of(x).shape[place] != 0, name, "there is nothing to choose from.", a=a)
     check_not_complex(name, x)
     found = reduction(x, place, dtypes.default_int_dtype())
     return with_kept_axes(found, axes, bool(keepdims))
@@ -723,7 +687,7 @@ def _arg_extreme(
 def argmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The index of the first maximum, or of the first NaN, along `axis`.
+    """Returns the index of the first maximum, or of the first NaN, along `axis`.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
     Dtypes:     real or bool.
@@ -738,14 +702,15 @@ def argmax(
         >>> jnp.argmax(jnp.array([[1, 5, 5], [7, 2, 0]]), axis=1)
         Array([1, 0], dtype=int32)
     """
-    return _arg_extreme("argmax", a, axis, out, keepdims, reduction.argmax)
+    check_out("argmax", out)
+    return _arg_extreme("argmax", a, axis, keepdims, reduction.argmax)
 
 
 @one_program(static=("axis", "out", "keepdims"))
 def argmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The index of the first minimum, or of the first NaN, along `axis`.
+    """Returns the index of the first minimum, or of the first NaN, along `axis`.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
     Dtypes:     real or bool.
@@ -760,4 +725,5 @@ def argmin(
         >>> jnp.argmin(jnp.array([[1, 5, 5], [7, 2, 0]]))  # of all elements in a row
         Array(5, dtype=int32)
     """
-    return _arg_extreme("argmin", a, axis, out, keepdims, reduction.argmin)
+    check_out("argmin", out)
+    return _arg_extreme("argmin", a, axis, keepdims, reduction.argmin)

@@ -17,18 +17,24 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, error
-from minijax.core.trace import Tracer
+from minijax.core.errors import error
 from minijax.lax import binary, shape, unary
 from minijax.lax.convert import convert_to_type
 from minijax.numpy import contraction, matrices, reductions, shaping
 from minijax.numpy.arithmetic import is_kind
 from minijax.numpy.creation import asarray, on_device, ones, zeros
-from minijax.numpy.elementary import conjugate, real
+from minijax.numpy.elementary import conjugate, each_part, real
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ordering import searchsorted
-from minijax.numpy.promotion import check_array, inexact, promote_dtypes, promote_inexact
+from minijax.numpy.promotion import (
+    check_array,
+    check_that,
+    inexact,
+    known,
+    promote_dtypes,
+    promote_inexact,
+)
 from minijax.numpy.ranges import linspace
 from minijax.numpy.selection import where
 from minijax.numpy.statistics import average
@@ -47,7 +53,7 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The covariances of variables, from observations of them.
+    """Estimates the covariance matrix of variables from observations of them.
 
     Args:
         m: a variable in each row, an observation in each column; or one variable.
@@ -72,11 +78,10 @@ def cov(
         Array([[ 1., -2.],
                [-2.,  4.]], dtype=float32)
     """
-    rows = _variables("cov", m, y, rowvar)
+    rows = _variables(m, y, rowvar)
     if dtype is not None:
-        rows = convert_to_type(
-            rows, dtypes.canonicalize_user_dtype(dtype, "numpy.cov"), weak_type=False
-        )
+        dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.cov")
+        rows = convert_to_type(rows, dtype, weak_type=False)
     count = aval_of(rows).shape[1]
     weights = _observation_weights(rows, fweights, aweights)
     if weights is not None:
@@ -87,8 +92,9 @@ def cov(
     mean, total = average(rows, 1, weights, returned=True)
     whole: Any = reductions.max(real(total)) if aval_of(total).size else float(count)
     norm = binary.sub(whole, float(off))
-    if aweights is not None and off:
-        squares = reductions.sum(binary.mul(weights, _aweights_as(weights, aweights)))
+    if weights is not None and aweights is not None and off:
+        aweights = convert_to_type(aweights, aval_of(weights).dtype, weak_type=False)
+        squares = reductions.sum(binary.mul(weights, aweights))
         norm = binary.sub(whole, binary.div(binary.mul(squares, float(off)), whole))
     centred = binary.sub(rows, shape.broadcast_in_dim(mean, aval_of(rows).shape, (0,)))
     weighted = centred
@@ -100,28 +106,25 @@ def cov(
     return shaping.squeeze(binary.div(products, norm))
 
 
-def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
+def _variables(m: ArrayLike, y: ArrayLike | None, rowvar: bool) -> Array:
     """A matrix with a variable in each row."""
-    arrays = [inexact(name, x) for x in (m, y) if x is not None]
+    arrays = [inexact("cov", x) for x in (m, y) if x is not None]
     if any(aval_of(x).ndim > 2 for x in arrays):
         error(
             ValueError,
-            f"numpy.{name}",
+            "numpy.cov",
             "variables are given as a vector or a matrix.",
             got=" ".join(str(aval_of(x)) for x in arrays),
         )
-    rows = []
-    for x in arrays:
-        if aval_of(x).ndim < 2:
-            rows.append(shape.reshape(x, (1, aval_of(x).size)))
-        elif rowvar or aval_of(x).shape[0] == 1:
-            rows.append(x)
-        else:
-            rows.append(shape.transpose(x, (1, 0)))
+    rows = [shaping.atleast_2d(x) for x in arrays]
+    if not rowvar:
+        rows = [x if x.shape[0] == 1 else shape.transpose(x, (1, 0)) for x in rows]
     return rows[0] if len(rows) == 1 else concatenate(rows, 0)
 
 
-def _observation_weights(rows: Any, fweights: Any, aweights: Any) -> Any:
+def _observation_weights(
+    rows: Array, fweights: ArrayLike | None, aweights: ArrayLike | None
+) -> Array | None:
     """One weight for each observation, or None."""
     given = [check_array("cov", x) for x in (fweights, aweights) if x is not None]
     if fweights is not None and not is_kind(given[0], np.integer):
@@ -149,15 +152,11 @@ def _observation_weights(rows: Any, fweights: Any, aweights: Any) -> Any:
     return given[0] if len(given) == 1 else binary.mul(*given)
 
 
-def _aweights_as(like: Any, aweights: Any) -> Any:
-    return convert_to_type(aweights, aval_of(like).dtype, weak_type=False)
-
-
 @one_program(static=("rowvar", "dtype"))
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
-    """The correlation coefficients of variables, from observations of them; see `cov`.
+    """Computes the Pearson correlation coefficients of variables; see `cov`.
 
     Shapes:     x: T[n, k] -> T[n, n], or T[] for one variable.
     Dtypes:     inexact; integers and booleans become floats.
@@ -179,14 +178,8 @@ def corrcoef(
     spread = convert_to_type(spread, aval_of(found).dtype, weak_type=False)
     found = binary.div(found, shape.broadcast_in_dim(spread, dims, (0,)))
     found = binary.div(found, shape.broadcast_in_dim(spread, dims, (1,)))
-    if is_kind(found, np.complexfloating):
-        return unary.complex(*(_clipped(part) for part in (unary.real(found), unary.imag(found))))
-    return _clipped(found)
-
-
-def _clipped(coefficients: Any) -> Any:
-    """Coefficients within [-1, 1], whatever was lost by rounding."""
-    return binary.max(binary.min(coefficients, 1.0), -1.0)
+    # Rounding may have left them beyond [-1, 1].
+    return each_part(lambda part: binary.max(binary.min(part, 1.0), -1.0), found)
 
 
 def _is_count(bins: Any) -> bool:
@@ -199,7 +192,7 @@ def histogram_bin_edges(
     range: ArrayOrLists | None = None,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """The edges of the bins of a histogram.
+    """Computes the edges of the bins of a histogram.
 
     Args:
         a: the elements.
@@ -260,7 +253,7 @@ def histogram(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
-    """How many elements fall into each bin, and the edges of the bins.
+    """Computes the histogram of an array, and the edges of its bins.
 
     Args:
         a: the elements.
@@ -322,7 +315,7 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """How many points of the plane fall into each bin, and the edges along both axes.
+    """Computes the two-dimensional histogram of points, and the edges along both axes.
 
     Shapes:     x: T[n], y: T[n] -> T[a, b], T[a + 1], T[b + 1].
     Source:     mirrors jax.numpy.histogram2d.
@@ -352,7 +345,7 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """How many points of a space fall into each bin, and the edges along all axes.
+    """Computes the multidimensional histogram of points, and the edges along all axes.
 
     Args:
         sample: a point in each row.
@@ -375,8 +368,7 @@ def histogramdd(
         ((2, 2, 2), [(3,), (3,), (3,)])
     """
     sample = asarray(check_array("histogramdd", sample, "sample"))
-    if sample.ndim != 2:
-        error(ValueError, "numpy.histogramdd", "points are rows of a matrix.", got=str(sample.aval))
+    check_that(sample.ndim == 2, "histogramdd", "points are rows of a matrix.", sample=sample)
     count, rank = sample.shape
     per_axis = [bins] * rank if _is_count(bins) else list(cast(Sequence[Any], bins))
     limits = [None] * rank if range is None else list(cast(Sequence[Any], range))
@@ -424,7 +416,7 @@ def bincount(
     length: int | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """How often each number from 0 on occurs, or the weight of its occurrences.
+    """Counts the occurrences of each non-negative integer, or sums their weights.
 
     Args:
         x: numbers; negative ones count as 0.
@@ -460,21 +452,15 @@ def bincount(
             got={"x": x.aval, "weights": None if weights is None else np.shape(weights)},
         )
     if length is None:
-        if isinstance(x, Tracer) and x.concrete() is None:
-            error(
-                ConcretizationTypeError,
-                "numpy.bincount",
-                "the numbers decide on the size of the result, so they must be known.",
-                got={"x": x.aval},
-                fix="length=...",
-            )
-        length = max(minlength, int(np.max(np.asarray(x), initial=0)) + 1 if x.size else 0)
+        problem = "the numbers decide on the size of the result, so they must be known."
+        host = known("bincount", x, "length=...", problem)
+        length = max(minlength, int(host.max(initial=0)) + 1 if x.size else 0)
     counts = _counted_numbers(x, weights, operator.index(length))
     return on_device(counts, None, out_sharding)
 
 
 @one_program(static=("length",))
-def _counted_numbers(x: Any, weights: Any, length: int) -> Any:
+def _counted_numbers(x: Array, weights: ArrayLike | None, length: int) -> Any:
     weights = ones(x.shape, dtypes.default_int_dtype()) if weights is None else asarray(weights)
     places = x.astype(dtypes.default_int_dtype()).clip(0)
     return zeros(length, weights.dtype).at[places].add(weights, mode="drop")

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import ConcretizationTypeError, error
+from minijax.core.errors import error
 from minijax.core.trace import Tracer
 from minijax.lax import (
     arguments,
@@ -31,7 +31,7 @@ from minijax.numpy import arithmetic, logic, promotion, shaping, updates
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_out, strong
+from minijax.numpy.promotion import check_array, check_choice, check_out, check_that, known, strong
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -80,7 +80,7 @@ def where(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, ...]:
-    """Elements of `x` where `condition` holds, and of `y` elsewhere.
+    """Returns elements of `x` where `condition` is true, and of `y` elsewhere.
 
     With a condition alone: the indices where it holds, as `nonzero`.
 
@@ -125,7 +125,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 def nonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> tuple[Array, ...]:
-    """The indices of elements that are not zero, one array for each dimension.
+    """Returns the indices of the nonzero elements, one array for each dimension.
 
     Args:
         a: the array.
@@ -146,30 +146,11 @@ def nonzero(
         (Array([ 1,  2, -1], dtype=int32),)
     """
     a = array_argument("nonzero", a)
-    if a.aval.ndim == 0:
-        error(ValueError, "numpy.nonzero", "a scalar has no indices.", fix="numpy.atleast_1d(a)")
+    check_that(a.aval.ndim != 0, "nonzero", "a scalar has no indices.", fix="numpy.atleast_1d(a)")
     if size is None:
-        host = _known("nonzero", a, "give size, or use the form numpy.where(condition, x, y)")
+        host = known("nonzero", a, "give size, or use the form numpy.where(condition, x, y)")
         return tuple(asarray(index, dtypes.default_int_dtype()) for index in np.nonzero(host))
     return _nonzero_of_size(a, size, 0 if fill_value is None else fill_value)
-
-
-def _known(name: str, x: Any, fix: str) -> np.ndarray[Any, Any]:
-    """A value on the host, on which the shape of a result depends.
-
-    Raises:
-        ConcretizationTypeError: it is traced.
-    """
-    value = x.concrete() if isinstance(x, Tracer) else x
-    if value is None:
-        error(
-            ConcretizationTypeError,
-            f"numpy.{name}",
-            "the array is traced, so the shape of the result is unknown.",
-            got=str(aval_of(x)),
-            fix=fix,
-        )
-    return np.asarray(value)
 
 
 @one_program(static=("size",))
@@ -196,7 +177,7 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """`nonzero` of an array as one dimension.
+    """Returns the indices of the nonzero elements of the flattened array.
 
     Shapes:     a: T[s] -> int[count], or int[size].
     Source:     mirrors jax.numpy.flatnonzero.
@@ -219,7 +200,7 @@ def _flat(name: str, x: Any, size: int | None) -> Any:
 def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """`nonzero` as rows of indices.
+    """Returns the indices of the nonzero elements, as the rows of a matrix.
 
     Shapes:     a: T[s] -> int[size, len(s)].
     Source:     mirrors jax.numpy.argwhere (0.10).
@@ -239,7 +220,7 @@ def argwhere(
 def select(
     condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
 ) -> Array:
-    """For each element the choice of the first condition that holds.
+    """Returns, for each element, the choice of the first condition that is true.
 
     Shapes:     bool[s] and T[s], as many of each, T[] -> T[s]; shapes are broadcast.
     Source:     mirrors jax.numpy.select (0.10).
@@ -268,7 +249,7 @@ def select(
 def choose(
     a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
 ) -> Array:
-    """For each element the one of `choices` that its number names.
+    """Constructs an array by choosing each element from one of several arrays.
 
     Args:
         a: the numbers.
@@ -291,18 +272,17 @@ def choose(
     a = array_argument("choose", a)
     if not dtypes.issubdtype(a.dtype, np.integer):
         error(ValueError, "numpy.choose", "the numbers must be integers.", got=str(a.aval))
+    check_choice("choose", "mode", mode, ("raise", "clip", "wrap"))
     options = list(cast(Iterable[Any], choices))
     count = len(options)
     if mode == "raise":
-        host = _known("choose", a, "mode='clip' or mode='wrap'")
+        host = known("choose", a, "mode='clip' or mode='wrap'")
         if host.size and (host.min() < 0 or host.max() >= count):
             error(ValueError, "numpy.choose", "a number is out of range.", got=f"{count} choices")
     elif mode == "clip":
         a = arithmetic.clip(a, 0, count - 1)
-    elif mode == "wrap":
-        a = arithmetic.remainder(a, count)
     else:
-        error(ValueError, "numpy.choose", f"unknown mode {mode!r}.")
+        a = arithmetic.remainder(a, count)
     return _chosen(a, options)
 
 
@@ -328,7 +308,7 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Elements of `a` at `indices` along `axis`, or of `a` as one dimension.
+    """Takes elements from an array along `axis`, or from the flattened array.
 
     Args:
         a: the array.
@@ -365,25 +345,20 @@ def take(
 
 @one_program(static=("axis", "out", "mode", "unique", "sorted", "fill_value"))
 def _take(
-    a: Any,
-    indices: Any,
+    a: Array,
+    indices: Array,
     axis: int | None,
-    out: Any,
+    out: None,
     mode: str | None,
     unique: bool,
     sorted: bool,
-    fill_value: Any,
+    fill_value: ArrayLike | None,
 ) -> Any:
     check_out("take", out)
     if axis is None:
         a, axis = shaping.ravel(a), 0
     axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.take")
-    if mode == "raise":
-        error(NotImplementedError, "numpy.take", "mode 'raise' is not possible in compiled code.")
-    if mode not in (None, "fill", "clip", "wrap"):
-        error(
-            ValueError, "numpy.take", f"unknown mode {mode!r}.", expected="'fill', 'clip' or 'wrap'"
-        )
+    _check_mode("take", mode, (None, "fill", "clip", "wrap"))
     size = a.aval.shape[axis]
     if not size and indices.aval.size:
         error(IndexError, "numpy.take", f"dimension {axis} is empty.", got=str(a.aval))
@@ -401,7 +376,16 @@ def _take(
     )
 
 
-def _whole_numbers(indices: Any) -> Any:
+def _check_mode(name: str, mode: str | None, modes: Sequence[str | None]) -> None:
+    """Refuses ways to treat indices out of range that there are not, or not in compiled code."""
+    if mode == "raise":
+        error(
+            NotImplementedError, f"numpy.{name}", "mode 'raise' is not possible in compiled code."
+        )
+    check_choice(name, "mode", mode, modes)
+
+
+def _whole_numbers(indices: Array) -> Any:
     """Indices that are integers; booleans, and no numbers at all, are made integers."""
     if indices.dtype == dtypes.bool_ or not indices.aval.size:
         return convert.convert_element_type(indices, _INT32)
@@ -419,7 +403,7 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """For each place, the element of `arr` whose position along `axis` `indices` gives.
+    """Takes values from an array along `axis`, by matching slices of indices.
 
     Args:
         arr: the array.
@@ -479,7 +463,7 @@ def _take_along_axis(
     return _gathered_along(arr, indices, axis, mode, fill_value)
 
 
-def _check_along_axis(arr: Any, indices: Any, axis: int) -> None:
+def _check_along_axis(arr: Array, indices: Array, axis: int) -> None:
     fits = arr.ndim == indices.ndim and all(
         d == axis or n == m or 1 in (n, m)
         for d, (n, m) in enumerate(zip(arr.shape, indices.shape, strict=True))
@@ -493,7 +477,13 @@ def _check_along_axis(arr: Any, indices: Any, axis: int) -> None:
         )
 
 
-def _gathered_along(arr: Any, indices: Any, axis: int, mode: Any, fill_value: Any) -> Any:
+def _gathered_along(
+    arr: Array,
+    indices: Array,
+    axis: int,
+    mode: str | GatherScatterMode | None,
+    fill_value: ArrayLike | None,
+) -> Any:
     """One gather: equal dimensions run together, those that only `arr` has are windows."""
     sizes = list(zip(aval_of(arr).shape, aval_of(indices).shape, strict=True))
     others = [d for d in range(len(sizes)) if d != axis]
@@ -536,7 +526,7 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """`arr` with elements replaced at positions along `axis`; a new array.
+    """Returns a copy of `arr` with values put at matching indices along `axis`.
 
     Shapes:     arr: T[s], indices: int[t], values: T[t] -> T[s].
     Source:     mirrors jax.numpy.put_along_axis (0.10).
@@ -574,7 +564,7 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, mode:
 def put(
     a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
 ) -> Array:
-    """`a` with elements replaced at positions in it as one dimension; a new array.
+    """Returns a copy of `a` with values put at flat indices.
 
     Args:
         a: the array.
@@ -597,17 +587,14 @@ def put(
                [0., 4.]], dtype=float32)
     """
     _refuse_inplace("put", inplace)
-    if mode == "raise":
-        error(NotImplementedError, "numpy.put", "mode 'raise' is not possible in compiled code.")
-    if mode not in (None, "clip", "wrap"):
-        error(ValueError, "numpy.put", f"unknown mode {mode!r}.")
+    _check_mode("put", mode, (None, "clip", "wrap"))
     a, ind, v = (array_argument("put", x) for x in (a, ind, v))
     updates.check_lossless(a, v, "numpy.put")
     return _put(a, ind, v, mode)
 
 
 @one_program(static=("mode",))
-def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
+def _put(a: Array, ind: Array, v: Array, mode: str | None) -> Any:
     if not ind.aval.size or not v.aval.size:
         return a
     values = convert.convert_element_type(_cycled(v, ind.aval.size), a.dtype)
@@ -620,13 +607,13 @@ def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
     return shape.reshape(flat, a.aval.shape)
 
 
-def _cycled(values: Any, size: int) -> Any:
+def _cycled(values: Array, size: int) -> Any:
     """Values as one dimension, cut or repeated to a size."""
     return shaping.resize(values, (size,))
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """`arr` with the elements where `mask` holds replaced, one after another; a new array.
+    """Returns a copy of `arr` whose elements where `mask` is true are replaced in turn.
 
     Args:
         arr: the array.
@@ -659,7 +646,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 
 
 @one_program()
-def _placed(arr: Any, mask: Any, vals: Any) -> Any:
+def _placed(arr: Array, mask: Array, vals: Array) -> Any:
     mask = shaping.ravel(logic.not_equal(mask, 0))
     vals = convert.convert_element_type(shaping.ravel(vals), arr.dtype)
     rank = cumulative.cumsum(convert.convert_element_type(mask, _INT32)) - 1
@@ -670,7 +657,7 @@ def _placed(arr: Any, mask: Any, vals: Any) -> Any:
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
-    """`a` with its main diagonal replaced; a new array.
+    """Returns a copy of `a` with its main diagonal filled.
 
     Args:
         a: an array of two dimensions, or of more that are equal.
@@ -707,7 +694,7 @@ def fill_diagonal(
 
 
 @one_program()
-def _with_diagonal(a: Any, val: Any) -> Any:
+def _with_diagonal(a: Array, val: Array) -> Any:
     places = np.arange(min(a.aval.shape), dtype=np.int32)
     values = convert.convert_element_type(_cycled(val, places.size), a.dtype)
     return a.at[(places,) * a.aval.ndim].set(values, unique_indices=True)
@@ -722,7 +709,7 @@ def compress(
     fill_value: ArrayLike = 0,
     out: None = None,
 ) -> Array:
-    """The elements along `axis` where a condition holds.
+    """Returns the slices along `axis` where a condition is true.
 
     Args:
         condition: a vector, at most as long as the dimension.
@@ -766,7 +753,7 @@ def compress(
 def extract(
     condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
 ) -> Array:
-    """The elements where a condition holds.
+    """Returns the elements of the flattened array where a condition is true.
 
     Shapes:     condition: bool[s], arr: T[s] -> T[count], or T[size].
     Source:     mirrors jax.numpy.extract.

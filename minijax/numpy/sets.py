@@ -137,7 +137,7 @@ def unique(
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Array | tuple[Array, ...]:
-    """The elements of an array, or its slices along `axis`, sorted and each of them once.
+    """Finds the sorted unique elements of an array, or its unique slices along `axis`.
 
     Args:
         ar: the array.
@@ -191,7 +191,7 @@ def unique(
 
 
 @one_program(static=("axis", "equal_nan"))
-def _ranked(rows: Any, axis: int, equal_nan: bool) -> tuple[Any, Any]:
+def _ranked(rows: Array, axis: int, equal_nan: bool) -> tuple[Any, Any]:
     """A stable order of the slices along `axis`, and, in it, the number of each unique one."""
     rows = shaping.moveaxis(rows, axis, 0)
     count = rows.aval.shape[0]
@@ -213,7 +213,7 @@ def _ranked(rows: Any, axis: int, equal_nan: bool) -> tuple[Any, Any]:
 
 @one_program(static=("axis", "size"))
 def _collected(
-    rows: Any, order: Any, number: Any, fill_value: Any, axis: int, size: int
+    rows: Array, order: Array, number: Array, fill_value: ArrayLike | None, axis: int, size: int
 ) -> tuple[Any, Any, Any, Any]:
     """Values, first positions, inverse and counts, all of `size` but the inverse."""
     rows = shaping.moveaxis(rows, axis, 0)
@@ -238,7 +238,7 @@ def _collected(
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
-    """`unique` with all its results.
+    """Finds unique elements, their first indices, the inverse indices, and the counts.
 
     Shapes:     x: T[s] -> T[k], int[k], int[s], int[k].
     Source:     mirrors jax.numpy.unique_all.
@@ -254,7 +254,7 @@ def unique_all(
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
-    """Unique elements, and how often each occurs.
+    """Finds the unique elements of an array, and how often each occurs.
 
     Shapes:     x: T[s] -> T[k], int[k].
     Source:     mirrors jax.numpy.unique_counts.
@@ -270,7 +270,7 @@ def unique_counts(
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
-    """Unique elements, and the number of each element.
+    """Finds the unique elements of an array, and the indices that reconstruct it.
 
     Shapes:     x: T[s] -> T[k], int[s].
     Source:     mirrors jax.numpy.unique_inverse.
@@ -287,7 +287,7 @@ def unique_inverse(
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """Unique elements.
+    """Finds the unique elements of an array.
 
     Shapes:     x: T[s] -> T[k].
     Source:     mirrors jax.numpy.unique_values.
@@ -308,7 +308,7 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Which elements occur among others.
+    """Tests whether each element occurs in `test_elements`.
 
     Args:
         element: the elements.
@@ -327,8 +327,7 @@ def isin(
         >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1, 9]))
         Array([ True, False,  True], dtype=bool)
     """
-    if method not in _METHODS:
-        error(ValueError, "numpy.isin", f"unknown method {method!r}.", expected=", ".join(_METHODS))
+    promotion.check_choice("isin", "method", method, _METHODS)
     element, others = array_argument("isin", element), array_argument("isin", test_elements)
     element, others = promotion.promote_dtypes("isin", element, shaping.ravel(others))
     dims, count = element.aval.shape, others.aval.size
@@ -350,14 +349,18 @@ def _vectors(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def _without_others(kept: Any, values: Any, size: int | None, fill_value: Any) -> Any:
+def _without_others(
+    kept: Array, values: Array, size: int | None, fill_value: ArrayLike | None
+) -> Any:
     """The values that are kept, cut or filled up to a size."""
     if fill_value is None:
         fill_value = 0
     return selection.extract(kept, values, size=size, fill_value=fill_value)
 
 
-def _without_others_or_least(kept: Any, values: Any, size: int | None, fill_value: Any) -> Any:
+def _without_others_or_least(
+    kept: Array, values: Array, size: int | None, fill_value: ArrayLike | None
+) -> Any:
     """As `_without_others` of sorted values, of which the least fills up unless another does."""
     found = _without_others(kept, values, size, fill_value)
     if not size or fill_value is not None:
@@ -368,7 +371,7 @@ def _without_others_or_least(kept: Any, values: Any, size: int | None, fill_valu
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The elements of two arrays, sorted and each of them once.
+    """Finds the sorted union of two arrays.
 
     Source:     mirrors jax.numpy.union1d (0.10).
 
@@ -391,7 +394,7 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of `ar1` that `ar2` does not have, sorted and each of them once.
+    """Finds the sorted set difference: the elements of `ar1` that are not in `ar2`.
 
     Dtypes:     that of `ar1`.
     Source:     mirrors jax.numpy.setdiff1d (0.10).
@@ -413,7 +416,7 @@ def setdiff1d(
 
 
 @one_program()
-def _firsts(a: Any) -> tuple[Any, Any]:
+def _firsts(a: Array) -> tuple[Any, Any]:
     """An order of a vector, and, in it, which elements are the first of their kind."""
     order, number = _ranked(a, 0, equal_nan=True)
     changes = number[1:] != number[:-1]
@@ -428,7 +431,7 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements that only one of two arrays has, sorted and each of them once.
+    """Finds the sorted symmetric difference of two arrays.
 
     Source:     mirrors jax.numpy.setxor1d (0.10).
 
@@ -489,7 +492,7 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array, Array]:
-    """The elements that two arrays have, sorted and each of them once.
+    """Finds the sorted intersection of two arrays.
 
     Args:
         ar1: an array.

@@ -20,7 +20,7 @@ from minijax.lax import arguments, binary, choice, convert, cumulative, shape, s
 from minijax.lax.creation import full
 from minijax.numpy.creation import asarray
 from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, check_choice, check_that, known
 from minijax.runtime.annotations import ArrayLike, Axis, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms import explicit
@@ -40,7 +40,7 @@ def array_argument(name: str, x: Any) -> Array:
     return x if hasattr(x, "aval") else asarray(x)
 
 
-def canonical_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
+def canonical_axes(name: str, axes: Axis, ndim: int) -> tuple[int, ...]:
     """One axis or several as distinct non-negative ints."""
     given = axes if isinstance(axes, (tuple, list)) else (axes,)
     return arguments.canonicalize_axes(given, ndim, name)
@@ -83,7 +83,7 @@ def reshape(
     copy: bool | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """`a` in another shape of as many elements; one dimension may be -1.
+    """Gives an array a new shape without changing its elements; one size may be -1.
 
     Shapes:     a: T[s] -> T[shape].
     Derivative: transposes to a reshape back.
@@ -108,7 +108,9 @@ def reshape(
     return reshape_array(a, dims, order, out_sharding=out_sharding)
 
 
-def reshape_array(a: Any, dims: Shape, order: str = "C", *, out_sharding: Any = None) -> Array:
+def reshape_array(
+    a: Array, dims: Shape, order: str = "C", *, out_sharding: ShardingLike = None
+) -> Array:
     """`reshape` for a shape of known non-negative sizes."""
     if order == "C":
         return shape.reshape(a, dims, out_sharding=out_sharding)
@@ -117,17 +119,16 @@ def reshape_array(a: Any, dims: Shape, order: str = "C", *, out_sharding: Any = 
         turned = shape.reshape(a, dims[::-1], range(rank)[::-1])
         found = shape.transpose(turned, range(len(dims))[::-1])
         return explicit.placed(found, out_sharding, "numpy.reshape")
-    if order == "A":
-        error(
-            NotImplementedError,
-            "numpy.reshape",
-            "order 'A' needs memory layouts, which arrays do not show.",
-        )
-    error(ValueError, "numpy.reshape", f"unknown order {order!r}.", expected="'C' or 'F'")
+    check_choice("reshape", "order", order, ("C", "F", "A"))
+    error(
+        NotImplementedError,
+        "numpy.reshape",
+        "order 'A' needs memory layouts, which arrays do not show.",
+    )
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
-    """`a` as one dimension.
+    """Flattens an array to one dimension.
 
     Shapes:     a: T[s] -> T[prod(s)].
     Source:     mirrors jax.numpy.ravel (0.10).
@@ -141,7 +142,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) 
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """`a` with its dimensions permuted; reversed without `axes`.
+    """Permutes the axes of an array; without `axes`, reverses them.
 
     Shapes:     a: T[s] -> T[s[axes]].
     Derivative: transposes to the inverse permutation.
@@ -170,7 +171,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
 
 def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
-    """`a` with its dimensions permuted.
+    """Permutes the axes of an array.
 
     Shapes:     a: T[s] -> T[s permuted].
     Source:     mirrors jax.numpy.permute_dims.
@@ -183,7 +184,7 @@ def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """`x` with its last two dimensions exchanged.
+    """Transposes the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[..., n, m].
     Source:     mirrors jax.numpy.matrix_transpose.
@@ -196,13 +197,12 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
         (5, 3, 2)
     """
     x = array_argument("matrix_transpose", x)
-    if x.aval.ndim < 2:
-        error(ValueError, "numpy.matrix_transpose", "needs two dimensions.", got=str(x.aval))
+    check_that(x.aval.ndim >= 2, "matrix_transpose", "needs two dimensions.", x=x)
     return swapaxes(x, -1, -2)
 
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """`a` with two dimensions exchanged.
+    """Interchanges two axes of an array.
 
     Shapes:     a: T[s] -> T[s with two sizes exchanged].
     Source:     mirrors jax.numpy.swapaxes.
@@ -221,7 +221,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 @one_program(static=("source", "destination"))
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """`a` with dimensions moved to other places; the others keep their order.
+    """Moves axes of an array to new positions; the others keep their order.
 
     Source:     mirrors jax.numpy.moveaxis (0.10).
 
@@ -250,7 +250,7 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """`a` with one dimension moved before `start`.
+    """Rolls an axis backwards until it lies before position `start`.
 
     Shapes:     a: T[s] -> T[s permuted].
     Source:     mirrors jax.numpy.rollaxis.
@@ -272,7 +272,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
-    """`a` with new dimensions of size 1 at `axis`.
+    """Inserts new axes of size 1 at the given positions.
 
     Shapes:     a: T[s] -> T[s with ones at axis].
     Lowers to:  stablehlo.broadcast_in_dim.
@@ -290,7 +290,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 
 
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
-    """`a` without dimensions of size 1: all of them, or those at `axis`.
+    """Removes axes of size 1: all of them, or the given ones.
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.squeeze (0.10).
@@ -310,7 +310,7 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
 
 
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLike = None) -> Array:
-    """`array` repeated to a shape.
+    """Broadcasts an array to a new shape.
 
     Shapes:     array: T[s] -> T[shape], where s, aligned at the end, is equal to it or 1.
     Derivative: transposes to a sum.
@@ -346,7 +346,7 @@ def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Array:
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
-    """Arrays repeated to their common shape.
+    """Broadcasts arrays against each other.
 
     Shapes:     T[s] each -> T[broadcast of all s] each.
     Source:     mirrors jax.numpy.broadcast_arrays.
@@ -364,7 +364,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> Shape:
-    """The common shape of arrays of some shapes.
+    """Broadcasts shapes into a single shape.
 
     Source:     mirrors jax.numpy.broadcast_shapes.
 
@@ -393,7 +393,7 @@ def _at_least(name: str, rank: int, arrays: Sequence[Any]) -> Any:
 
 
 def atleast_1d(*arys: ArrayLike) -> Array:
-    """Arrays with one dimension at least.
+    """Converts inputs to arrays with at least one dimension.
 
     Shapes:     T[] -> T[1]; others pass.
     Source:     mirrors jax.numpy.atleast_1d.
@@ -406,7 +406,7 @@ def atleast_1d(*arys: ArrayLike) -> Array:
 
 
 def atleast_2d(*arys: ArrayLike) -> Array:
-    """Arrays with two dimensions at least.
+    """Converts inputs to arrays with at least two dimensions.
 
     Shapes:     T[n] -> T[1, n]; T[] -> T[1, 1]; others pass.
     Source:     mirrors jax.numpy.atleast_2d.
@@ -419,7 +419,7 @@ def atleast_2d(*arys: ArrayLike) -> Array:
 
 
 def atleast_3d(*arys: ArrayLike) -> Array:
-    """Arrays with three dimensions at least.
+    """Converts inputs to arrays with at least three dimensions.
 
     Shapes:     T[m, n] -> T[m, n, 1]; T[n] -> T[1, n, 1]; T[] -> T[1, 1, 1]; others pass.
     Source:     mirrors jax.numpy.atleast_3d.
@@ -433,7 +433,7 @@ def atleast_3d(*arys: ArrayLike) -> Array:
 
 @one_program(static=("axis",))
 def flip(m: ArrayLike, axis: Axis = None) -> Array:
-    """`m` in reverse order along `axis`, or along all dimensions.
+    """Reverses the order of the elements along the given axes.
 
     Shapes:     m: T[s] -> T[s].
     Lowers to:  stablehlo.reverse.
@@ -457,7 +457,7 @@ def flip(m: ArrayLike, axis: Axis = None) -> Array:
 
 
 def fliplr(m: ArrayLike) -> Array:
-    """`m` in reverse order along dimension 1.
+    """Reverses the order of the elements along axis 1.
 
     Shapes:     m: T[m, n, ...] -> T[m, n, ...].
     Source:     mirrors jax.numpy.fliplr.
@@ -471,7 +471,7 @@ def fliplr(m: ArrayLike) -> Array:
 
 
 def flipud(m: ArrayLike) -> Array:
-    """`m` in reverse order along dimension 0.
+    """Reverses the order of the elements along axis 0.
 
     Shapes:     m: T[m, ...] -> T[m, ...].
     Source:     mirrors jax.numpy.flipud.
@@ -486,7 +486,7 @@ def flipud(m: ArrayLike) -> Array:
 
 @one_program(static=("k", "axes"))
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """`m` turned by `k` quarter turns in the plane of `axes`.
+    """Rotates an array by 90 degrees, `k` times, in the plane of two axes.
 
     Source:     mirrors jax.numpy.rot90 (0.10).
 
@@ -512,7 +512,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 @one_program(static=("axis",))
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> Array:
-    """`a` shifted round along `axis`, or as if it were one dimension.
+    """Rolls the elements along `axis`; those beyond the end come back at the start.
 
     Args:
         a: the array.
@@ -558,7 +558,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
     return a
 
 
-def _rolled(a: Any, shift: Any, axis: int) -> Array:
+def _rolled(a: Array, shift: Any, axis: int) -> Array:
     size = aval_of(a).shape[axis]
     if not dtypes.issubdtype(aval_of(shift).dtype, np.integer):
         error(TypeError, "numpy.roll", "shifts must be integers.", got=str(shift))
@@ -588,7 +588,7 @@ def _rolled(a: Any, shift: Any, axis: int) -> Array:
 
 @one_program(static=("reps",))
 def tile(A: ArrayLike, reps: ShapeLike) -> Array:  # noqa: N803  NumPy's name
-    """`A` repeated whole `reps` times along each dimension.
+    """Repeats an array `reps` times along each axis.
 
     Shapes:     A: T[s] -> T[s * reps], where the shorter of both is filled up with ones in front.
     Source:     mirrors jax.numpy.tile (0.10).
@@ -622,7 +622,7 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Each element of `a` repeated along `axis`, or of `a` as one dimension.
+    """Repeats each element of an array along `axis`, or of the flattened array.
 
     Args:
         a: the array.
@@ -650,19 +650,12 @@ def repeat(
         a, axis = ravel(a), axis or 0
     axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.repeat")
     size = a.aval.shape[axis]
-    known = repeats.concrete() if isinstance(repeats, Tracer) else repeats
-    if known is None:
-        if total_repeat_length is None:
-            error(
-                ConcretizationTypeError,
-                "numpy.repeat",
-                "the number of repeats is traced, so the shape of the result is unknown.",
-                got=str(repeats.aval),
-                fix="give total_repeat_length",
-            )
+    is_traced = isinstance(repeats, Tracer) and repeats.concrete() is None
+    if is_traced and total_repeat_length is not None:
         check_repeats(aval_of(repeats), size)
         return _repeated_to(a, repeats, axis, total_repeat_length)
-    counts = np.asarray(known)
+    problem = "the number of repeats is traced, so the shape of the result is unknown."
+    counts = known("repeat", repeats, "give total_repeat_length", problem)
     check_repeats(counts, size)
     if counts.size == 1 and total_repeat_length is None:
         return _repeated_equally(a, int(counts.reshape(())), axis)
@@ -693,7 +686,7 @@ def check_repeats(counts: Any, size: int) -> None:
 
 
 @one_program(static=("count", "axis"))
-def _repeated_equally(a: Any, count: int, axis: int) -> Any:
+def _repeated_equally(a: Array, count: int, axis: int) -> Any:
     dims = aval_of(a).shape
     wide = canonicalize_shape((*dims[: axis + 1], count, *dims[axis + 1 :]), "numpy.repeat")
     kept = [d + (d > axis) for d in range(len(dims))]
@@ -718,7 +711,7 @@ def slicing_take(a: Any, positions: Any, axis: int) -> Array:
 
 @one_program(static=("new_shape",))
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
-    """`a` cut or repeated to fill a shape.
+    """Returns an array of a new shape, repeating the elements if it is larger.
 
     Source:     mirrors jax.numpy.resize (0.10).
 

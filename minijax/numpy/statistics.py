@@ -25,6 +25,7 @@ from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
     check_out,
+    check_that,
     inexact,
     pick,
     promote,
@@ -74,7 +75,7 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Array | tuple[Array, Array]:
-    """The mean over `axis`, weighted if wanted.
+    """Computes the weighted average over the given axes.
 
     Args:
         a: the array.
@@ -137,7 +138,7 @@ def quantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """The numbers below which the fractions `q` of the elements over `axis` lie.
+    """Computes the q-th quantile of the elements over the given axes.
 
     Args:
         a: the array.
@@ -180,7 +181,7 @@ def nanquantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """As `quantile`, leaving out NaN.
+    """Computes the q-th quantile over the given axes, ignoring NaN.
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
     Dtypes:     real; integers and booleans become floats.
@@ -211,7 +212,7 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """As `quantile`, with `q` from 0 to 100.
+    """Computes the q-th percentile of the elements over the given axes.
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
     Dtypes:     real; integers and booleans become floats.
@@ -225,10 +226,9 @@ def percentile(
         >>> jnp.percentile(jnp.array([0.0, 1.0, 2.0, 3.0]), 50)
         Array(1.5, dtype=float32)
     """
-    check_out("percentile", out)
     fraction = binary.div(inexact("percentile", q), 100.0)
-    made = _quantile("percentile", a, fraction, axis, method, keepdims, weights, skip_nan=False)
-    return on_device(made, None, out_sharding, name="percentile")
+    found = quantile(a, fraction, axis, out, overwrite_input, method, keepdims, weights=weights)
+    return on_device(found, None, out_sharding, name="percentile")
 
 
 @one_program(static=_QUANTILE)
@@ -243,7 +243,7 @@ def nanpercentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """As `percentile`, leaving out NaN.
+    """Computes the q-th percentile over the given axes, ignoring NaN.
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
     Dtypes:     real; integers and booleans become floats.
@@ -257,9 +257,8 @@ def nanpercentile(
         >>> jnp.nanpercentile(jnp.array([0.0, jnp.nan, 2.0]), 50)
         Array(1., dtype=float32)
     """
-    check_out("nanpercentile", out)
     fraction = binary.div(inexact("nanpercentile", q), 100.0)
-    return _quantile("nanpercentile", a, fraction, axis, method, keepdims, weights, skip_nan=True)
+    return nanquantile(a, fraction, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
 @one_program(static=("axis", "out", "overwrite_input", "keepdims"))
@@ -270,7 +269,7 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """The middle element over `axis`, or the mean of the two in the middle.
+    """Computes the median over the given axes.
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     real; integers and booleans become floats.
@@ -284,8 +283,7 @@ def median(
         >>> jnp.median(jnp.array([[1, 9, 2], [4, 6, 5]]), axis=1)
         Array([2., 5.], dtype=float32)
     """
-    check_out("median", out)
-    return _quantile("median", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=False)
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 @one_program(static=("axis", "out", "overwrite_input", "keepdims"))
@@ -296,7 +294,7 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """As `median`, leaving out NaN.
+    """Computes the median over the given axes, ignoring NaN.
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     real; integers and booleans become floats.
@@ -310,8 +308,7 @@ def nanmedian(
         >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 2.0]))
         Array(1.5, dtype=float32)
     """
-    check_out("nanmedian", out)
-    return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=True)
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 def _quantile(
@@ -340,7 +337,7 @@ def _quantile(
     return found if aval_of(q).ndim else shape.squeeze(found, (0,))
 
 
-def _quantile_operands(name: str, a: Any, q: Any) -> tuple[Any, Any]:
+def _quantile_operands(name: str, a: ArrayLike, q: ArrayLike) -> tuple[Any, Any]:
     """The array, and the fractions in the dtype of positions: short floats cannot count far."""
     a, q = check_array(name, a, "a"), check_array(name, q, "q")
     dtype = dtypes.to_inexact_dtype(aval_of(a).dtype)
@@ -350,10 +347,9 @@ def _quantile_operands(name: str, a: Any, q: Any) -> tuple[Any, Any]:
     return convert_to_type(a, dtype, weak_type=False), convert_to_type(q, wide, weak_type=False)
 
 
-def _check_quantile(name: str, a: Any, q: Any, method: str, weights: Any) -> None:
+def _check_quantile(name: str, a: Array, q: Array, method: str, weights: ArrayLike | None) -> None:
     check_not_complex(name, a, ValueError)
-    if aval_of(q).ndim > 1:
-        error(ValueError, f"numpy.{name}", "q must be a number or a vector.", got={"q": aval_of(q)})
+    check_that(aval_of(q).ndim <= 1, name, "q must be a number or a vector.", q=q)
     if method not in _METHODS or (weights is not None and method != "inverted_cdf"):
         error(
             ValueError,
@@ -364,7 +360,7 @@ def _check_quantile(name: str, a: Any, q: Any, method: str, weights: Any) -> Non
         )
 
 
-def _flattened(x: Any, axes: tuple[int, ...]) -> Any:
+def _flattened(x: Array, axes: tuple[int, ...]) -> Any:
     """`x` with `axes` joined into a last dimension."""
     dims = aval_of(x).shape
     outer = [d for d in range(len(dims)) if d not in axes]
@@ -372,7 +368,9 @@ def _flattened(x: Any, axes: tuple[int, ...]) -> Any:
     return shape.reshape(x, (*(dims[d] for d in outer), math.prod(dims[d] for d in axes)))
 
 
-def _quantile_of_rows(rows: Any, fractions: Any, method: str, weights: Any, skip_nan: bool) -> Any:
+def _quantile_of_rows(
+    rows: Array, fractions: Array, method: str, weights: ArrayLike | None, skip_nan: bool
+) -> Any:
     """For each row, the quantiles at all fractions, in a new last dimension."""
     outer, n = aval_of(rows).shape[:-1], aval_of(rows).shape[-1]
     dims = (*outer, aval_of(fractions).size)
@@ -393,10 +391,10 @@ def _quantile_of_rows(rows: Any, fractions: Any, method: str, weights: Any, skip
     return pick(shape.broadcast_in_dim(invalid, dims, range(len(dims))), np.nan, found)
 
 
-def _between(ordered: Any, position: Any, method: str) -> Any:
+def _between(ordered: Array, position: Array, method: str) -> Any:
     """The elements at positions of sorted rows that may lie between two places."""
 
-    def at(place: Any) -> Any:
+    def at(place: Array) -> Any:
         place = binary.max(convert_element_type(place, dtypes.int32), 0)
         element = selection.take_along_axis(ordered, place, -1)
         return convert_element_type(element, aval_of(position).dtype)
@@ -414,7 +412,7 @@ def _between(ordered: Any, position: Any, method: str) -> Any:
     return binary.add(binary.mul(below, binary.sub(1.0, share)), binary.mul(above, share))
 
 
-def _inverted_cdf(rows: Any, fractions: Any, weights: Any) -> tuple[Any, Any]:
+def _inverted_cdf(rows: Array, fractions: Array, weights: ArrayLike | None) -> tuple[Any, Any]:
     """Sorted rows, and the first places at which the weights reach the fractions of their sum."""
     if weights is None:
         weights = broadcast_to(np.ones((), aval_of(fractions).dtype)[()], aval_of(rows).shape)
@@ -445,7 +443,7 @@ def nansum(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """As `sum`, leaving out NaN.
+    """Sums the elements over the given axes, treating NaN as zero.
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nansum.
@@ -468,7 +466,7 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """As `prod`, leaving out NaN.
+    """Multiplies the elements over the given axes, treating NaN as one.
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nanprod.
@@ -513,7 +511,7 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """As `max`, leaving out NaN; NaN if nothing else is left.
+    """Returns the maximum over the given axes, ignoring NaN; NaN if nothing else is left.
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nanmax.
@@ -536,7 +534,7 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """As `min`, leaving out NaN; NaN if nothing else is left.
+    """Returns the minimum over the given axes, ignoring NaN; NaN if nothing else is left.
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nanmin.
@@ -550,7 +548,7 @@ def nanmin(
     )
 
 
-def _present(a: Any, where: Any) -> Any:
+def _present(a: Array, where: ArrayLike | None) -> Any:
     """Which elements count: those that are numbers and that `where` selects."""
     present = unary.bitwise_not(isnan(a))
     if where is None:
@@ -568,7 +566,7 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """As `mean`, leaving out NaN; NaN if nothing is left.
+    """Computes the mean over the given axes, ignoring NaN; NaN if nothing is left.
 
     Shapes:     a: T[s] -> T[s without axis].
     Source:     mirrors jax.numpy.nanmean.
@@ -594,7 +592,7 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """As `var`, leaving out NaN; NaN if too little is left.
+    """Computes the variance over the given axes, ignoring NaN.
 
     Shapes:     a: T[s] -> float[s without axis].
     Source:     mirrors jax.numpy.nanvar.
@@ -620,7 +618,7 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """As `std`, leaving out NaN; NaN if too little is left.
+    """Computes the standard deviation over the given axes, ignoring NaN.
 
     Shapes:     a: T[s] -> float[s without axis].
     Source:     mirrors jax.numpy.nanstd.
@@ -636,7 +634,7 @@ def nanstd(
 def nancumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """As `cumsum`, with 0 in place of NaN.
+    """Computes the cumulative sum along `axis`, treating NaN as zero.
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
     Source:     mirrors jax.numpy.nancumsum.
@@ -652,7 +650,7 @@ def nancumsum(
 def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """As `cumprod`, with 1 in place of NaN.
+    """Computes the cumulative product along `axis`, treating NaN as one.
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
     Source:     mirrors jax.numpy.nancumprod.
@@ -681,7 +679,7 @@ def _nan_arg_extreme(
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """As `argmax`, leaving out NaN; -1 if nothing else is left.
+    """Returns the index of the maximum along `axis`, ignoring NaN; -1 if nothing is left.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
     Source:     mirrors jax.numpy.nanargmax.
@@ -697,7 +695,7 @@ def nanargmax(
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """As `argmin`, leaving out NaN; -1 if nothing else is left.
+    """Returns the index of the minimum along `axis`, ignoring NaN; -1 if nothing is left.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
     Source:     mirrors jax.numpy.nanargmin.

@@ -35,7 +35,7 @@ from minijax.runtime.array import Array
 
 
 class ufunc:  # noqa: N801  NumPy's name
-    """An elementwise function, with NumPy's ways to apply it along axes and at indices.
+    """Represents a universal function: it works element by element, and along axes.
 
     Source:     mirrors jax.numpy.ufunc.
 
@@ -98,7 +98,7 @@ class ufunc:  # noqa: N801  NumPy's name
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """The elements along `axis` combined into one.
+        """Reduces the array along the given axes by applying the function repeatedly.
 
         Shapes:     a: T[s] -> T[s without axis].
 
@@ -152,7 +152,7 @@ class ufunc:  # noqa: N801  NumPy's name
     def accumulate(
         self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
-        """The elements along `axis` combined up to each one.
+        """Accumulates the results of applying the function along `axis`.
 
         Shapes:     a: T[s] -> T[s].
 
@@ -180,7 +180,7 @@ class ufunc:  # noqa: N801  NumPy's name
     def at(
         self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
     ) -> Array:
-        """A copy of `a` to whose elements at `indices` the function was applied.
+        """Returns a copy of `a` with the function applied to the elements at `indices`.
 
         An element whose index comes several times is changed as often.
 
@@ -214,7 +214,7 @@ class ufunc:  # noqa: N801  NumPy's name
         return functional.applied_at(self._function, a, indices, others)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803  NumPy's names
-        """The function of each element of A with each element of B.
+        """Applies the function to all pairs of an element of A and an element of B.
 
         Shapes:     A: T[s], B: U[t] -> V[s + t].
 
@@ -238,7 +238,7 @@ class ufunc:  # noqa: N801  NumPy's name
         dtype: DTypeLike | None = None,
         out: None = None,
     ) -> Array:
-        """The elements of slices along `axis` combined into one for each slice.
+        """Reduces the slices of the array along `axis` that start at `indices`.
 
         Slice `i` goes from `indices[i]` to `indices[i + 1]`, the last one to the end; a slice
         that would be empty has its first element.
@@ -316,7 +316,7 @@ def _check_slices(name: str, a: Any, indices: Any, axis: Any) -> None:
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A ufunc that applies a function of scalars to each element.
+    """Makes a ufunc of a Python function of scalars.
 
     Source:     mirrors jax.numpy.frompyfunc.
 

@@ -30,8 +30,20 @@ from minijax.lax import (
     slicing,
 )
 from minijax.numpy import arithmetic, creation, indexing, promotion
-from minijax.numpy.indexing import At, Fixed, From, New, Picked, Range, Template, Whole, Windows
+from minijax.numpy.indexing import (
+    At,
+    Fixed,
+    From,
+    Mode,
+    New,
+    Picked,
+    Range,
+    Template,
+    Whole,
+    Windows,
+)
 from minijax.numpy.one_program import native_program
+from minijax.runtime.annotations import ArrayLike, ArrayOrLists, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms import explicit
 
@@ -63,8 +75,8 @@ class Options(NamedTuple):
 
     indices_are_sorted: bool = False
     unique_indices: bool = False
-    mode: Any = None
-    out_sharding: Any = None
+    mode: Mode = None
+    out_sharding: ShardingLike = None
     wrap_negative_indices: bool = True
 
 
@@ -76,7 +88,7 @@ class IndexUpdateHelper:
 
     __slots__ = ("array",)
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
 
     def __getitem__(self, index: Any) -> IndexUpdateRef:
@@ -91,12 +103,12 @@ def _method(kind: str, effect: str, example: str, result: str) -> Callable[..., 
 
     def method(
         self: IndexUpdateRef,
-        values: Any,
+        values: ArrayOrLists,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
+        mode: Mode = None,
+        out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         options = Options(
@@ -105,7 +117,7 @@ def _method(kind: str, effect: str, example: str, result: str) -> Callable[..., 
         if out_sharding is None:
             return _update(self.array, self.index, values, kind, options)
 
-        def update(x: Any, new: Any) -> Any:
+        def update(x: Array, new: Array) -> Any:
             return _update(x, self.index, new, kind, options)
 
         return explicit.auto_axes(update, out_sharding=out_sharding)(self.array, values)
@@ -131,7 +143,7 @@ class IndexUpdateRef:
 
     __slots__ = ("array", "index")
 
-    def __init__(self, array: Any, index: Any) -> None:
+    def __init__(self, array: Array, index: Any) -> None:
         self.array = array
         self.index = index
 
@@ -191,10 +203,10 @@ class IndexUpdateRef:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
+        mode: Mode = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """`x` with `func` applied to `x[index]`, again for each time that a position is repeated.
+        """Applies `func` to `x[index]`, once for each time that a position is repeated.
 
         Differentiable where no position can be repeated: without arrays in the index, or with
         `unique_indices=True`.
@@ -222,11 +234,11 @@ class IndexUpdateRef:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Any = None,
-        fill_value: Any = None,
+        fill_value: ArrayLike | None = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """`x[index]`, with a choice of what happens out of range.
+        """Returns `x[index]`, with a choice of what happens to indices out of range.
 
         Args:
             indices_are_sorted: a promise.
@@ -251,7 +263,11 @@ class IndexUpdateRef:
         )
         x, template, operands = indexing.parse(self.array, self.index, dynamic=indexing.is_eager())
         fill_value = static_fill_value(fill_value)
-        settings = {"template": template, "options": options, "fill_value": fill_value}
+        settings: dict[str, Any] = {
+            "template": template,
+            "options": options,
+            "fill_value": fill_value,
+        }
         if out_sharding is not None:
             read = functools.partial(_read, **settings)
             return explicit.auto_axes(read, out_sharding=out_sharding)(x, *operands)
@@ -263,7 +279,7 @@ class IndexUpdateRef:
 
 
 def at(x: Any) -> IndexUpdateHelper | reference_indexing.Indexer:
-    """New arrays with some elements replaced: `x.at[index].set(values)`, `.add`, `.min`, and more.
+    """Gives access to updates that return new arrays: `x.at[index].set(values)`, `.add`, ...
 
     Of a traced reference, `x.at[index]` is a part of it.
 
@@ -299,7 +315,7 @@ def _read(x: Any, *operands: Any, template: Template, options: Options, fill_val
 _read_program = native_program(_read, ("template", "options", "fill_value"))
 
 
-def _update(x: Any, index: Any, values: Any, kind: str, options: Options) -> Any:
+def _update(x: Array, index: Any, values: Any, kind: str, options: Options) -> Any:
     gather_numbers.GatherScatterMode.from_any(options.mode)
     if isinstance(values, (list, tuple)):
         values = creation.asarray(values)
@@ -357,11 +373,11 @@ def static_fill_value(value: Any) -> Any:
     return None if is_nan else value
 
 
-def _as_dtype_of(values: Any, x: Any) -> Any:
+def _as_dtype_of(values: Array, x: Array) -> Any:
     return promotion.convert(values, aval_of(x).dtype, weak=False)
 
 
-def _is_mask_of_equals(x: Any, index: Any, values: Any) -> bool:
+def _is_mask_of_equals(x: Array, index: Any, values: ArrayLike) -> bool:
     """Whether the index is a mask, and every place where it is true gets the same values."""
     if not isinstance(index, (Array, Tracer, np.ndarray)) or index.dtype != dtypes.bool_:
         return False
@@ -371,7 +387,7 @@ def _is_mask_of_equals(x: Any, index: Any, values: Any) -> bool:
     return True
 
 
-def _masked(x: Any, mask: Any, values: Any, *, kind: str) -> Any:
+def _masked(x: Array, mask: Array, values: Array, *, kind: str) -> Any:
     """`x` updated where a mask over its leading dimensions holds."""
     dims = aval_of(x).shape
     rank = aval_of(mask).ndim
@@ -384,7 +400,7 @@ _masked_program = native_program(_masked, ("kind",))
 
 
 def _updated(
-    x: Any, values: Any, *operands: Any, template: Template, kind: str, options: Options
+    x: Array, values: Array, *operands: Any, template: Template, kind: str, options: Options
 ) -> Any:
     """`x` updated at a parsed index."""
     values = _as_dtype_of(values, x)
@@ -402,7 +418,9 @@ def _updated(
 _update_program = native_program(_updated, ("template", "kind", "options"))
 
 
-def _fitted(values: Any, selected: Shape, made: Shape, target: Shape, places: Sequence[int]) -> Any:
+def _fitted(
+    values: Array, selected: Shape, made: Shape, target: Shape, places: Sequence[int]
+) -> Any:
     """Values for a selection, repeated to another shape.
 
     Args:
@@ -434,7 +452,9 @@ def _fitted(values: Any, selected: Shape, made: Shape, target: Shape, places: Se
     return shape.broadcast_in_dim(values, target, places[missing:])
 
 
-def _write_box(x: Any, values: Any, template: Template, operands: Sequence[Any], kind: str) -> Any:
+def _write_box(
+    x: Array, values: Array, template: Template, operands: Sequence[Any], kind: str
+) -> Any:
     """Writes a box that is known to be in range."""
     starts: list[Any] = []
     sizes: list[int] = []
@@ -466,7 +486,12 @@ def _write_box(x: Any, values: Any, template: Template, operands: Sequence[Any],
 
 
 def _scatter(
-    x: Any, values: Any, template: Template, operands: Sequence[Any], kind: str, options: Options
+    x: Array,
+    values: Array,
+    template: Template,
+    operands: Sequence[Any],
+    kind: str,
+    options: Options,
 ) -> Any:
     """Scatters values over windows of `x`."""
     windows, settings = _windows(x, template, operands, options)
@@ -478,7 +503,7 @@ def _scatter(
 
 
 def _windows(
-    x: Any, template: Template, operands: Sequence[Any], options: Options
+    x: Array, template: Template, operands: Sequence[Any], options: Options
 ) -> tuple[Windows, dict[str, Any]]:
     """The windows of `x` that an update writes, and the scatter's keyword arguments."""
     windows = indexing.windows_of(

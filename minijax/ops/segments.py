@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.interpreters.structural import full
 from minijax.lax import reduction
+from minijax.lax.gather_numbers import GatherScatterMode
 from minijax.numpy import reductions
 from minijax.numpy.one_program import one_program
 from minijax.numpy.ranges import arange
@@ -25,24 +26,10 @@ from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, ShardingLike
 from minijax.runtime.array import Array
 
-
-class Combination(NamedTuple):
-    """One way to combine rows: the update of `x.at`, what it starts from, and the reduction."""
-
-    update: str
-    identity: Callable[[Any], Any]
-    reduce: Callable[..., Any]
+Mode: TypeAlias = str | GatherScatterMode | None
 
 
-COMBINATIONS = {
-    "segment_sum": Combination("add", reduction.zero, reductions.sum),
-    "segment_prod": Combination("multiply", reduction.one, reductions.prod),
-    "segment_max": Combination("max", reduction.lowest, reductions.max),
-    "segment_min": Combination("min", reduction.highest, reductions.min),
-}
-
-
-def _count(name: str, ids: Any, num_segments: Any) -> int:
+def _count(name: str, ids: Array, num_segments: int | None) -> int:
     """The number of segments, if need be from the ids, which must then be known."""
     if num_segments is not None:
         count = operator.index(num_segments)
@@ -75,284 +62,188 @@ def _count(name: str, ids: Any, num_segments: Any) -> int:
     return max(0, int(np.max(np.asarray(known))) + 1)
 
 
-def _reduced(
+class SegmentReduction(Protocol):
+    """A function that combines the rows of each segment."""
+
+    def __call__(
+        self,
+        data: ArrayLike,
+        segment_ids: ArrayLike,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: Mode = None,
+        out_sharding: ShardingLike = None,
+    ) -> Array:
+        """The combined rows of each segment."""
+
+
+_DOCUMENTATION = """The {results} of the rows of each segment.
+
+    Args:
+        data: the rows.
+        segment_ids: for each row the number of its segment; repeated in any order.
+        num_segments: how many segments there are; by default the largest id plus 1, which must
+            then be known.
+        indices_are_sorted: whether ids ascend, which may be faster.
+        unique_indices: whether no id is repeated, which may be faster.
+        bucket_size: how many rows to combine at a time before these results are combined.
+        mode: what becomes of rows whose id is out of range: they are dropped by default, and go
+            to the nearest segment where it is "clip".
+        out_sharding: how the result is split over Explicit mesh axes.
+
+    Shapes:     data: T[n, s], segment_ids: int[n] -> T[num_segments, s].
+    Dtypes:     {dtypes}.
+    Derivative: {derivative}.
+    Lowers to:  stablehlo.scatter.
+    Source:     mirrors jax.ops.{name} (0.10).
+
+    Raises:
+        ConcretizationTypeError: ids are traced, and `num_segments` is not given.
+        ValueError: `num_segments` is negative, `mode` is not known, or the shapes do not fit.
+        TypeError: ids are no integers, or the dtype does not fit.
+
+    Example:
+        >>> minijax.ops.{name}(np.int32([[1, 2], [3, 4], [5, 6]]), np.int32([0, 1, 0]))
+        {example}
+    """
+
+
+def _reduction(
     name: str,
-    data: Any,
-    segment_ids: Any,
-    num_segments: Any,
-    bucket_size: Any,
-    **options: Any,
-) -> Any:
-    data, ids = (array_argument(f"ops.{name}", x) for x in (data, segment_ids))
-    if not dtypes.issubdtype(ids.dtype, np.integer):
-        error(TypeError, f"ops.{name}", "ids must be integers.", got={"segment_ids": ids.aval})
-    count = _count(name, ids, num_segments)
-    buckets = 1
-    if bucket_size is not None:
-        size = operator.index(bucket_size)
-        if size < 1:
+    update: str,
+    identity: Callable[[np.dtype[Any]], ArrayLike],
+    reduce: Callable[..., Array],
+    **documentation: str,
+) -> SegmentReduction:
+    """A reduction over segments.
+
+    Args:
+        name: the public name.
+        update: the method of `x.at` that combines rows.
+        identity: gives for a dtype what leaves others unchanged.
+        reduce: combines the results of buckets.
+        **documentation: what fills the text.
+    """
+
+    def scattered(
+        data: Array,
+        ids: Array,
+        *,
+        count: int,
+        buckets: int,
+        bucket_size: int,
+        out_sharding: ShardingLike,
+        options: tuple[tuple[str, Any], ...],
+    ) -> Array:
+        shape = (count, *data.shape[1:])
+        if buckets <= 1:
+            start = full(shape, identity(data.dtype), data.dtype)
+            combine = getattr(start.at[ids], update)
+            return combine(data, out_sharding=out_sharding, **dict(options))
+        # Each bucket is combined by itself, which is less at once and more exact.
+        start = full((buckets, *shape), identity(data.dtype), data.dtype)
+        place = (arange(ids.shape[0]) // bucket_size, ids)
+        unsorted = {**dict(options), "indices_are_sorted": False}
+        found = getattr(start.at[place], update)(data, **unsorted)
+        return reduce(found, 0).astype(data.dtype)
+
+    # Errors inside are those of the public function.
+    scattered.__name__ = name
+    program = one_program(("count", "buckets", "bucket_size", "out_sharding", "options"))(scattered)
+
+    def reduced(
+        data: ArrayLike,
+        segment_ids: ArrayLike,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: Mode = None,
+        out_sharding: ShardingLike = None,
+    ) -> Array:
+        rows, ids = (array_argument(f"ops.{name}", x) for x in (data, segment_ids))
+        if not dtypes.issubdtype(ids.dtype, np.integer):
             error(
-                ValueError,
+                TypeError,
                 f"ops.{name}",
-                "buckets hold at least one row.",
-                got=f"bucket_size: {size}",
+                "ids must be integers.",
+                got={"segment_ids": ids.aval},
             )
-        buckets = -(-(ids.shape[0] if ids.ndim else 1) // size)
-        options["bucket_size"] = size
-    return _scattered(data, ids, name=name, count=count, buckets=buckets, **options)
+        count = _count(name, ids, num_segments)
+        size = 0 if bucket_size is None else _bucket_size(name, bucket_size)
+        length = ids.shape[0] if ids.ndim else 1
+        options = {
+            "indices_are_sorted": indices_are_sorted,
+            "unique_indices": unique_indices,
+            "mode": mode,
+            "wrap_negative_indices": False,
+        }
+        return program(
+            rows,
+            ids,
+            count=count,
+            buckets=-(-length // size) if size else 1,
+            bucket_size=size,
+            out_sharding=out_sharding,
+            options=tuple(options.items()),
+        )
+
+    reduced.__name__ = reduced.__qualname__ = name
+    reduced.__doc__ = _DOCUMENTATION.format(name=name, **documentation)
+    return reduced
 
 
-@one_program(
-    static=(
-        "name",
-        "count",
-        "buckets",
-        "bucket_size",
-        "out_sharding",
-        "mode",
-        "is_sorted",
-        "unique",
-    )
+def _bucket_size(name: str, given: int) -> int:
+    size = operator.index(given)
+    if size < 1:
+        error(
+            ValueError,
+            f"ops.{name}",
+            "buckets hold at least one row.",
+            got=f"bucket_size: {size}",
+        )
+    return size
+
+
+segment_sum = _reduction(
+    "segment_sum",
+    "add",
+    reduction.zero,
+    reductions.sum,
+    results="sums",
+    dtypes="numeric",
+    derivative="linear in data",
+    example="Array([[6, 8],\n               [3, 4]], dtype=int32)",
 )
-def _scattered(
-    data: Any,
-    ids: Any,
-    *,
-    name: str,
-    count: int,
-    buckets: int,
-    is_sorted: bool,
-    unique: bool,
-    mode: Any,
-    out_sharding: Any,
-    bucket_size: int = 0,
-) -> Any:
-    way = COMBINATIONS[name]
-    shape = (count, *data.shape[1:])
-    options = {
-        "indices_are_sorted": is_sorted,
-        "unique_indices": unique,
-        "mode": mode,
-        "wrap_negative_indices": False,
-    }
-    identity = way.identity(data.dtype)
-    if buckets <= 1:
-        start = full(shape, identity, data.dtype)
-        return getattr(start.at[ids], way.update)(data, out_sharding=out_sharding, **options)
-    # Each bucket is combined by itself, which is less at once and more exact.
-    start = full((buckets, *shape), identity, data.dtype)
-    place = (arange(ids.shape[0]) // bucket_size, ids)
-    found = getattr(start.at[place], way.update)(data, **{**options, "indices_are_sorted": False})
-    return way.reduce(found, 0).astype(data.dtype)
-
-
-def segment_sum(
-    data: ArrayLike,
-    segment_ids: ArrayLike,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: ShardingLike = None,
-) -> Array:
-    """The sums of the rows of each segment.
-
-    Args:
-        data: the rows.
-        segment_ids: for each row the number of its segment; repeated in any order.
-        num_segments: how many segments there are; by default the largest id plus 1, which must
-            then be known.
-        indices_are_sorted: whether ids ascend, which may be faster.
-        unique_indices: whether no id is repeated, which may be faster.
-        bucket_size: how many rows to combine at a time before these results are combined.
-        mode: what becomes of rows whose id is out of range: they are dropped by default, and go
-            to the nearest segment where it is "clip".
-        out_sharding: how the result is split over Explicit mesh axes.
-
-    Shapes:     data: T[n, s], segment_ids: int[n] -> T[num_segments, s].
-    Dtypes:     numeric.
-    Derivative: linear in data.
-    Lowers to:  stablehlo.scatter.
-    Source:     mirrors jax.ops.segment_sum (0.10).
-
-    Raises:
-        ConcretizationTypeError: ids are traced, and `num_segments` is not given.
-        ValueError: `num_segments` is negative, `mode` is not known, or the shapes do not fit.
-        TypeError: ids are no integers, or the dtype does not fit.
-
-    Example:
-        >>> minijax.ops.segment_sum(np.int32([[1, 2], [3, 4], [5, 6]]), np.int32([0, 1, 0]))
-        Array([[6, 8],
-               [3, 4]], dtype=int32)
-    """
-    return _reduced(
-        "segment_sum",
-        data,
-        segment_ids,
-        num_segments,
-        bucket_size,
-        is_sorted=indices_are_sorted,
-        unique=unique_indices,
-        mode=mode,
-        out_sharding=out_sharding,
-    )
-
-
-def segment_prod(
-    data: ArrayLike,
-    segment_ids: ArrayLike,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: ShardingLike = None,
-) -> Array:
-    """The products of the rows of each segment.
-
-    Args:
-        data: the rows.
-        segment_ids: for each row the number of its segment; repeated in any order.
-        num_segments: how many segments there are; by default the largest id plus 1, which must
-            then be known.
-        indices_are_sorted: whether ids ascend, which may be faster.
-        unique_indices: whether no id is repeated, which may be faster.
-        bucket_size: how many rows to combine at a time before these results are combined.
-        mode: what becomes of rows whose id is out of range: they are dropped by default, and go
-            to the nearest segment where it is "clip".
-        out_sharding: how the result is split over Explicit mesh axes.
-
-    Shapes:     data: T[n, s], segment_ids: int[n] -> T[num_segments, s].
-    Dtypes:     numeric.
-    Derivative: exact where ids are unique.
-    Lowers to:  stablehlo.scatter.
-    Source:     mirrors jax.ops.segment_prod (0.10).
-
-    Raises:
-        ConcretizationTypeError: ids are traced, and `num_segments` is not given.
-        ValueError: `num_segments` is negative, `mode` is not known, or the shapes do not fit.
-        TypeError: ids are no integers, or the dtype does not fit.
-
-    Example:
-        >>> minijax.ops.segment_prod(np.int32([[1, 2], [3, 4], [5, 6]]), np.int32([0, 1, 0]))
-        Array([[ 5, 12],
-               [ 3,  4]], dtype=int32)
-    """
-    return _reduced(
-        "segment_prod",
-        data,
-        segment_ids,
-        num_segments,
-        bucket_size,
-        is_sorted=indices_are_sorted,
-        unique=unique_indices,
-        mode=mode,
-        out_sharding=out_sharding,
-    )
-
-
-def segment_max(
-    data: ArrayLike,
-    segment_ids: ArrayLike,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: ShardingLike = None,
-) -> Array:
-    """The largest elements of the rows of each segment.
-
-    Args:
-        data: the rows.
-        segment_ids: for each row the number of its segment; repeated in any order.
-        num_segments: how many segments there are; by default the largest id plus 1, which must
-            then be known.
-        indices_are_sorted: whether ids ascend, which may be faster.
-        unique_indices: whether no id is repeated, which may be faster.
-        bucket_size: how many rows to combine at a time before these results are combined.
-        mode: what becomes of rows whose id is out of range: they are dropped by default, and go
-            to the nearest segment where it is "clip".
-        out_sharding: how the result is split over Explicit mesh axes.
-
-    Shapes:     data: T[n, s], segment_ids: int[n] -> T[num_segments, s].
-    Dtypes:     real; bool.
-    Derivative: equal elements share it.
-    Lowers to:  stablehlo.scatter.
-    Source:     mirrors jax.ops.segment_max (0.10).
-
-    Raises:
-        ConcretizationTypeError: ids are traced, and `num_segments` is not given.
-        ValueError: `num_segments` is negative, `mode` is not known, or the shapes do not fit.
-        TypeError: ids are no integers, or the dtype does not fit.
-
-    Example:
-        >>> minijax.ops.segment_max(np.int32([[1, 2], [3, 4], [5, 6]]), np.int32([0, 1, 0]))
-        Array([[5, 6],
-               [3, 4]], dtype=int32)
-    """
-    return _reduced(
-        "segment_max",
-        data,
-        segment_ids,
-        num_segments,
-        bucket_size,
-        is_sorted=indices_are_sorted,
-        unique=unique_indices,
-        mode=mode,
-        out_sharding=out_sharding,
-    )
-
-
-def segment_min(
-    data: ArrayLike,
-    segment_ids: ArrayLike,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: ShardingLike = None,
-) -> Array:
-    """The smallest elements of the rows of each segment.
-
-    Args:
-        data: the rows.
-        segment_ids: for each row the number of its segment; repeated in any order.
-        num_segments: how many segments there are; by default the largest id plus 1, which must
-            then be known.
-        indices_are_sorted: whether ids ascend, which may be faster.
-        unique_indices: whether no id is repeated, which may be faster.
-        bucket_size: how many rows to combine at a time before these results are combined.
-        mode: what becomes of rows whose id is out of range: they are dropped by default, and go
-            to the nearest segment where it is "clip".
-        out_sharding: how the result is split over Explicit mesh axes.
-
-    Shapes:     data: T[n, s], segment_ids: int[n] -> T[num_segments, s].
-    Dtypes:     real; bool.
-    Derivative: equal elements share it.
-    Lowers to:  stablehlo.scatter.
-    Source:     mirrors jax.ops.segment_min (0.10).
-
-    Raises:
-        ConcretizationTypeError: ids are traced, and `num_segments` is not given.
-        ValueError: `num_segments` is negative, `mode` is not known, or the shapes do not fit.
-        TypeError: ids are no integers, or the dtype does not fit.
-
-    Example:
-        >>> minijax.ops.segment_min(np.int32([[1, 2], [3, 4], [5, 6]]), np.int32([0, 1, 0]))
-        Array([[1, 2],
-               [3, 4]], dtype=int32)
-    """
-    return _reduced(
-        "segment_min",
-        data,
-        segment_ids,
-        num_segments,
-        bucket_size,
-        is_sorted=indices_are_sorted,
-        unique=unique_indices,
-        mode=mode,
-        out_sharding=out_sharding,
-    )
+segment_prod = _reduction(
+    "segment_prod",
+    "multiply",
+    reduction.one,
+    reductions.prod,
+    results="products",
+    dtypes="numeric",
+    derivative="exact where ids are unique",
+    example="Array([[ 5, 12],\n               [ 3,  4]], dtype=int32)",
+)
+segment_max = _reduction(
+    "segment_max",
+    "max",
+    reduction.lowest,
+    reductions.max,
+    results="largest elements",
+    dtypes="real; bool",
+    derivative="equal elements share it",
+    example="Array([[5, 6],\n               [3, 4]], dtype=int32)",
+)
+segment_min = _reduction(
+    "segment_min",
+    "min",
+    reduction.highest,
+    reductions.min,
+    results="smallest elements",
+    dtypes="real; bool",
+    derivative="equal elements share it",
+    example="Array([[1, 2],\n               [3, 4]], dtype=int32)",
+)

@@ -1,8 +1,25 @@
 """Random numbers from explicit keys, with the figures of `jax.random`."""
 
-from typing import TYPE_CHECKING
-
-from minijax.core import deferral
+from minijax.random.continuous import (
+    bits,
+    cauchy,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    lognormal,
+    maxwell,
+    multivariate_normal,
+    normal,
+    orthogonal,
+    pareto,
+    rayleigh,
+    triangular,
+    truncated_normal,
+    uniform,
+    wald,
+    weibull_min,
+)
 from minijax.random.counts import binomial, multinomial, poisson
 from minijax.random.discrete import (
     bernoulli,
@@ -13,26 +30,17 @@ from minijax.random.discrete import (
     rademacher,
     randint,
 )
-from minijax.random.distributions import (
-    bits,
-    cauchy,
-    exponential,
-    gumbel,
-    laplace,
-    logistic,
-    maxwell,
-    normal,
-    truncated_normal,
-    uniform,
-)
-from minijax.random.gamma import gamma, loggamma, random_gamma_p
-from minijax.random.gamma_family import (
+from minijax.random.gamma import (
     ball,
     beta,
     chisquare,
     dirichlet,
+    double_sided_maxwell,
     f,
+    gamma,
     generalized_normal,
+    loggamma,
+    random_gamma_p,
     t,
 )
 from minijax.random.keys import (
@@ -46,18 +54,6 @@ from minijax.random.keys import (
     split,
     wrap_key_data,
 )
-from minijax.random.parametric import (
-    double_sided_maxwell,
-    lognormal,
-    pareto,
-    rayleigh,
-    triangular,
-    wald,
-    weibull_min,
-)
-
-if TYPE_CHECKING:
-    from minijax.random.multivariate import multivariate_normal, orthogonal
 
 __all__ = [
     "PRNGKey",
@@ -114,8 +110,3 @@ __all__ = [
 def __dir__() -> list[str]:
     """The public names, without the modules that define them."""
     return sorted(__all__)
-
-
-__getattr__ = deferral.attributes(
-    __name__, names={"random.multivariate": "multivariate_normal orthogonal"}
-)

@@ -9,6 +9,7 @@ together, as often as the last of them needs; the figures follow JAX's in this a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,70 +19,56 @@ from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
 from minijax.lax import cumulative, reduction, slicing
 from minijax.lax import shape as lax_shape
-from minijax.lax.binary import (
-    add,
-    bitwise_and,
-    bitwise_or,
-    div,
-    eq,
-    ge,
-    gt,
-    le,
-    lt,
-    mul,
-    ne,
-    sub,
-)
-from minijax.lax.binary import (
-    max as maximum,
-)
-from minijax.lax.binary import (
-    min as minimum,
-)
+from minijax.lax.binary import max as maximum
+from minijax.lax.binary import min as minimum
 from minijax.lax.choice import clamp, select
 from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.control_flow.scanning import scan
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import full_like
 from minijax.lax.special import lgamma
-from minijax.lax.unary import abs as absolute
-from minijax.lax.unary import bitwise_not, ceil, floor, log, log1p, neg, sqrt
+from minijax.lax.unary import ceil, floor, log, log1p, sqrt
 from minijax.numpy import shaping
 from minijax.numpy.creation import asarray
+from minijax.numpy.logic import isnan
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
-from minijax.random.distributions import (
-    check_float,
-    check_kind,
-    check_shape,
-    program,
-    sampler,
+from minijax.random.continuous import (
     scalar,
     uniform_samples,
 )
 from minijax.random.generators import THREEFRY
-from minijax.random.keys import new_keys, random_clone_p
+from minijax.random.keys import (
+    FLOAT,
+    INTEGER,
+    distribution,
+    new_keys,
+    random_clone_p,
+    sampler,
+    unchecked,
+)
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 
 _BOOL = np.dtype(bool)
 _FLOAT32 = np.dtype(np.float32)
 
+_State = tuple[Array, Array, Array]
+"""What a loop carries."""
 
-def _new_keys(key: Any, count: int) -> list[Any]:
+
+def _new_keys(key: ArrayLike, count: int) -> list[Array]:
     keys = new_keys(key, (count,))
     return [slicing.index_in_dim(keys, i, keepdims=False) for i in range(count)]
 
 
-def _uniform(key: Any, like: Any) -> Any:
+def _uniform(key: Array, like: Array) -> Array:
     """Uniform samples in place of an array."""
-    aval = aval_of(like)
-    one = scalar(1, aval.dtype)
-    return uniform_samples(key, scalar(0, aval.dtype), one, aval.shape, aval.dtype)
+    return uniform_samples(key, like.shape, like.dtype)
 
 
-def _any(flags: Any) -> Any:
-    return reduction.reduce_or(flags, tuple(range(aval_of(flags).ndim)))
+def _any(flags: Array) -> Array:
+    return reduction.reduce_or(flags, tuple(range(flags.ndim)))
 
 
 class _Candidate(NamedTuple):
@@ -95,35 +82,37 @@ class _Candidate(NamedTuple):
         log_density: of the distribution at the value, up to the same constant.
     """
 
-    value: Any
-    sure: Any
-    impossible: Any
-    log_height: Any
-    log_density: Any
+    value: Array
+    sure: Array
+    impossible: Array
+    log_height: Array
+    log_density: Array
 
 
-def _rejected_until_accepted(key: Any, like: Any, candidate: Any) -> Any:
+def _rejected_until_accepted(
+    key: Array, like: Array, candidate: Callable[[Array, Array], _Candidate]
+) -> Array:
     """Candidates `candidate(u, v)` of two uniform numbers, until each place has had a good one.
 
     A place that has one takes later ones too, as long as others have none.
     """
 
-    def unfinished(state: Any) -> Any:
-        return _any(bitwise_not(state[1]))
+    def unfinished(state: _State) -> Array:
+        return _any(~state[1])
 
-    def step(state: Any) -> Any:
+    def step(state: _State) -> _State:
         chosen, accepted, key = state
         key, first, second = _new_keys(key, 3)
-        found = candidate(sub(_uniform(first, like), 0.5), _uniform(second, like))
-        exact = le(found.log_height, found.log_density)
-        good = bitwise_or(found.sure, bitwise_and(bitwise_not(found.impossible), exact))
-        return select(good, found.value, chosen), bitwise_or(accepted, good), key
+        found = candidate(_uniform(first, like) - 0.5, _uniform(second, like))
+        exact = found.log_height <= found.log_density
+        good = found.sure | ~found.impossible & exact
+        return select(good, found.value, chosen), accepted | good, key
 
     nowhere = full_like(like, False, _BOOL)
     return while_loop(unfinished, step, (full_like(like, -1), nowhere, key))[0]
 
 
-@sampler("poisson")
+@distribution(INTEGER, "lam")
 def poisson(
     key: ArrayLike,
     lam: ArrayLike,
@@ -159,71 +148,62 @@ def poisson(
             got=f"a key of {generator.name}",
             expected=f"a key of {THREEFRY.name}",
         )
-    default = dtypes.default_int_dtype()
-    wanted = check_kind("poisson", dtype, np.integer, "an integer", default)
-    lam = check_array("poisson", lam)
-    return _poisson(key, lam, check_shape("poisson", shape, lam), wanted)
-
-
-@program
-def _poisson(key: Any, lam: Any, dims: Shape, dtype: Any) -> Any:
-    lam = convert_element_type(_spread(lam, dims), _FLOAT32)
-    few = bitwise_or(ne(lam, lam), lt(lam, 10.0))
+    rates = convert_element_type(_spread(lam, canonicalize_shape(shape)), _FLOAT32)
+    few = isnan(rates) | (rates < 10)
     # The key serves both methods, of which each place takes one.
     counted = _counted_by_products(
-        random_clone_p.bind(key), select(few, lam, full_like(lam, 0)), dtype
+        random_clone_p.bind(key), select(few, rates, full_like(rates, 0)), dtype
     )
     # A parameter that no candidate of the other method has to fit is accepted at once.
-    rejected = _poisson_by_rejection(key, select(few, full_like(lam, 1e5), lam))
+    rejected = _poisson_by_rejection(key, select(few, full_like(rates, 1e5), rates))
     out = select(few, counted, convert_element_type(rejected, dtype))
-    return select(eq(lam, 0.0), full_like(out, 0), out)
+    return select(rates == 0, full_like(out, 0), out)
 
 
-def _spread(x: Any, dims: Shape) -> Any:
+def _spread(x: ArrayLike, dims: Shape) -> Array:
     rank = aval_of(x).ndim
     return lax_shape.broadcast_in_dim(x, dims, range(len(dims) - rank, len(dims)))
 
 
-def _counted_by_products(key: Any, lam: Any, dtype: Any) -> Any:
+def _counted_by_products(key: Array, lam: Array, dtype: DTypeLike | None) -> Array:
     """Knuth's method: so many uniform numbers as have a product above exp(-lam)."""
 
-    def unfinished(state: Any) -> Any:
-        return _any(gt(state[2], neg(lam)))
+    def unfinished(state: _State) -> Array:
+        return _any(state[2] > -lam)
 
-    def step(state: Any) -> Any:
+    def step(state: _State) -> _State:
         count, key, log_product = state
         key, subkey = _new_keys(key, 2)
-        count = select(gt(log_product, neg(lam)), add(count, scalar(1, dtype)), count)
-        return count, key, add(log_product, log(_uniform(subkey, lam)))
+        count = select(log_product > -lam, count + 1, count)
+        return count, key, log_product + log(_uniform(subkey, lam))
 
     none = full_like(lam, 0, dtype)
-    count = while_loop(unfinished, step, (none, key, full_like(lam, 0)))[0]
-    return sub(count, scalar(1, dtype))
+    return while_loop(unfinished, step, (none, key, full_like(lam, 0)))[0] - 1
 
 
-def _poisson_by_rejection(key: Any, lam: Any) -> Any:
+def _poisson_by_rejection(key: Array, lam: Array) -> Array:
     """Hörmann's algorithm PTRS, for at least 10 events expected; names are the article's."""
     log_lam = log(lam)
-    b = add(0.931, mul(2.53, sqrt(lam)))
-    a = add(-0.059, mul(0.02483, b))
-    inv_alpha = add(1.1239, div(1.1328, sub(b, 3.4)))
-    v_r = sub(0.9277, div(3.6224, sub(b, 2.0)))
+    b = 0.931 + 2.53 * sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    inv_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    v_r = 0.9277 - 3.6224 / (b - 2)
 
-    def candidate(u: Any, v: Any) -> _Candidate:
-        us = sub(0.5, absolute(u))
-        k = floor(add(add(mul(add(div(mul(2.0, a), us), b), u), lam), 0.43))
+    def candidate(u: Array, v: Array) -> _Candidate:
+        us = 0.5 - abs(u)
+        k = floor((2 * a / us + b) * u + lam + 0.43)
         return _Candidate(
             value=k,
-            sure=bitwise_and(ge(us, 0.07), le(v, v_r)),
-            impossible=bitwise_or(lt(k, 0.0), bitwise_and(lt(us, 0.013), gt(v, us))),
-            log_height=log(div(mul(v, inv_alpha), add(div(a, mul(us, us)), b))),
-            log_density=sub(add(neg(lam), mul(k, log_lam)), lgamma(add(k, 1.0))),
+            sure=(us >= 0.07) & (v <= v_r),
+            impossible=(k < 0) | (us < 0.013) & (v > us),
+            log_height=log(v * inv_alpha / (a / (us * us) + b)),
+            log_density=-lam + k * log_lam - lgamma(k + 1),
         )
 
     return _rejected_until_accepted(key, lam, candidate)
 
 
-@sampler("binomial")
+@distribution(FLOAT, "n p")
 def binomial(
     key: ArrayLike,
     n: ArrayLike,
@@ -248,104 +228,91 @@ def binomial(
         >>> bool(abs(samples.mean() - 3.0) < 0.2), bool(samples.max() <= 10)
         (True, True)
     """
-    wanted = check_float("binomial", dtype)
-    n, p = check_array("binomial", n), check_array("binomial", p)
-    return binomial_samples(key, n, p, check_shape("binomial", shape, n, p), wanted)
-
-
-@program
-def binomial_samples(key: Any, n: Any, p: Any, dims: Shape, dtype: Any) -> Any:
-    """Binomial samples, for checked arguments."""
-    n, p = (_spread(x, dims) for x in _in_common_float(n, p))
-    rare = lt(p, 0.5)
+    n, p = (_spread(x, canonicalize_shape(shape)) for x in _in_common_float(n, p))
+    rare = p < 0.5
     # Of what is likely, the failures are counted.
-    q = select(rare, p, sub(1.0, p))
-    no_count = bitwise_or(ne(n, n), lt(n, 0.0))
-    no_probability = bitwise_or(ne(q, q), lt(q, 0.0))
-    endless = eq(absolute(n), np.inf)
+    q = select(rare, p, 1 - p)
+    no_count = isnan(n) | (n < 0)
+    no_probability = isnan(q) | (q < 0)
+    endless = abs(n) == np.inf
     q = select(no_probability, full_like(q, 0.01), q)
-    expected = mul(n, q)
+    expected = n * q
     # Endlessly many trials that cannot succeed would be waited for, and tried, for ever.
-    unknown = bitwise_or(no_count, ne(expected, expected))
-    few = bitwise_or(unknown, le(expected, 10.0))
+    unknown = no_count | isnan(expected)
+    few = unknown | (expected <= 10)
     whole = floor(n)
     # The key serves both methods, of which each place takes one.
-    counted = _counted_by_waiting(
-        random_clone_p.bind(key),
-        select(bitwise_and(few, bitwise_not(unknown)), whole, full_like(n, 0)),
-        q,
-    )
+    same_key = random_clone_p.bind(key)
+    counted = _counted_by_waiting(same_key, select(few & ~unknown, whole, full_like(n, 0)), q)
     rejected = _binomial_by_rejection(
         key, select(few, full_like(n, 1e4), whole), select(few, full_like(q, 0.5), q)
     )
     successes = select(
         few, convert_element_type(counted, dtype), convert_element_type(rejected, dtype)
     )
-    wrong = bitwise_or(no_probability, no_count)
+    wrong = no_probability | no_count
     successes = select(wrong, full_like(successes, np.nan), successes)
-    successes = select(
-        bitwise_and(endless, bitwise_not(wrong)), full_like(successes, np.inf), successes
-    )
-    failures = sub(convert_element_type(whole, dtype), successes)
-    return select(bitwise_or(bitwise_or(rare, wrong), endless), successes, failures)
+    successes = select(endless & ~wrong, full_like(successes, np.inf), successes)
+    failures = convert_element_type(whole, dtype) - successes
+    return select(rare | wrong | endless, successes, failures)
 
 
-def _in_common_float(*params: Any) -> list[Any]:
+binomial_samples = unchecked(binomial)
+
+
+def _in_common_float(*params: ArrayLike) -> list[Array]:
     """Parameters in one float dtype that holds all of them."""
     common = dtypes.to_inexact_dtype(dtypes.result_type(*params))
     return [convert_element_type(x, common) for x in params]
 
 
-def _counted_by_waiting(key: Any, n: Any, p: Any) -> Any:
+def _counted_by_waiting(key: Array, n: Array, p: Array) -> Array:
     """The successes among n trials: so many waiting times for the next one fit into them."""
-    log_failure = log1p(neg(p))
+    log_failure = log1p(-p)
 
-    def unfinished(state: Any) -> Any:
-        return _any(le(state[1], n))
+    def unfinished(state: _State) -> Array:
+        return _any(state[1] <= n)
 
-    def step(state: Any) -> Any:
+    def step(state: _State) -> _State:
         count, trials, key = state
         subkey, key = _new_keys(key, 2)
-        count = select(le(trials, n), add(count, 1.0), count)
-        return count, add(trials, ceil(div(log(_uniform(subkey, n)), log_failure))), key
+        count = select(trials <= n, count + 1, count)
+        return count, trials + ceil(log(_uniform(subkey, n)) / log_failure), key
 
-    count = while_loop(unfinished, step, (full_like(n, 0), full_like(n, 0), key))[0]
-    return sub(count, 1.0)
+    return while_loop(unfinished, step, (full_like(n, 0), full_like(n, 0), key))[0] - 1
 
 
-def _binomial_by_rejection(key: Any, n: Any, p: Any) -> Any:
+def _binomial_by_rejection(key: Array, n: Array, p: Array) -> Array:
     """Hörmann's algorithm BTRS, for at least 10 successes expected; names are the article's."""
-    deviation = sqrt(mul(mul(n, p), sub(1.0, p)))
-    b = add(1.15, mul(2.53, deviation))
-    a = add(add(-0.0873, mul(0.0248, b)), mul(0.01, p))
-    c = add(mul(n, p), 0.5)
-    v_r = sub(0.92, div(4.2, b))
-    r = div(p, sub(1.0, p))
-    alpha = mul(add(2.83, div(5.1, b)), deviation)
-    m = floor(mul(add(n, 1.0), p))
+    deviation = sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    c = n * p + 0.5
+    v_r = 0.92 - 4.2 / b
+    r = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * deviation
+    m = floor((n + 1) * p)
 
-    def candidate(u: Any, v: Any) -> _Candidate:
-        us = sub(0.5, absolute(u))
-        k = floor(add(mul(add(div(mul(2.0, a), us), b), u), c))
+    def candidate(u: Array, v: Array) -> _Candidate:
+        us = 0.5 - abs(u)
+        k = floor((2 * a / us + b) * u + c)
         return _Candidate(
             value=k,
-            sure=bitwise_and(ge(us, 0.07), le(v, v_r)),
-            impossible=bitwise_or(lt(k, 0.0), gt(k, n)),
-            log_height=log(div(mul(v, alpha), add(div(a, mul(us, us)), b))),
+            sure=(us >= 0.07) & (v <= v_r),
+            impossible=(k < 0) | (k > n),
+            log_height=log(v * alpha / (a / (us * us) + b)),
             log_density=_log_of_binomial(n, m, r, k),
         )
 
     return _rejected_until_accepted(key, n, candidate)
 
 
-def _log_of_binomial(n: Any, m: Any, r: Any, k: Any) -> Any:
+def _log_of_binomial(n: Array, m: Array, r: Array, k: Array) -> Array:
     """The logarithm of the probability of k, less that of the mode m: Stirling's formula."""
-    spare, rest = add(sub(n, m), 1.0), add(sub(n, k), 1.0)
-    at_mode = mul(add(m, 0.5), log(div(add(m, 1.0), mul(r, spare))))
-    out = add(at_mode, mul(add(n, 1.0), log(div(spare, rest))))
-    out = add(out, mul(add(k, 0.5), log(div(mul(r, rest), add(k, 1.0)))))
-    out = add(add(out, _stirling_tail(m)), _stirling_tail(sub(n, m)))
-    return sub(sub(out, _stirling_tail(k)), _stirling_tail(sub(n, k)))
+    spare, rest = n - m + 1, n - k + 1
+    out = (m + 0.5) * log((m + 1) / (r * spare)) + (n + 1) * log(spare / rest)
+    out = out + (k + 0.5) * log(r * rest / (k + 1)) + _stirling_tail(m) + _stirling_tail(n - m)
+    return out - _stirling_tail(k) - _stirling_tail(n - k)
 
 
 _TAILS = (
@@ -363,17 +330,16 @@ _TAILS = (
 """What Stirling's formula lacks of log k!, for k up to 9, as the article has it."""
 
 
-def _stirling_tail(k: Any) -> Any:
+def _stirling_tail(k: Array) -> Array:
     """What Stirling's formula lacks of log k!: from a table, or the first terms of its series."""
-    small = le(k, 9.0)
+    small = k <= 9
     k = clamp(0.0, k, 9.0)
-    after = add(k, 1.0)
-    square = mul(after, after)
-    series = sub(1 / 12, div(sub(1 / 360, div(1 / 1260, square)), square))
-    table = np.array(_TAILS, aval_of(k).dtype)
+    after = k + 1
+    square = after * after
+    series = 1 / 12 - (1 / 360 - 1 / 1260 / square) / square
     place = convert_element_type(floor(k), np.dtype(np.int32))
-    known = asarray(table).at[place].get(mode="promise_in_bounds")
-    return select(small, known, div(series, after))
+    known = asarray(np.array(_TAILS, k.dtype)).at[place].get(mode="promise_in_bounds")
+    return select(small, known, series / after)
 
 
 @sampler("multinomial")
@@ -438,20 +404,26 @@ def multinomial(
 
 
 @one_program(static=("dims", "dtype", "unroll"))
-def _multinomial(key: Any, n: Any, p: Any, dims: Shape, dtype: Any, unroll: int | bool) -> Any:
+def _multinomial(
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    dims: Shape,
+    dtype: np.dtype[Any],
+    unroll: int | bool,
+) -> Array:
     n, p = _in_common_float(n, p)
-    exact = aval_of(p).dtype
+    exact = p.dtype
     p = shaping.moveaxis(_spread(p, dims), -1, 0)
     left = cumulative.cumsum(p, 0, reverse=True)
-    left = select(eq(left, 0.0), full_like(left, 1), left)
-    zero, one = scalar(0, exact), scalar(1, exact)
+    left = select(left == 0, full_like(left, 1), left)
 
-    def draw(trials: Any, outcome: Any) -> tuple[Any, Any]:
+    def draw(trials: Array, outcome: tuple[Array, Array]) -> tuple[Array, Array]:
         share, key = outcome
-        share = minimum(one, maximum(zero, share))
+        share = minimum(scalar(1, exact), maximum(scalar(0, exact), share))
         count = binomial_samples(key, trials, share, dims[:-1], exact)
-        return sub(trials, count), count
+        return trials - count, count
 
     keys = new_keys(key, dims[-1:])
-    _, counts = scan(draw, _spread(n, dims[:-1]), (div(p, left), keys), unroll=unroll)
+    _, counts = scan(draw, _spread(n, dims[:-1]), (p / left, keys), unroll=unroll)
     return shaping.moveaxis(convert_element_type(counts, dtype), 0, -1)

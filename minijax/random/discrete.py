@@ -7,50 +7,50 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import (
-    arguments,
-    binary,
-    convert,
-    creation,
-    cumulative,
-    reduction,
-    slicing,
-    sorting,
-    unary,
-)
+from minijax.lax import arguments, binary, creation, cumulative, reduction, slicing, sorting
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
+from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import full_like
+from minijax.lax.unary import floor, log, log1p
 from minijax.numpy import ordering, shaping
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
-from minijax.random.distributions import (
-    check_kind,
-    check_mode,
-    check_shape,
+from minijax.random.continuous import (
     converted,
+    fitted,
     gumbel_samples,
-    program,
-    sampler,
     scalar,
     split_keys,
     two_uniforms,
     uniform_samples,
 )
-from minijax.random.keys import new_bits
+from minijax.random.keys import (
+    ANY_OR_INTEGER,
+    FLOAT,
+    INTEGER,
+    check_dtype,
+    check_mode,
+    check_shape,
+    distribution,
+    new_bits,
+    sampler,
+    unchecked,
+)
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 
 _INT32 = np.dtype(np.int32)
 
 
-@sampler("bernoulli")
+@distribution(None, "p")
 def bernoulli(
     key: ArrayLike,
     p: ArrayLike = 0.5,
@@ -80,28 +80,21 @@ def bernoulli(
         >>> draws.dtype, draws.mean().round(2)
         (dtype('bool'), Array(0.25, dtype=float32))
     """
-    chosen = check_mode("bernoulli", mode)
-    if not dtypes.issubdtype(aval_of(p).dtype, np.floating):
-        error(
-            TypeError, "random.bernoulli", "the probability must be a float.", got={"p": aval_of(p)}
-        )
-    return bernoulli_samples(key, p, check_shape("bernoulli", shape, p), chosen)
-
-
-@one_program(static=("dims", "mode"))
-def bernoulli_samples(key: Any, p: Any, dims: Shape, mode: str) -> Any:
-    """Whether uniform samples lie below `p`, for checked arguments."""
-    dtype = aval_of(p).dtype
-    p = lax_shape.broadcast_to_rank(p, len(dims)) if aval_of(p).ndim else p
+    given = aval_of(p)
+    if not dtypes.issubdtype(given.dtype, np.floating):
+        problem = "the probability must be a float."
+        error(TypeError, "random.bernoulli", problem, got={"p": given})
+    p, dims = fitted(p, shape, given.dtype), canonicalize_shape(shape)
     if mode == "low":
-        u = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
-        return binary.lt(u, p)
-    coarse, fine = two_uniforms(key, dims, dtype)
-    step = scalar(2.0 ** -dtypes.finfo(dtype).nmant, dtype)
-    return binary.lt(binary.mul(fine, step), binary.sub(p, coarse))
+        return uniform_samples(key, dims, given.dtype) < p
+    coarse, fine = two_uniforms(key, dims, given.dtype)
+    return fine * scalar(2.0 ** -dtypes.finfo(given.dtype).nmant, given.dtype) < p - coarse
 
 
-@sampler("rademacher")
+bernoulli_samples = unchecked(bernoulli)
+
+
+@distribution(ANY_OR_INTEGER)
 def rademacher(
     key: ArrayLike,
     shape: ShapeLike = (),
@@ -119,18 +112,12 @@ def rademacher(
         >>> jnp.unique(draws)
         Array([-1,  1], dtype=int32)
     """
-    wanted = dtypes.default_int_dtype()
-    if dtype is not None:
-        wanted = dtypes.canonicalize_user_dtype(dtype, "random.rademacher")
-    return rademacher_samples(key, canonicalize_shape(shape, "random.rademacher shape"), wanted)
-
-
-@program
-def rademacher_samples(key: Any, dims: Shape, dtype: Any) -> Any:
-    """Signs, for checked arguments."""
     half = scalar(0.5, dtypes.default_float_dtype())
-    heads = convert.convert_element_type(bernoulli_samples(key, half, dims, "low"), dtype)
-    return binary.sub(binary.mul(scalar(2, dtype), heads), scalar(1, dtype))
+    heads = convert_element_type(bernoulli_samples(key, half, shape, "low"), dtype)
+    return scalar(2, dtype) * heads - scalar(1, dtype)
+
+
+rademacher_samples = unchecked(rademacher)
 
 
 @sampler("randint")
@@ -162,13 +149,18 @@ def randint(
     if dtype is not None:
         wanted = dtypes.canonicalize_user_dtype(dtype, "random.randint")
     if not dtypes.issubdtype(wanted, np.integer):
-        error(TypeError, "random.randint", "the dtype must be an integer.", got=f"dtype: {wanted}")
+        error(
+            TypeError,
+            "random.randint",
+            "the dtype must be an integer.",
+            got=f"dtype: {wanted}",
+        )
     dims = check_shape("randint", shape, minval, maxval)
     low, high = (_integer_bound(x) for x in (minval, maxval))
     return _randint(key, low, high, dims, wanted)
 
 
-def _integer_bound(bound: Any) -> Any:
+def _integer_bound(bound: ArrayLike) -> ArrayLike:
     """A bound as a value of an integer dtype."""
     if isinstance(bound, int):
         return int(bound)
@@ -177,14 +169,16 @@ def _integer_bound(bound: Any) -> Any:
     return converted(bound, dtypes.default_int_dtype())
 
 
-@program
-def _randint(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any:
+@one_program(static=("dims", "dtype"))
+def _randint(
+    key: ArrayLike, minval: ArrayLike, maxval: ArrayLike, dims: Shape, dtype: np.dtype[Any]
+) -> Array:
     info = dtypes.iinfo(dtype)
     least, most = int(info.min), int(info.max)
     if info.bits < 32:
         # Narrow integers are drawn as int32, which holds one more than their largest as well.
         low, high = _clipped(minval, least, most), _clipped(maxval, least, most + 1)
-        return convert.convert_element_type(_randint(key, low, high, dims, _INT32), dtype)
+        return convert_element_type(_randint(key, low, high, dims, _INT32), dtype)
     beyond = binary.gt(maxval, _limit(most, aval_of(maxval).dtype))
     low, high, beyond = (
         lax_shape.broadcast_to_rank(x, len(dims))
@@ -199,29 +193,29 @@ def _randint(key: Any, minval: Any, maxval: Any, dims: Shape, dtype: Any) -> Any
     upper, lower = (new_bits(k, info.bits, dims) for k in split_keys(key))
     # Two draws cover the span more evenly: (upper * 2**bits + lower) mod span.
     factor = binary.rem(scalar(2 ** (info.bits // 2), unsigned), span)
-    factor = binary.rem(binary.mul(factor, factor), span)
-    upper = binary.mul(binary.rem(upper, span), factor)
-    offset = binary.rem(binary.add(upper, binary.rem(lower, span)), span)
-    return binary.add(low, convert.convert_element_type(offset, dtype))
+    factor = binary.rem(factor * factor, span)
+    upper = binary.rem(upper, span) * factor
+    offset = binary.rem(upper + binary.rem(lower, span), span)
+    return low + convert_element_type(offset, dtype)
 
 
-def _span(low: Any, high: Any, beyond: Any, unsigned: np.dtype[Any]) -> Any:
+def _span(low: Array, high: Array, beyond: Array, unsigned: np.dtype[Any]) -> Array:
     """How many integers there are to draw from: at least one."""
     one = scalar(1, unsigned)
-    span = convert.convert_element_type(binary.sub(high, low), unsigned)
+    span = convert_element_type(binary.sub(high, low), unsigned)
     span = _where(binary.le(high, low), one, span)
     # The largest number of the dtype is included where the upper bound lies beyond it.
     whole = binary.bitwise_and(beyond, binary.gt(high, low))
     return _where(whole, binary.add(span, one), span)
 
 
-def _limit(value: int, dtype: Any) -> Any:
+def _limit(value: int, dtype: np.dtype[Any]) -> Array:
     """The scalar of a dtype that is nearest to a Python integer."""
     limits = dtypes.iinfo(dtype)
     return scalar(min(max(value, int(limits.min)), int(limits.max)), dtype)
 
 
-def _clipped(bound: Any, least: int, most: int) -> Any:
+def _clipped(bound: ArrayLike, least: int, most: int) -> Array:
     """A bound between two limits, as a value of at least 32 bits."""
     if dtypes.iinfo(aval_of(bound).dtype).bits < 32:
         bound = converted(bound, _INT32)
@@ -229,16 +223,16 @@ def _clipped(bound: Any, least: int, most: int) -> Any:
     return binary.min(_limit(most, given), binary.max(_limit(least, given), bound))
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     dims = lax_shape.broadcast_shapes(*(aval_of(a).shape for a in (condition, x, y)))
     return select(*(_spread(a, dims) for a in (condition, x, y)))
 
 
-def _spread(x: Any, dims: Shape) -> Any:
+def _spread(x: ArrayLike, dims: Shape) -> Array:
     """An array repeated to a shape."""
     own = aval_of(x).shape
     if own == dims:
-        return x
+        return cast(Array, x)
     return lax_shape.broadcast_in_dim(x, dims, tuple(range(len(dims) - len(own), len(dims))))
 
 
@@ -279,7 +273,7 @@ def categorical(
     """
     logits = check_array("categorical", logits)
     aval = aval_of(logits)
-    check_kind("categorical", aval.dtype, np.floating, "float", aval.dtype)
+    check_dtype("categorical", aval.dtype, FLOAT)
     axis = arguments.canonicalize_axis(axis, aval.ndim, "random.categorical")
     batch = tuple(n for i, n in enumerate(aval.shape) if i != axis)
     dims = batch if shape is None else canonicalize_shape(shape, "random.categorical shape")
@@ -307,16 +301,18 @@ def _check_enough(name: str, count: int, size: int) -> None:
 
 
 @one_program(static=("axis", "dims", "replace", "mode"))
-def _categorical(key: Any, logits: Any, axis: int, dims: Shape, replace: bool, mode: str) -> Any:
+def _categorical(
+    key: ArrayLike, logits: Array, axis: int, dims: Shape, replace: bool, mode: str
+) -> Array:
     aval = aval_of(logits)
     lead = len(dims) - (aval.ndim - 1)
     if replace:
         batch = dims[lead:]
         noise_dims = (*dims[:lead], *batch[:axis], aval.shape[axis], *batch[axis:])
         noise = gumbel_samples(key, noise_dims, aval.dtype, mode)
-        noisy = binary.add(noise, lax_shape.broadcast_to_rank(logits, len(noise_dims)))
+        noisy = noise + lax_shape.broadcast_to_rank(logits, len(noise_dims))
         return reduction.argmax(noisy, lead + axis, dtypes.default_int_dtype())
-    noisy = binary.add(gumbel_samples(key, aval.shape, aval.dtype, mode), logits)
+    noisy = gumbel_samples(key, aval.shape, aval.dtype, mode) + logits
     _, chosen = sorting.top_k(shaping.moveaxis(noisy, axis, -1), math.prod(dims[:lead]))
     return lax_shape.reshape(shaping.moveaxis(chosen, -1, 0), dims)
 
@@ -364,19 +360,19 @@ def permutation(
 
 
 @one_program(static=("size",))
-def _permuted_range(key: Any, size: int) -> Any:
+def _permuted_range(key: ArrayLike, size: int) -> Array:
     return _shuffled(key, creation.iota(dtypes.default_int_dtype(), size), 0)
 
 
 @one_program(static=("axis", "independent"))
-def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Any:
+def _permuted(key: ArrayLike, x: Array, axis: int, independent: bool) -> Array:
     if independent or aval_of(x).ndim == 1:
         return _shuffled(key, x, axis)
     order = creation.iota(dtypes.default_int_dtype(), aval_of(x).shape[axis])
     return shaping.slicing_take(x, _shuffled(key, order, 0), axis)
 
 
-def _shuffled(key: Any, x: Any, axis: int) -> Any:
+def _shuffled(key: ArrayLike, x: Array, axis: int) -> Array:
     """`x` in random order along `axis`: sorted by random bits, often enough to make up for ties."""
     aval = aval_of(x)
     rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(2**32 - 1))
@@ -428,7 +424,12 @@ def choice(
         size = aval.shape[axis]
     count = math.prod(dims)
     if count and size <= 0:
-        error(ValueError, "random.choice", "there is nothing to choose from.", got={"a": aval})
+        error(
+            ValueError,
+            "random.choice",
+            "there is nothing to choose from.",
+            got={"a": aval},
+        )
     if not replace:
         _check_enough("choice", count, size)
     if p is not None:
@@ -436,7 +437,7 @@ def choice(
     return _choice(key, elements, p, size, dims, axis, replace, check_mode("choice", mode))
 
 
-def _probabilities(p: Any, size: int) -> Any:
+def _probabilities(p: ArrayLike, size: int) -> Array:
     p = check_array("choice", p)
     if aval_of(p).shape != (size,):
         error(
@@ -450,8 +451,15 @@ def _probabilities(p: Any, size: int) -> Any:
 
 @one_program(static=("size", "dims", "axis", "replace", "mode"))
 def _choice(
-    key: Any, a: Any, p: Any, size: int, dims: Shape, axis: int, replace: bool, mode: str
-) -> Any:
+    key: ArrayLike,
+    a: Array | None,
+    p: Array | None,
+    size: int,
+    dims: Shape,
+    axis: int,
+    replace: bool,
+    mode: str,
+) -> Array:
     count = math.prod(dims)
     if p is None and not replace:
         axis = 0 if a is None else axis
@@ -468,23 +476,20 @@ def _choice(
     return shaping.slicing_take(a, index, axis)
 
 
-def _weighted(key: Any, p: Any, dims: Shape, replace: bool, mode: str) -> Any:
-    p = converted(p, dtypes.to_inexact_dtype(aval_of(p).dtype))
-    dtype, (size,) = aval_of(p).dtype, aval_of(p).shape
+def _weighted(key: ArrayLike, p: Array, dims: Shape, replace: bool, mode: str) -> Array:
+    p = converted(p, dtypes.to_inexact_dtype(p.dtype))
+    size = p.shape[0]
     if replace:
         total = cumulative.cumsum(p)
         last = slicing.index_in_dim(total, size - 1, 0, keepdims=False)
-        u = uniform_samples(key, scalar(0, dtype), scalar(1, dtype), dims, dtype)
-        level = binary.mul(last, binary.sub(scalar(1, dtype), u))
-        places = ordering.searchsorted(total, level)
-        return convert.convert_element_type(places, dtypes.default_int_dtype())
-    noise = gumbel_samples(key, (size,), dtype, mode)
-    _, chosen = sorting.top_k(binary.add(noise, unary.log(p)), math.prod(dims))
-    index = convert.convert_element_type(chosen, dtypes.default_int_dtype())
-    return lax_shape.reshape(index, dims)
+        places = ordering.searchsorted(total, last * (1 - uniform_samples(key, dims, p.dtype)))
+        return convert_element_type(places, dtypes.default_int_dtype())
+    noise = gumbel_samples(key, (size,), p.dtype, mode)
+    _, chosen = sorting.top_k(noise + log(p), math.prod(dims))
+    return lax_shape.reshape(convert_element_type(chosen, dtypes.default_int_dtype()), dims)
 
 
-@sampler("geometric")
+@distribution(INTEGER, "p")
 def geometric(
     key: ArrayLike,
     p: ArrayLike,
@@ -505,19 +510,10 @@ def geometric(
         >>> jax.random.geometric(jax.random.key(0), 0.25, (100_000,)).mean().round(1)
         Array(4., dtype=float32)
     """
-    default = dtypes.default_int_dtype()
-    wanted = check_kind("geometric", dtype, np.integer, "an integer", default)
-    return _geometric(key, p, check_shape("geometric", shape, p), wanted)
-
-
-@program
-def _geometric(key: Any, p: Any, dims: Shape, dtype: Any) -> Any:
     p = converted(p, dtypes.to_inexact_dtype(aval_of(p).dtype))
     draws = aval_of(p).dtype
-    zero, one = scalar(0, draws), scalar(1, draws)
-    u = uniform_samples(key, zero, one, dims, draws)
+    u = uniform_samples(key, shape or (), draws)
     # The logarithm of 0 would be an infinite number of trials.
-    u = select(binary.eq(u, zero), creation.full_like(u, 1), u)
-    failures = _spread(unary.log1p(unary.neg(p)), dims)
-    trials = binary.add(unary.floor(binary.div(unary.log(u), failures)), one)
-    return convert.convert_element_type(trials, dtype)
+    u = select(u == 0, full_like(u, 1), u)
+    failures = _spread(log1p(-p), u.shape)
+    return convert_element_type(floor(log(u) / failures) + 1, dtype)

@@ -1,4 +1,4 @@
-"""The gamma distribution, and what follows from it, with the figures of `jax.random`.
+"""The gamma distribution and those that are made of its samples, with the figures of `jax.random`.
 
 Input: a key, parameters, a shape, a dtype.  Output: samples.  Marsaglia and Tsang, "A simple
 method for generating gamma variables" (ACM TOMS 26, 2000): the cube of a shifted normal variable
@@ -14,30 +14,43 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes
-from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
+from minijax.core import dtypes, extended_dtypes
+from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import lowering, staging
+from minijax.interpreters import key_reuse, lowering, staging
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import Zero
-from minijax.lax import binary, control_flow, creation, incomplete_gamma, reduction, slicing, unary
+from minijax.lax import binary, control_flow, creation, incomplete_gamma, reduction, slicing
 from minijax.lax import shape as lax_shape
 from minijax.lax.choice import select
+from minijax.lax.creation import full_like
+from minijax.lax.unary import exp, log, sqrt, stop_gradient
+from minijax.numpy import arithmetic
 from minijax.numpy.one_program import one_program
-from minijax.random.distributions import (
-    check_float,
-    check_shape,
+from minijax.numpy.promotion import check_array
+from minijax.random.continuous import (
     converted,
     exponential_samples,
+    fitted,
+    maxwell_samples,
     normal_samples,
-    sampler,
     scalar,
+    split_keys,
     uniform_samples,
 )
+from minijax.random.discrete import rademacher_samples
 from minijax.random.generators import THREEFRY
-from minijax.random.keys import new_keys
+from minijax.random.keys import (
+    FLOAT,
+    check_dtype,
+    check_shape,
+    distribution,
+    new_keys,
+    sampler,
+    unchecked,
+)
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -51,8 +64,6 @@ class RandomGamma(Primitive):
     """
 
     name = "random_gamma"
-    knows_extended = True
-    consumes_keys = (0,)
 
     def abstract_eval(self, keys: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
         if not dtypes.issubdtype(a.dtype, np.floating) or a.shape[: keys.ndim] != keys.shape:
@@ -84,13 +95,12 @@ class RandomGamma(Primitive):
         if type(tangents[1]) is Zero:
             return out, Zero.like(out)
         if not log_space:
-            return out, binary.mul(tangents[1], incomplete_gamma.random_gamma_grad(a, out))
-        sample = unary.exp(out)
+            return out, tangents[1] * incomplete_gamma.random_gamma_grad(a, out)
+        sample = exp(out)
         # The slope of a logarithm at a sample that underflows is that at the least positive float.
-        tiny = creation.full_like(sample, dtypes.finfo(aval_of(a).dtype).tiny)
-        sample = select(binary.eq(sample, creation.full_like(sample, 0)), tiny, sample)
-        slope = binary.div(incomplete_gamma.random_gamma_grad(a, sample), sample)
-        return out, binary.mul(tangents[1], slope)
+        tiny = full_like(sample, dtypes.finfo(aval_of(a).dtype).tiny)
+        sample = select(binary.eq(sample, full_like(sample, 0)), tiny, sample)
+        return out, tangents[1] * (incomplete_gamma.random_gamma_grad(a, sample) / sample)
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, log_space: bool
@@ -102,10 +112,14 @@ class RandomGamma(Primitive):
         return self.bind(keys, a, log_space=log_space), 0
 
 
+extended_dtypes.knows_extended.set(True, RandomGamma)
+key_reuse.consumes_keys.set((0,), RandomGamma)
+
+
 random_gamma_p = RandomGamma()
 
 
-def _repeated(x: Any, size: int) -> Any:
+def _repeated(x: Array, size: int) -> Array:
     aval = aval_of(x)
     return broadcast_in_dim(x, (size, *aval.shape), range(1, aval.ndim + 1))
 
@@ -121,14 +135,14 @@ class _Trial(NamedTuple):
         cube: of the shifted normal variable, where it has been accepted.
     """
 
-    key: Any
-    retry: Any
-    retrying: Any
-    pending: Any
-    cube: Any
+    key: Array
+    retry: Array
+    retrying: Array
+    pending: Array
+    cube: Array
 
 
-def _samples(keys: Any, a: Any, log_space: bool) -> Any:
+def _samples(keys: Array, a: Array, log_space: bool) -> Array:
     """Samples by rejection, at the places of an array."""
     aval = aval_of(a)
     lead = aval_of(keys).ndim
@@ -143,84 +157,85 @@ def _samples(keys: Any, a: Any, log_space: bool) -> Any:
     return lax_shape.reshape(out, aval.shape)
 
 
-def _samples_of_keys(keys: Any, a: Any, log_space: bool) -> Any:
+def _samples_of_keys(keys: Array, a: Array, log_space: bool) -> Array:
     """Samples of arrays of keys and parameters of one shape."""
-    dtype = aval_of(a).dtype
-    one = scalar(1, dtype)
     # Samples of a parameter below 1 are made from those of the parameter above.
-    large = binary.ge(a, one)
-    d = binary.sub(select(large, a, binary.add(a, one)), scalar(1 / 3, dtype))
+    large = a >= 1
+    d = select(large, a, a + 1) - scalar(1 / 3, a.dtype)
     first, second = _keys_of(keys, 2)
     cube = _accepted_cubes(first, d)
     if log_space:
-        logs = unary.neg(exponential_samples(second, (), dtype))
+        logs = -exponential_samples(second, (), a.dtype)
         # A logarithm of 0 stays so, whatever it is multiplied with.
-        whole = binary.bitwise_or(large, binary.eq(logs, scalar(0, dtype)))
-        boost = select(whole, creation.full_like(a, 0), binary.mul(logs, binary.div(one, a)))
-        out = binary.add(binary.add(unary.log(d), unary.log(cube)), boost)
-    else:
-        u = binary.sub(one, uniform_samples(second, scalar(0, dtype), one, (), dtype))
-        boost = select(large, creation.full_like(a, 1), unary.pow(u, binary.div(one, a)))
-        out = binary.mul(binary.mul(d, cube), boost)
-    return out
+        boost = select(large | (logs == 0), full_like(a, 0), logs * (1 / a))
+        return log(d) + log(cube) + boost
+    u = 1 - uniform_samples(second, (), a.dtype)
+    return d * cube * select(large, full_like(a, 1), u ** (1 / a))
 
 
-def _keys_of(keys: Any, count: int) -> list[Any]:
+def _keys_of(keys: Array, count: int) -> list[Array]:
     """For each key several, in arrays of the same shape."""
     new = new_keys(keys, (count,))
     axis = aval_of(keys).ndim
     return [slicing.index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
 
 
-def _accepted_cubes(keys: Any, d: Any) -> Any:
+def _accepted_cubes(keys: Array, d: Array) -> Array:
     """Cubes v = (1 + c·x)³, such that d·v is a sample of the gamma distribution of d + 1/3.
 
     A candidate takes three steps: a normal variable x, drawn anew until v is positive, a uniform
     one, and a test.  All samples are at one of these steps of their own in each turn of one loop.
     """
-    aval = aval_of(d)
-    dtype = aval.dtype
-    zero, one = scalar(0, dtype), scalar(1, dtype)
-    c = binary.div(scalar(1 / 3, dtype), unary.sqrt(d))
+    c = scalar(1 / 3, d.dtype) / sqrt(d)
 
-    def unfinished(trial: _Trial) -> Any:
-        return reduction.reduce_or(trial.pending, tuple(range(aval.ndim)))
+    def unfinished(trial: _Trial) -> Array:
+        return reduction.reduce_or(trial.pending, tuple(range(d.ndim)))
 
     def step(trial: _Trial) -> _Trial:
         next_key, for_x, for_u = _keys_of(trial.key, 3)
         retry, subkey = _keys_of(select(trial.retrying, trial.retry, for_x), 2)
-        x = normal_samples(subkey, (), dtype)
-        v = binary.add(one, binary.mul(x, c))
-        retrying = binary.le(v, zero)
-        cube = binary.mul(binary.mul(v, v), v)
-        u = uniform_samples(for_u, zero, one, (), dtype)
-        refused = binary.bitwise_or(retrying, _is_refused(binary.mul(x, x), cube, u, d))
+        x = normal_samples(subkey, (), d.dtype)
+        v = 1 + x * c
+        retrying = v <= 0
+        cube = v * v * v
+        u = uniform_samples(for_u, (), d.dtype)
+        refused = retrying | _is_refused(x * x, cube, u, d)
         return _Trial(
             select(retrying, trial.key, next_key),
             retry,
             retrying,
-            binary.bitwise_and(trial.pending, refused),
-            select(binary.bitwise_and(trial.pending, unary.bitwise_not(refused)), cube, trial.cube),
+            trial.pending & refused,
+            select(trial.pending & ~refused, cube, trial.cube),
         )
 
-    none = creation.full(aval.shape, False, np.dtype(bool))
-    start = _Trial(keys, keys, none, unary.bitwise_not(none), creation.full_like(d, 1))
+    none = creation.full(d.shape, False, np.dtype(bool))
+    start = _Trial(keys, keys, none, ~none, full_like(d, 1))
     return control_flow.while_loop(unfinished, step, start).cube
 
 
-def _is_refused(square: Any, cube: Any, u: Any, d: Any) -> Any:
+def _is_refused(square: Array, cube: Array, u: Array, d: Array) -> Array:
     """Whether a candidate fails: a quick test lets most pass, the other one is exact."""
-    dtype = aval_of(d).dtype
-    one = scalar(1, dtype)
-    quick = binary.sub(one, binary.mul(scalar(0.0331, dtype), binary.mul(square, square)))
-    bound = binary.add(
-        binary.mul(square, scalar(0.5, dtype)),
-        binary.mul(d, binary.add(binary.sub(one, cube), unary.log(cube))),
-    )
-    return binary.bitwise_and(binary.ge(u, quick), binary.ge(unary.log(u), bound))
+    quick = 1 - 0.0331 * (square * square)
+    return (u >= quick) & (log(u) >= square * 0.5 + d * (1 - cube + log(cube)))
 
 
-@sampler("gamma")
+@one_program(static=("shape", "dtype", "log_space"))
+def gamma_samples(
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike | None,
+    dtype: DTypeLike | None,
+    log_space: bool,
+) -> Array:
+    """Samples of the gamma distribution or their logarithms, for checked arguments."""
+    a, dims = converted(a, dtype), canonicalize_shape(shape)
+    lead = len(dims) - aval_of(a).ndim
+    if aval_of(a).shape != dims:
+        a = lax_shape.broadcast_in_dim(a, dims, range(lead, len(dims)))
+    return random_gamma_p.bind(key, a, log_space=log_space)
+
+
+@distribution(FLOAT, "a")
 def gamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -248,11 +263,10 @@ def gamma(
         >>> bool(abs(samples.mean() - 4.0) < 0.2)
         True
     """
-    wanted = check_float("gamma", dtype)
-    return gamma_samples(key, a, check_shape("gamma", shape, a), wanted, False)
+    return gamma_samples(key, a, shape, dtype, False)
 
 
-@sampler("loggamma")
+@distribution(FLOAT, "a")
 def loggamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -280,15 +294,298 @@ def loggamma(
         >>> bool(np.isfinite(minijax.random.loggamma(key, 1e-3)))
         True
     """
-    wanted = check_float("loggamma", dtype)
-    return gamma_samples(key, a, check_shape("loggamma", shape, a), wanted, True)
+    return gamma_samples(key, a, shape, dtype, True)
 
 
-@one_program(static=("dims", "dtype", "log_space"))
-def gamma_samples(key: Any, a: Any, dims: Shape, dtype: Any, log_space: bool) -> Any:
-    """Samples of the gamma distribution or their logarithms, for checked arguments."""
-    a = converted(a, dtype)
-    lead = len(dims) - aval_of(a).ndim
-    if aval_of(a).shape != dims:
-        a = lax_shape.broadcast_in_dim(a, dims, range(lead, len(dims)))
-    return random_gamma_p.bind(key, a, log_space=log_space)
+@distribution(FLOAT, "a b", same_dtype=True)
+def beta(
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
+    """Samples of the beta distribution on [0, 1], with density x**(a - 1) * (1 - x)**(b - 1) / B.
+
+    A sample is the share of one gamma variable in the sum of two.
+
+    Shapes:     key[], float[s], float[s] -> float[shape], by default that of the parameters.
+    Dtypes:     floating.
+    Derivative: by both parameters, through `loggamma`.
+    Source:     mirrors jax.random.beta (0.10).
+
+    Raises:
+        TypePromotionError: the dtype cannot hold a parameter.
+        ValueError: the dtype is no float, or the parameters do not fit the shape.
+
+    Example:
+        >>> samples = minijax.random.beta(minijax.random.key(0), 2.0, 6.0, (1000,))
+        >>> bool(abs(samples.mean() - 0.25) < 0.02)
+        True
+    """
+    keys = split_keys(key)
+    logs = [gamma_samples(k, x, shape, dtype, True) for k, x in zip(keys, (a, b), strict=True)]
+    largest = binary.max(*logs)
+    first, second = (exp(x - largest) for x in logs)
+    return first / (first + second)
+
+
+@distribution(FLOAT, "df", same_dtype=True)
+def chisquare(
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
+    """Samples of the chi-square distribution: sums of the squares of `df` standard normal numbers.
+
+    Shapes:     key[], float[s] -> float[shape], by default that of `df`.
+    Dtypes:     floating.
+    Derivative: by `df`, through `loggamma`.
+    Source:     mirrors jax.random.chisquare (0.10).
+
+    Raises:
+        TypePromotionError: the dtype cannot hold `df`.
+        ValueError: the dtype is no float, or `df` does not fit the shape.
+
+    Example:
+        >>> samples = minijax.random.chisquare(minijax.random.key(0), 3.0, (1000,))
+        >>> bool(abs(samples.mean() - 3.0) < 0.3)
+        True
+    """
+    return exp(gamma_samples(key, converted(df, dtype) / 2, shape, dtype, True)) * 2
+
+
+chisquare_samples = unchecked(chisquare)
+
+
+@distribution(FLOAT, "dfnum dfden", same_dtype=True)
+def f(
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
+    """Samples of the F distribution: the ratio of two chi-square means.
+
+    Shapes:     key[], float[s], float[s] -> float[shape], by default that of the parameters.
+    Dtypes:     floating.
+    Derivative: by both parameters, through `loggamma`.
+    Source:     mirrors jax.random.f (0.10).
+
+    Raises:
+        TypePromotionError: the dtype cannot hold a parameter.
+        ValueError: the dtype is no float, or the parameters do not fit the shape.
+
+    Example:
+        >>> samples = minijax.random.f(minijax.random.key(0), 4.0, 12.0, (2000,))
+        >>> bool(abs(samples.mean() - 1.2) < 0.1)
+        True
+    """
+    # The second key makes the numerator.
+    denominator, numerator = (
+        chisquare_samples(k, df, shape, dtype) / fitted(df, shape, dtype)
+        for k, df in zip(split_keys(key), (dfden, dfnum), strict=True)
+    )
+    return numerator / denominator
+
+
+@distribution(FLOAT, "df", same_dtype=True)
+def t(
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
+    """Samples of Student's t distribution: a normal number over the root of a chi-square mean.
+
+    Shapes:     key[], float[s] -> float[shape], by default that of `df`.
+    Dtypes:     floating.
+    Derivative: by `df`, through `gamma`.
+    Source:     mirrors jax.random.t (0.10); Student, "The probable error of a mean" (1908).
+
+    Raises:
+        TypePromotionError: the dtype cannot hold `df`.
+        ValueError: the dtype is no float, or `df` does not fit the shape.
+
+    Example:
+        >>> samples = minijax.random.t(minijax.random.key(0), 8.0, (1000,))
+        >>> bool(abs(samples.mean()) < 0.1)
+        True
+    """
+    first, second = split_keys(key)
+    normal = normal_samples(first, shape or (), dtype)
+    half = fitted(df, shape, dtype) / 2
+    return normal * sqrt(half / gamma_samples(second, half, shape, dtype, False))
+
+
+@sampler("dirichlet")
+def dirichlet(
+    key: ArrayLike,
+    alpha: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
+    """Samples of the Dirichlet distribution: random probabilities of k outcomes, which sum to 1.
+
+    Shapes:     key[], float[s, k] -> float[shape, k], where `shape` is s by default.
+    Dtypes:     floating; parameters are converted.
+    Derivative: by `alpha`, through `loggamma`.
+    Source:     mirrors jax.random.dirichlet (0.10).
+
+    Args:
+        key: a random key.
+        alpha: the parameters, along the last axis.
+        shape: of the samples, without their last dimension.
+        dtype: of the samples.
+        out_sharding: how the samples are split over a mesh.
+
+    Raises:
+        ValueError: the dtype is no float, or `alpha` is a scalar or does not fit the shape.
+
+    Example:
+        >>> p = minijax.random.dirichlet(minijax.random.key(0), jnp.ones(4), (3,))
+        >>> p.shape, [round(float(x), 5) for x in p.sum(1)]
+        ((3, 4), [1.0, 1.0, 1.0])
+    """
+    wanted = check_dtype("dirichlet", dtype, FLOAT)
+    alpha = check_array("dirichlet", alpha)
+    aval = aval_of(alpha)
+    if not aval.ndim:
+        error(
+            ValueError,
+            "random.dirichlet",
+            "the parameters need an axis of outcomes.",
+            got={"alpha": aval},
+        )
+    batch = np.broadcast_to(np.zeros((), bool), aval.shape[:-1])
+    dims = check_shape("dirichlet", shape, batch)
+    return _dirichlet(key, alpha, (*dims, aval.shape[-1]), wanted)
+
+
+@one_program(static=("dims", "dtype"))
+def _dirichlet(key: ArrayLike, alpha: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
+    logs = gamma_samples(key, alpha, dims, dtype, True)
+    last = len(dims) - 1
+
+    def spread(x: Array) -> Array:
+        return lax_shape.broadcast_in_dim(x, dims, range(last))
+
+    largest = stop_gradient(reduction.reduce_max(logs, (last,)))
+    shares = exp(logs - spread(largest))
+    return shares / spread(reduction.reduce_sum(shares, (last,)))
+
+
+@distribution(FLOAT, "p")
+def generalized_normal(
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
+    """Samples with a density proportional to exp(-|x|**p): for p = 2 normal, for p = 1 Laplace's.
+
+    Shapes:     key[], float[s] -> float[shape].
+    Dtypes:     floating.
+    Derivative: by `p`, through `gamma`.
+    Source:     mirrors jax.random.generalized_normal (0.10).
+
+    Raises:
+        ValueError: the dtype is no float, or `p` does not fit the shape.
+
+    Example:
+        >>> samples = minijax.random.generalized_normal(minijax.random.key(0), 1.0, (1000,))
+        >>> bool(abs(abs(samples).mean() - 1.0) < 0.1)
+        True
+    """
+    first, second = split_keys(key)
+    inverse = converted(arithmetic.divide(1.0, p), dtype)
+    sizes = gamma_samples(first, inverse, shape, dtype, False) ** inverse
+    return rademacher_samples(second, shape, dtype) * sizes
+
+
+generalized_normal_samples = unchecked(generalized_normal)
+
+
+@sampler("ball")
+def ball(
+    key: ArrayLike,
+    d: int,
+    p: float = 2,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike = None,
+) -> Array:
+    """Uniform samples from the unit ball of the p-norm in `d` dimensions.
+
+    Shapes:     key[], int, float[] -> float[shape, d].
+    Dtypes:     floating.
+    Derivative: by `p`, through `gamma`.
+    Source:     mirrors jax.random.ball (0.10); Barthe, Guédon, Mendelson and Naor, "A probabilistic
+        approach to the geometry of the ℓₚⁿ-ball" (2005).
+
+    Raises:
+        TypeError: `d` is no integer, or negative.
+        ValueError: the dtype is no float.
+
+    Example:
+        >>> points = minijax.random.ball(minijax.random.key(0), 3, shape=(1000,))
+        >>> points.shape, bool(((points**2).sum(1) <= 1.0).all())
+        ((1000, 3), True)
+    """
+    wanted = check_dtype("ball", dtype, FLOAT)
+    dims = canonicalize_shape(shape, "random.ball shape")
+    (size,) = canonicalize_shape((d,), "random.ball d")
+    return _ball(key, p, dims, size, wanted)
+
+
+@one_program(static=("dims", "size", "dtype"))
+def _ball(key: ArrayLike, p: ArrayLike, dims: Shape, size: int, dtype: np.dtype[Any]) -> Array:
+    first, second = split_keys(key)
+    points = generalized_normal_samples(first, p, (*dims, size), dtype)
+    total = reduction.reduce_sum(abs(points) ** converted(p, dtype), (len(dims),))
+    total = total + exponential_samples(second, dims, dtype)
+    norms = total ** converted(arithmetic.divide(1.0, p), dtype)
+    return points / lax_shape.broadcast_in_dim(norms, (*dims, size), range(len(dims)))
+
+
+@distribution(FLOAT)
+def double_sided_maxwell(
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Samples of the Maxwell distribution with a random sign, scaled and moved.
+
+    Shapes: key[], float[s], float[s] -> float[*shape, *s], where `shape` is s by default.
+    Source: mirrors jax.random.double_sided_maxwell (0.10).
+
+    Raises:
+        ValueError: the dtype is no float, or the parameters do not fit each other.
+
+    Example:
+        >>> x = jax.random.double_sided_maxwell(jax.random.key(0), 5.0, 2.0, (100_000,))
+        >>> x.mean().round(1), ((x - 5) ** 2).mean().round(0)
+        (Array(5., dtype=float32), Array(12., dtype=float32))
+    """
+    each = check_shape("double_sided_maxwell", None, loc, scale)
+    dims = (canonicalize_shape(shape) or each) + each
+    first, second = split_keys(key)
+    norms = maxwell_samples(first, dims, dtype)
+    return rademacher_samples(second, dims, dtype) * norms * scale + loc

@@ -1,31 +1,38 @@
-"""Random keys: their dtype, and the primitives that make, split and use them.
+"""Random keys: their dtype, the primitives that make, split and use them, and what takes them.
 
 A key is an element of an extended dtype, which tells its generator (`generators.py`); underneath
 are one, two or four 32-bit integers.  Old-style keys, plain arrays of these, are of the
 generator in force (`minijax.default_prng_impl`); they are wrapped on entry, unwrapped on return.
+
+`distribution` is what all distributions share: the checks of keys, dtypes, shapes and parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from minijax.core import config, dtypes, extended_dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
-from minijax.core.errors import error
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import lowering
+from minijax.interpreters import key_reuse, lowering
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.interpreters.tangents import jvp_of_constant
 from minijax.lax import convert
+from minijax.lax import shape as lax_shape
+from minijax.numpy.one_program import one_program
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
-from minijax.runtime.annotations import ArrayLike, DTypeLike
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike
 from minijax.runtime.array import Array, ExtendedArray, array_from_host
 from minijax.sharding import rules
+from minijax.transforms import explicit
 
 
 class KeyDType(extended_dtypes.ExtendedDType):
@@ -62,7 +69,6 @@ class RandomSeed(Primitive):
     """Makes keys from integers.  Shapes: seeds: int[s] -> key[s]."""
 
     name = "random_seed"
-    knows_extended = True
     jvp = jvp_of_constant
     shard = rules.elementwise
 
@@ -78,11 +84,13 @@ class RandomSeed(Primitive):
         return self.bind(args[0], impl=impl), dims[0]
 
 
+extended_dtypes.knows_extended.set(True, RandomSeed)
+
+
 class RandomWrap(Primitive):
     """Views pairs of integers as keys.  Shapes: u32[s, words] -> key[s]."""
 
     name = "random_wrap"
-    knows_extended = True
     jvp = jvp_of_constant
 
     def impl(self, data: Any, *, impl: Generator) -> Any:
@@ -110,21 +118,27 @@ class RandomWrap(Primitive):
     def lower(self, ctx: Any, data: Any, *, impl: Generator) -> Any:
         return data
 
-    def follow_keys(self, flow: Any, keys: Sequence[Any], *, impl: Generator) -> list[Any]:
-        # The integers of a key have the number of the first.
-        return [None if keys[0] is None else keys[0][..., 0]]
-
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Generator
     ) -> tuple[Any, int]:
         return self.bind(moveaxis(args[0], dims[0], 0), impl=impl), 0
 
 
+extended_dtypes.knows_extended.set(True, RandomWrap)
+
+
+@key_reuse.follow_keys.rule(RandomWrap)
+def _follow_keys_of_random_wrap(
+    primitive: RandomWrap, flow: Any, keys: Sequence[Any], *, impl: Generator
+) -> list[Any]:
+    # The integers of a key have the number of the first.
+    return [None if keys[0] is None else keys[0][..., 0]]
+
+
 class RandomUnwrap(Primitive):
     """The integers underneath keys.  Shapes: key[s] -> u32[s, words]."""
 
     name = "random_unwrap"
-    knows_extended = True
     jvp = jvp_of_constant
 
     def impl(self, keys: Any) -> Any:
@@ -139,18 +153,24 @@ class RandomUnwrap(Primitive):
     def lower(self, ctx: Any, keys: Any) -> Any:
         return keys
 
-    def follow_keys(self, flow: Any, keys: Sequence[Any]) -> list[Any]:
-        return [None if keys[0] is None else np.stack([keys[0], keys[0]], -1)]
-
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
         return self.bind(args[0]), dims[0]
+
+
+extended_dtypes.knows_extended.set(True, RandomUnwrap)
+
+
+@key_reuse.follow_keys.rule(RandomUnwrap)
+def _follow_keys_of_random_unwrap(
+    primitive: RandomUnwrap, flow: Any, keys: Sequence[Any]
+) -> list[Any]:
+    return [None if keys[0] is None else np.stack([keys[0], keys[0]], -1)]
 
 
 class RandomClone(Primitive):
     """The same keys, which may be used once more.  Shapes: key[s] -> key[s]."""
 
     name = "random_clone"
-    knows_extended = True
     jvp = jvp_of_constant
     shard = rules.elementwise
 
@@ -167,12 +187,13 @@ class RandomClone(Primitive):
         return self.bind(args[0]), dims[0]
 
 
+extended_dtypes.knows_extended.set(True, RandomClone)
+
+
 class RandomSplit(Primitive):
     """Makes new keys from each key.  Shapes: key[s] -> key[s, *shape]."""
 
     name = "random_split"
-    knows_extended = True
-    consumes_keys = (0,)
     jvp = jvp_of_constant
 
     def abstract_eval(
@@ -193,11 +214,14 @@ class RandomSplit(Primitive):
         return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
 
+extended_dtypes.knows_extended.set(True, RandomSplit)
+key_reuse.consumes_keys.set((0,), RandomSplit)
+
+
 class RandomFoldIn(Primitive):
     """Mixes integers into keys.  Shapes: key[s], u32[s] -> key[s]; scalars are repeated."""
 
     name = "random_fold_in"
-    knows_extended = True
     jvp = jvp_of_constant
 
     def abstract_eval(self, keys: ShapedArray, data: ShapedArray) -> ShapedArray:
@@ -231,12 +255,13 @@ class RandomFoldIn(Primitive):
         return self.bind(keys, data), 0
 
 
+extended_dtypes.knows_extended.set(True, RandomFoldIn)
+
+
 class RandomBits(Primitive):
     """Uniform random bits from each key.  Shapes: key[s] -> uint<bit_width>[s, *shape]."""
 
     name = "random_bits"
-    knows_extended = True
-    consumes_keys = (0,)
     jvp = jvp_of_constant
 
     def abstract_eval(
@@ -257,6 +282,10 @@ class RandomBits(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[Any, int]:
         return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
+
+
+extended_dtypes.knows_extended.set(True, RandomBits)
+key_reuse.consumes_keys.set((0,), RandomBits)
 
 
 random_seed_p = RandomSeed()
@@ -303,11 +332,11 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
         return chosen.impl
     if isinstance(chosen, Generator):
         return chosen
-    got, expected = repr(chosen), ", ".join(map(repr, GENERATORS))
+    facts = {"got": repr(chosen), "expected": ", ".join(map(repr, GENERATORS))}
     if not isinstance(chosen, str):
-        error(TypeError, name, "a generator is named by a string.", got=got, expected=expected)
+        error(TypeError, name, "a generator is named by a string.", **facts)
     if chosen not in GENERATORS:
-        error(ValueError, name, "unknown random number generator.", got=got, expected=expected)
+        error(ValueError, name, "unknown random number generator.", **facts)
     return GENERATORS[chosen]
 
 
@@ -318,7 +347,13 @@ def _make(seed: Any, impl: Any, name: str, dtype: Any = None) -> Any:
     if dtypes.is_extended(aval.dtype):
         error(TypeError, name, "a key was given in place of a seed.", got=str(aval))
     if aval.shape:
-        error(TypeError, name, "needs one seed.", got=str(aval), fix="minijax.vmap over the seeds")
+        error(
+            TypeError,
+            name,
+            "needs one seed.",
+            got=str(aval),
+            fix="minijax.vmap over the seeds",
+        )
     if not dtypes.issubdtype(aval.dtype, np.integer):
         error(TypeError, name, "the seed must be an integer.", got=str(aval))
     return random_seed_p.bind(seed, impl=resolve_impl(impl, name, dtype))
@@ -450,11 +485,21 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     keys, old = as_keys("random.fold_in", key)
     if isinstance(data, int):
         if not 0 <= data < 2**32:
-            error(OverflowError, "random.fold_in", "the data must fit 32 bits.", got=str(data))
+            error(
+                OverflowError,
+                "random.fold_in",
+                "the data must fit 32 bits.",
+                got=str(data),
+            )
         return _in_style(random_fold_in_p.bind(keys, np.uint32(data)), old)
     aval = aval_of(data)
     if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
-        error(TypeError, "random.fold_in", "the data must be an integer scalar.", got=str(aval))
+        error(
+            TypeError,
+            "random.fold_in",
+            "the data must be an integer scalar.",
+            got=str(aval),
+        )
     number = convert.convert_element_type(data, _UINT32)
     return _in_style(random_fold_in_p.bind(keys, number), old)
 
@@ -535,3 +580,170 @@ def clone(key: ArrayLike) -> Array:
     """
     keys, old = as_keys("random.clone", key, single=False)
     return _in_style(random_clone_p.bind(keys), old)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Kind(NamedTuple):
+    """Which dtypes the samples of a distribution may have.
+
+    Attributes:
+        accepts: the class of NumPy that a dtype must belong to; None for any dtype.
+        word: what errors call it.
+        default: gives the dtype for None.
+    """
+
+    accepts: type | None
+    word: str
+    default: Callable[[], np.dtype[Any]]
+
+
+FLOAT = Kind(np.floating, "float", dtypes.default_float_dtype)
+INEXACT = Kind(np.inexact, "float or complex", dtypes.default_float_dtype)
+INTEGER = Kind(np.integer, "an integer", dtypes.default_int_dtype)
+UNSIGNED = Kind(np.unsignedinteger, "an unsigned integer", dtypes.default_uint_dtype)
+ANY_OR_INTEGER = Kind(None, "", dtypes.default_int_dtype)
+
+_STATIC = ("shape", "dtype", "mode")
+
+
+def distribution(
+    kind: Kind | None = FLOAT, params: str = "", *, same_dtype: bool = False
+) -> Callable[[F], F]:
+    """Decorator: makes the formula of samples the public function of a distribution.
+
+    The formula has the signature of the public function.  What it gets has been checked: a key,
+    parameters that fit the shape, a shape that is a tuple, a dtype of NumPy, a mode.
+
+    Args:
+        kind: which dtypes the samples may have; None where they cannot be chosen.
+        params: the names of the parameters that the shape must hold.
+        same_dtype: whether parameters must not be of wider dtypes than the samples.
+    """
+
+    def decorate(formula: F) -> F:
+        name, checked_params = formula.__name__, params.split()
+        signature = inspect.signature(formula).parameters
+        names = [n for n in signature if n not in ("key", "out_sharding")]
+        defaults = {n: signature[n].default for n in names if signature[n].default is not _EMPTY}
+        static = [n for n in _STATIC if n in names and n not in checked_params]
+        samples = one_program(static)(formula)
+
+        @functools.wraps(samples)
+        def checked(key: ArrayLike, *args: Any, **kwargs: Any) -> Any:
+            keys, _ = as_keys(f"random.{name}", key)
+            target = kwargs.pop("out_sharding", None) if "out_sharding" in signature else None
+            given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+            if len(given) != len(names) or not kwargs.keys().isdisjoint(names[: len(args)]):
+                return formula(key, *args, **kwargs)  # Python says which argument is wrong.
+            if kind is not None:
+                given["dtype"] = check_dtype(name, given["dtype"], kind)
+            values = [given[param] for param in checked_params]
+            if same_dtype:
+                check_params(name, given["dtype"], *values)
+            given["shape"] = check_shape(name, given["shape"], *values)
+            if "mode" in static:
+                given["mode"] = check_mode(name, given["mode"])
+            out = samples(keys, *[given[n] for n in names])
+            return explicit.placed(out, target, f"random.{name}")
+
+        return cast(F, checked)
+
+    return decorate
+
+
+_EMPTY = inspect.Parameter.empty
+
+
+def unchecked(function: F) -> F:
+    """The formula of a distribution, for checked arguments; it takes arrays of keys as well."""
+    return cast(F, vars(function)["__wrapped__"])
+
+
+def sampler(name: str) -> Callable[[F], F]:
+    """Decorator for public functions: checks the key, which comes first, and hides nothing else."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def sample(key: ArrayLike, *args: Any, **kwargs: Any) -> Any:
+            keys, _ = as_keys(f"random.{name}", key)
+            out = function(keys, *args, **kwargs)
+            return explicit.placed(out, kwargs.get("out_sharding"), f"random.{name}")
+
+        return cast(F, sample)
+
+    return decorate
+
+
+def check_shape(name: str, given: ShapeLike | None, *params: ArrayLike) -> Shape:
+    """The shape of samples: as given, or that of the parameters where None.
+
+    Raises:
+        ValueError: the parameters do not fit the shape.
+    """
+    shapes = [aval_of(param).shape for param in params]
+    needed = lax_shape.broadcast_shapes(*shapes) if any(shapes) else ()
+    if given is None and params:
+        return needed
+    dims = canonicalize_shape(given, f"random.{name} shape")
+    if not needed:
+        return dims
+    lead = len(dims) - len(needed)
+    if lead < 0 or any(n not in (1, d) for n, d in zip(needed, dims[lead:], strict=True)):
+        error(
+            IncompatibleShapesError,
+            f"random.{name}",
+            "the parameters do not fit the shape.",
+            got={"shape": dims, "parameters": needed},
+            expected="parameters that broadcast to the shape",
+        )
+    return dims
+
+
+def check_dtype(name: str, dtype: DTypeLike | None, kind: Kind) -> np.dtype[Any]:
+    """The dtype that a user means, which must be of a kind.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if dtype is None:
+        return kind.default()
+    wanted = dtypes.canonicalize_user_dtype(dtype, f"random.{name}")
+    if kind.accepts is not None and not dtypes.issubdtype(wanted, kind.accepts):
+        problem = f"the dtype must be {kind.word}."
+        error(ValueError, f"random.{name}", problem, got=f"dtype: {wanted}")
+    return cast("np.dtype[Any]", wanted)
+
+
+def check_params(name: str, dtype: np.dtype[Any], *params: ArrayLike) -> None:
+    """Refuses parameters that the dtype of the samples cannot hold.
+
+    Raises:
+        TypePromotionError: there is one.
+    """
+    for param in params:
+        if dtypes.result_type(param, dtype) != dtype:
+            error(
+                dtypes.TypePromotionError,
+                f"random.{name}",
+                "the dtype of the samples cannot hold that of a parameter.",
+                got={"parameter": aval_of(param), "dtype": dtype},
+                fix="parameter.astype(dtype)",
+            )
+
+
+def check_mode(name: str, mode: str | None) -> str:
+    """The mode of a sampler: "low" by default.
+
+    Raises:
+        ValueError: it is neither "low" nor "high".
+    """
+    if mode not in (None, "low", "high"):
+        error(
+            ValueError,
+            f"random.{name}",
+            f"unknown mode {mode!r}.",
+            expected="'low' or 'high'",
+        )
+    return mode or "low"

@@ -33,7 +33,7 @@ from minijax.runtime.array import Array
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 
-def _forth(x: Any) -> Any:
+def _forth(x: Array) -> Array:
     """The transform of real values along the last axis."""
     n = x.shape[-1]
     turned = rfft(concatenate([x[..., ::2], flip(x[..., 1::2], -1)], -1)) * _turn(n, x.dtype, -1)
@@ -41,7 +41,7 @@ def _forth(x: Any) -> Any:
     return concatenate([first, flip(rest, -1)], -1)
 
 
-def _back(y: Any) -> Any:
+def _back(y: Array) -> Array:
     """The real values whose transform along the last axis is `y`."""
     n = y.shape[-1]
     first, rest = y[..., : n // 2 + 1], flip(y[..., n // 2 + 1 - (n % 2 == 0) :], -1)
@@ -54,20 +54,20 @@ def _back(y: Any) -> Any:
     return stack([even, odd], -1).reshape(*y.shape[:-1], n + n % 2)[..., :n]
 
 
-def _turn(n: int, dtype: Any, sign: int) -> Any:
+def _turn(n: int, dtype: np.dtype[Any], sign: int) -> Array:
     """`exp(±πik/2n)` for k ≤ n/2."""
     angle = arange(n // 2 + 1, dtype=dtype) * dtype.type(math.pi / (2 * n))
     return unary.complex(cos(angle), sin(angle) if sign > 0 else -sin(angle))
 
 
-def _orthogonal(n: int, dtype: Any) -> Any:
+def _orthogonal(n: int, dtype: np.dtype[Any]) -> Array:
     """The factors that make the transform of n values orthogonal."""
     scale = np.full(n, 1 / math.sqrt(2 * n))
     scale[0] = 1 / math.sqrt(4 * n)
     return scale.astype(dtype)
 
 
-def _along(x: Any, axis: int, n: int, norm: str | None, transform: Callable[[Any], Any]) -> Any:
+def _along(x: Array, axis: int, n: int, norm: str | None, transform: Callable[[Any], Any]) -> Array:
     """One transform along one axis, to a length."""
     edges = [(0, 0, 0)] * x.ndim
     edges[axis] = (0, n - x.shape[axis], 0)
@@ -86,7 +86,7 @@ def _along(x: Any, axis: int, n: int, norm: str | None, transform: Callable[[Any
     return moveaxis(x, -1, axis)
 
 
-def _check(name: str, kind: Any, norm: Any) -> None:
+def _check(name: str, kind: int, norm: str | None) -> None:
     if kind != 2:
         error(
             NotImplementedError, f"scipy.fft.{name}", "only type 2 is there.", got=f"type: {kind!r}"
@@ -101,14 +101,14 @@ def _check(name: str, kind: Any, norm: Any) -> None:
         )
 
 
-def _operand(name: str, x: Any) -> Any:
+def _operand(name: str, x: ArrayLike) -> Array:
     x = array_argument(f"scipy.fft.{name}", x)
     dtype = dtypes.to_inexact_dtype(x.dtype)
     # Fourier transforms take no short floats.
     return x.astype(dtypes.float32 if dtype.itemsize == 2 else dtype)
 
 
-def _length(name: str, n: Any, natural: int) -> int:
+def _length(name: str, n: int | None, natural: int) -> int:
     length = natural if n is None else operator.index(n)
     if length < 1:
         error(ValueError, f"scipy.fft.{name}", "lengths must be positive.", got=f"length: {length}")
@@ -117,13 +117,13 @@ def _length(name: str, n: Any, natural: int) -> int:
 
 def _one(
     name: str,
-    x: Any,
-    kind: Any,
-    n: Any,
-    axis: Any,
-    norm: Any,
+    x: ArrayLike,
+    kind: int,
+    n: int | None,
+    axis: int,
+    norm: str | None,
     transform: Callable[[Any], Any],
-) -> Any:
+) -> Array:
     _check(name, kind, norm)
     x = _operand(name, x)
     dim = canonicalize_axis(axis, x.ndim, f"scipy.fft.{name}")
@@ -132,13 +132,13 @@ def _one(
 
 def _many(
     name: str,
-    x: Any,
-    kind: Any,
-    s: Any,
-    axes: Any,
-    norm: Any,
+    x: ArrayLike,
+    kind: int,
+    s: Sequence[int] | None,
+    axes: Sequence[int] | None,
+    norm: str | None,
     transform: Callable[[Any], Any],
-) -> Any:
+) -> Array:
     _check(name, kind, norm)
     x = _operand(name, x)
     lengths = None if s is None else (s if isinstance(s, (tuple, list)) else (s,))
@@ -165,7 +165,7 @@ def _many(
 def dct(
     x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """The cosine transform of type 2 along one axis: `y[k] = 2 Σ x[j] cos(πk(2j + 1)/2n)`.
+    """Discrete cosine transform of type 2: `y[k] = 2 Σ x[j] cos(πk(2j + 1)/2n)`.
 
     Args:
         x: the values.
@@ -195,7 +195,7 @@ def dct(
 def idct(
     x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """The inverse of `dct` along one axis.
+    """Inverse discrete cosine transform along one axis.
 
     Args:
         x: what `dct` gives.
@@ -228,7 +228,7 @@ def dctn(
     axes: Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
-    """The cosine transform of type 2 along several axes, one after another.
+    """Discrete cosine transform of type 2 along several axes.
 
     Args:
         x: the values.
@@ -263,7 +263,7 @@ def idctn(
     axes: Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
-    """The inverse of `dctn`.
+    """Inverse discrete cosine transform along several axes.
 
     Args:
         x: what `dctn` gives.

@@ -18,6 +18,8 @@ from minijax.numpy.ordering import searchsorted
 from minijax.numpy.promotion import check_array
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, broadcast_arrays
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -25,7 +27,7 @@ _NAME = "scipy.interpolate.RegularGridInterpolator"
 
 
 class RegularGridInterpolator:
-    """A function of several variables through values that are known at the points of a grid.
+    """Interpolator on a regular or rectilinear grid.
 
     Args:
         points: for each dimension of the grid its coordinates, ascending.
@@ -43,7 +45,7 @@ class RegularGridInterpolator:
     Raises:
         ValueError: points and values do not fit together, the method is not known, or the fill
             value does not fit the values.
-        TypeError: an argument is no array.
+        TypeError: an argument is not an array.
         NotImplementedError: `bounds_error` is True.
 
     Example:
@@ -58,10 +60,10 @@ class RegularGridInterpolator:
     def __init__(
         self,
         points: Sequence[Any],
-        values: Any,
+        values: ArrayLike,
         method: str = "linear",
         bounds_error: bool = False,
-        fill_value: Any = np.nan,
+        fill_value: ArrayLike | None = np.nan,
     ) -> None:
         _check_method(method)
         if bounds_error:
@@ -95,7 +97,7 @@ class RegularGridInterpolator:
         self.bounds_error = bounds_error
         self.fill_value = fill_value if fill_value is None else _fill(fill_value, self.values)
 
-    def __call__(self, xi: Any, method: str | None = None) -> Any:
+    def __call__(self, xi: ArrayLike | tuple[ArrayLike, ...], method: str | None = None) -> Array:
         """The values at coordinates: an array whose last dimension is the grid's, or a tuple."""
         method = self.method if method is None else method
         _check_method(method)
@@ -109,7 +111,7 @@ class RegularGridInterpolator:
             is_outside = is_outside | (x < p[0]) | (x > p[-1])
         return where(_spread(is_outside, value), self.fill_value, value)
 
-    def _places(self, xi: Any) -> list[Any]:
+    def _places(self, xi: ArrayLike | tuple[ArrayLike, ...]) -> list[Array]:
         """The coordinates along each dimension."""
         if isinstance(xi, tuple):
             xi = stack(broadcast_arrays(*xi), -1)
@@ -126,7 +128,7 @@ class RegularGridInterpolator:
         return [xi[..., d] for d in range(len(self.grid))]
 
     @staticmethod
-    def _cell(points: Any, x: Any) -> tuple[Any, Any]:
+    def _cell(points: Array, x: Array) -> tuple[Array, Array]:
         """The number of the point before `x`, and how far `x` is on the way to the next one."""
         before = clip(searchsorted(points, x) - 1, 0, max(points.size - 2, 0))
         start, end = points[before], points[clip(before + 1, 0, points.size - 1)]
@@ -134,7 +136,7 @@ class RegularGridInterpolator:
         is_flat = width == 0
         return before, where(is_flat, 0, (x - start) / where(is_flat, 1, width))
 
-    def _linear(self, cells: Sequence[tuple[Any, Any]]) -> Any:
+    def _linear(self, cells: Sequence[tuple[Any, Any]]) -> Array:
         total: Any = 0
         for corner in itertools.product((0, 1), repeat=len(cells)):
             places = tuple(
@@ -147,16 +149,16 @@ class RegularGridInterpolator:
             total = total + value
         return total
 
-    def _nearest(self, cells: Sequence[tuple[Any, Any]]) -> Any:
+    def _nearest(self, cells: Sequence[tuple[Any, Any]]) -> Array:
         return self.values[tuple(before + (share > 0.5) for before, share in cells)]
 
 
-def _spread(weights: Any, values: Any) -> Any:
+def _spread(weights: Array, values: Array) -> Array:
     """Weights with new dimensions for those that belong to a value."""
     return weights.reshape(weights.shape + (1,) * (values.ndim - weights.ndim))
 
 
-def _check_method(method: Any) -> None:
+def _check_method(method: str) -> None:
     if method not in ("linear", "nearest"):
         error(
             ValueError,
@@ -167,7 +169,7 @@ def _check_method(method: Any) -> None:
         )
 
 
-def _fill(fill_value: Any, values: Any) -> Any:
+def _fill(fill_value: ArrayLike, values: Array) -> Array:
     fill_value = asarray(check_array(_NAME, fill_value, "fill_value"))
     if not np.can_cast(_kind(fill_value), _kind(values), casting="same_kind"):
         error(
@@ -179,7 +181,7 @@ def _fill(fill_value: Any, values: Any) -> Any:
     return fill_value.astype(values.dtype)
 
 
-def _kind(x: Any) -> np.dtype[Any]:
+def _kind(x: ArrayLike) -> np.dtype[Any]:
     """A NumPy dtype of the same kind."""
     is_complex = dtypes.issubdtype(aval_of(x).dtype, np.complexfloating)
     return np.dtype(np.complex64 if is_complex else np.float32)

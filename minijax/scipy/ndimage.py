@@ -26,7 +26,7 @@ from minijax.runtime.array import Array
 __all__ = ["map_coordinates"]
 
 
-def _mirrored(places: Any, size: int) -> Any:
+def _mirrored(places: Array, size: int) -> Array:
     """d c b | a b c d | c b a: the ends stand once."""
     if size == 1:
         return places * 0
@@ -35,13 +35,13 @@ def _mirrored(places: Any, size: int) -> Any:
     return minimum(places, period - places)
 
 
-def _reflected(places: Any, size: int) -> Any:
+def _reflected(places: Array, size: int) -> Array:
     """c b a | a b c d | d c b: the ends stand twice."""
     places = mod(places, 2 * size)
     return minimum(places, 2 * size - 1 - places)
 
 
-def _clipped(places: Any, size: int) -> Any:
+def _clipped(places: Array, size: int) -> Array:
     """a a a | a b c d | d d d."""
     return clip(places, 0, size - 1)
 
@@ -56,7 +56,7 @@ _MODES: dict[str, Callable[[Any, int], Any] | None] = {
 }
 
 
-def _nodes(places: Any, order: int) -> list[tuple[Any, Any]]:
+def _nodes(places: Array, order: int) -> list[tuple[Array, Array]]:
     """The samples around along one axis, each with its weight; None stands for 1."""
     if order == 0:
         return [(lax_round(places).astype("int32"), None)]
@@ -67,7 +67,7 @@ def _nodes(places: Any, order: int) -> list[tuple[Any, Any]]:
 
 
 @one_program(static=("order", "mode"))
-def _interpolated(data: Any, places: Sequence[Any], cval: Any, order: int, mode: str) -> Any:
+def _interpolated(data: Array, places: Sequence[Any], cval: Array, order: int, mode: str) -> Array:
     inside = _MODES[mode]
     total: Any = None
     for corner in itertools.product(*[_nodes(p, order) for p in places]):
@@ -94,7 +94,7 @@ def map_coordinates(
     mode: str = "constant",
     cval: ArrayLike = 0.0,
 ) -> Array:
-    """The values of an array at any coordinates, between its samples.
+    """Maps an array to new coordinates by interpolation.
 
     Args:
         input: the array.

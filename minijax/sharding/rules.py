@@ -16,9 +16,22 @@ from minijax.core.aval import Shape
 from minijax.core.cache import Cache
 from minijax.core.errors import ShardingTypeError, error, message
 from minijax.core.meshes import AbstractMesh
+from minijax.core.rules import Facts
 from minijax.core.specs import PartitionSpec, names_of
 from minijax.sharding import contexts
 from minijax.sharding.named import NamedSharding, named
+
+sharding_param: Facts[str] = Facts("sharding_param", "")
+"""The parameter that says how results are split, of operations that users may tell."""
+
+changes_mesh: Facts[bool] = Facts("changes_mesh", False)
+"""Whether operands may be on other meshes than the results."""
+
+constrains_results: Facts[bool] = Facts("constrains_results", True)
+"""Whether programs constrain results to their shardings; equations inside may have done so."""
+
+knows_sums: Facts[bool] = Facts("knows_sums", False)
+"""Whether the rule `shard` itself gives the axes over which results are unreduced or reduced."""
 
 RESHARD = "reshard(x, spec) first"
 OUT_SHARDING = "say how the result shall be split: out_sharding=spec"
@@ -127,7 +140,7 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
         ShardingTypeError: the operands' shardings do not fit together.
         ValueError: the operands are on different meshes.
     """
-    given = params.get(primitive.sharding_param)
+    given = params.get(sharding_param.of(primitive))
     mesh = _common_mesh(primitive, avals, given)
     if mesh is None:
         return out
@@ -135,7 +148,7 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
     found = primitive.shard(avals, outs, **params)
     specs = found if primitive.multiple_results else (found,)
     # What jaxprs tell about results, they tell about sums too.
-    if not (primitive.knows_sums or type(primitive).vary is variance.from_types):
+    if not (knows_sums.of(primitive) or variance.told_by_types(primitive)):
         sums = _sums(primitive, avals)
         if sums is not None:
             specs = [s.update(unreduced=sums.unreduced, reduced=sums.reduced) for s in specs]
@@ -149,7 +162,7 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
 def _common_mesh(primitive: Any, avals: Sequence[Any], given: Any) -> AbstractMesh | None:
     mesh = given.mesh.abstract_mesh if isinstance(given, NamedSharding) else None
     for aval in avals:
-        if aval.split is None or primitive.changes_mesh:
+        if aval.split is None or changes_mesh.of(primitive):
             if aval.split is not None and mesh is None:
                 mesh = aval.split.mesh
         elif mesh is None:
@@ -202,7 +215,8 @@ def _sums(primitive: Any, avals: Sequence[Any]) -> PartitionSpec | None:
     if first is None:
         return None
     if first.unreduced and not (
-        primitive.keeps_unreduced and all(s.unreduced == first.unreduced for s in specs)
+        variance.keeps_unreduced.of(primitive)
+        and all(s.unreduced == first.unreduced for s in specs)
     ):
         raise refusal(
             primitive.name,
@@ -304,7 +318,7 @@ def nothing_sharded(
 ) -> list[PartitionSpec] | PartitionSpec:
     """Rule: the operation takes no sharded operands, and its results are split as asked for."""
     check_unsharded(primitive, avals)
-    given = params.get(primitive.sharding_param)
+    given = params.get(sharding_param.of(primitive))
     specs = [
         given_spec(primitive, aval, given) if given is not None else unsharded(aval.ndim)
         for aval in outs

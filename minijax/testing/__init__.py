@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from minijax.core import deferral
-from minijax.explain.expectations import assert_collectives
+from minijax.explain.communication import assert_collectives
+from minijax.testing.exchanges import CollectiveMismatch
 from minijax.testing.interpreter import interpreted
 from minijax.testing.oracle import simulate, simulate_devices, simulate_program
-from minijax.testing.reports import CollectiveMismatch
 
 if TYPE_CHECKING:
     from minijax.testing import laws as laws
     from minijax.testing import strategies as strategies
-    from minijax.testing.given import given_mesh
+    from minijax.testing.strategies.arguments import given_mesh
 
 __all__ = [
     "CollectiveMismatch",
@@ -33,7 +33,7 @@ __all__ = [
 
 
 __getattr__ = deferral.attributes(
-    __name__, modules=("laws", "strategies"), names={"testing.given": "given_mesh"}
+    __name__, modules=("laws", "strategies"), names={"testing.strategies.arguments": "given_mesh"}
 )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import meshes, tree
 from minijax.core.errors import error
 from minijax.core.specs import PartitionSpec
-from minijax.testing import reports
+from minijax.testing import exchanges
 from minijax.testing.exchanges import Coordinates
 
 USER = "testing.simulate"
@@ -172,7 +172,10 @@ def _check_types(blocks: Mapping[Coordinates, Value]) -> None:
                 ValueError,
                 USER,
                 f"devices return different types for {value.name}.",
-                got={reports.place(first): value.aval, reports.place(place): other.aval},
+                got={
+                    exchanges.place_text(first): value.aval,
+                    exchanges.place_text(place): other.aval,
+                },
             )
 
 
@@ -189,7 +192,7 @@ def _check_same(
             USER,
             f"{block.name} differs along {meshes.names_text(same)}, which its spec {spec} does "
             "not mention.",
-            got=reports.lines(both),
+            got=exchanges.lines(both),
             expected="the same on all devices along the axes that a spec does not mention",
             fix="mention the axis in out_specs; or reduce over it with lax.psum or lax.pmean; "
             "or pass check_vma=False to get the first device's result",

@@ -3,19 +3,31 @@
 Input: for each device a function.  Output: their results; or, as soon as no device can go on, a
 `CollectiveMismatch` that tells what each one waits for.  A device is a thread that runs while it
 holds the baton; whoever gives the baton away chooses who gets it, the first device that is ready.
+
+`run` is what a mapping construct does: it cuts whole arrays into the arguments of each device, and
+returns what one function gives on each.
 """
 
 from __future__ import annotations
 
 import contextvars
+import functools
+import itertools
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.core import axes, meshes
+from minijax.core.aval import NOT_MANUAL, manual_type
+from minijax.core.config import config
 from minijax.core.errors import error
-from minijax.testing import numpy_collectives, reports
+from minijax.core.meshes import AbstractMesh, AxisType
+from minijax.core.specs import PartitionSpec
+from minijax.core.trace import current
+from minijax.interpreters import staging
+from minijax.testing import blocks, exchanges, numpy_collectives
 from minijax.testing.exchanges import Coordinates, Exchange, Request, difference
 
 
@@ -70,7 +82,7 @@ class Device:
             error(
                 RuntimeError,
                 "testing.simulate",
-                f"the device {reports.place(self.coordinates)} has done "
+                f"the device {exchanges.place_text(self.coordinates)} has done "
                 f"{self.machine.max_operations} operations and not come to an end.",
                 expected="a program that ends; the limit is there to find endless loops",
                 fix="look at the condition of the loop, or raise max_operations",
@@ -137,7 +149,7 @@ class Machine:
         self.devices: dict[Coordinates, Device] = {(): self.root}
         self.failed: Device | None = None
         self.stopped = False
-        self._failure: reports.CollectiveMismatch | None = None
+        self._failure: exchanges.CollectiveMismatch | None = None
         self._sizes: dict[Hashable, int] = {}
 
     def run(
@@ -161,7 +173,7 @@ class Machine:
             parent.pause()
             if self.failed is not None:
                 assert self.failed.error is not None
-                note = reports.note_of_failure(self.failed, self.devices, self.members)
+                note = exchanges.note_of_failure(self.failed, self.devices, self.members)
                 self.failed.error.add_note(note)
                 raise self.failed.error
             if self._failure is not None:
@@ -213,11 +225,11 @@ class Machine:
                 continue
             fault = self._perform([d for d in group if d is not None], requests)
             if fault is not None:
-                self._failure = reports.mismatch(self.devices, self.members, fault)
+                self._failure = exchanges.mismatch(self.devices, self.members, fault)
                 return False
             happened = True
         if not happened:
-            self._failure = reports.mismatch(self.devices, self.members)
+            self._failure = exchanges.mismatch(self.devices, self.members)
         return happened
 
     def _perform(self, group: Sequence[Device], requests: Sequence[Request]) -> str | None:
@@ -238,7 +250,7 @@ class Machine:
                 request.name,
                 request.axes,
                 request.params,
-                reports.user_line(request.source),
+                exchanges.user_line(request.source),
                 tuple(device.coordinates for device in group),
                 operands,
                 tuple(map(tuple, results)),
@@ -252,3 +264,106 @@ class Machine:
         for device in reversed(self.devices.values()):
             if device is not self.root:
                 device.stop()
+
+
+Body = Callable[[Any, Sequence[Any]], Any]
+"""What one device does: of its trace and its arguments."""
+
+
+class Region(NamedTuple):
+    """A part of a program that is written per device.
+
+    Attributes:
+        mesh: the whole mesh.
+        sizes: the axes along which there are devices, with their sizes.
+        check_vma: whether types tell over which axes values vary.
+        kind: what binds the axes: `"mesh"` or `"pmap"`.
+    """
+
+    mesh: AbstractMesh
+    sizes: dict[Hashable, int]
+    check_vma: bool
+    kind: str = "mesh"
+
+
+def run(
+    machine: Machine,
+    parent: Device,
+    region: Region,
+    make_trace: Callable[[Device], Any],
+    body: Body,
+    values: Sequence[blocks.Value],
+    specs: Sequence[PartitionSpec],
+) -> dict[Coordinates, Any]:
+    """What `body` returns on each device.
+
+    Args:
+        machine: what runs the devices.
+        parent: the device that asks, and waits for them.
+        region: the axes along which they are.
+        make_trace: makes the trace of a device.
+        body: what each does.
+        values: the arguments, whole.
+        specs: how they are cut.
+    """
+    settings = _Settings()
+
+    def on_device(place: Coordinates) -> Any:
+        settings.restore()
+        axes.check_vma.set_local(region.check_vma)
+        manual = dict.fromkeys(region.sizes, AxisType.Manual)
+        if region.kind == "mesh":
+            meshes.abstract_mesh.set_local(region.mesh.update_axis_types(manual))
+        trace = make_trace(machine.devices[place])
+        current.set_local(trace)
+        bound = [axes.Axis(name, size, region.kind) for name, size in region.sizes.items()]
+        with axes.extend_all((*settings.axes, *bound)):
+            args = [
+                _argument(trace, region, value, spec)
+                for value, spec in zip(values, specs, strict=True)
+            ]
+            result = body(trace, args)
+        trace.finished = True
+        return result
+
+    places = _places(parent.coordinates, region)
+    return machine.run(parent, {place: functools.partial(on_device, place) for place in places})
+
+
+def _places(around: Coordinates, region: Region) -> list[Coordinates]:
+    """The devices of a region within another: axes of one mesh stand in the order of the mesh."""
+    order = region.mesh.axis_names
+    found = []
+    for positions in itertools.product(*map(range, region.sizes.values())):
+        own = zip(region.sizes, positions, strict=True)
+        place = [*around, *own]
+        inner = sorted((at for at in place if at[0] in order), key=lambda at: order.index(at[0]))
+        found.append((*(at for at in place if at[0] not in order), *inner))
+    return found
+
+
+def _argument(trace: Any, region: Region, value: blocks.Value, spec: PartitionSpec) -> Any:
+    block = blocks.cut(value, spec, region.sizes, trace.device.coordinates)
+    aval = value.aval.with_shape(block.shape[: value.aval.ndim])
+    if not region.check_vma:
+        aval = aval.with_manual_type(NOT_MANUAL)
+    else:
+        varying, unreduced, reduced = aval.manual_axis_type
+        kind = manual_type(varying.union(spec.names()), unreduced, reduced | spec.reduced)
+        aval = aval.with_manual_type(kind)
+    return trace.tracer(block, aval)
+
+
+class _Settings:
+    """The settings of the thread that asks for devices, for theirs."""
+
+    def __init__(self) -> None:
+        states: list[Any] = [state.native for state in config]
+        states += [staging.scope, staging.origin, meshes.abstract_mesh]
+        self._values: Mapping[Any, Any] = {state: state.value for state in states}
+        self.axes = axes.in_scope()
+
+    def restore(self) -> None:
+        """Makes the settings those of the thread that calls."""
+        for state, value in self._values.items():
+            state.set_local(value)

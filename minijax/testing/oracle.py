@@ -20,8 +20,8 @@ from minijax.core.errors import TracerArrayConversionError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import evaluation, flattening
-from minijax.testing import blocks, device_trace, mapped, reports
+from minijax.interpreters import flattening, staging
+from minijax.testing import blocks, coroutines, device_trace, exchanges
 from minijax.testing.coroutines import Device, Machine
 from minijax.testing.device_trace import DeviceTrace
 from minijax.testing.exchanges import Coordinates, Exchange
@@ -187,7 +187,7 @@ class Simulation:
         records: list[Exchange] | None = None,
     ) -> None:
         if isinstance(function, ClosedJaxpr):
-            function = functools.partial(evaluation.eval_closed_jaxpr, function)
+            function = functools.partial(staging.eval_closed_jaxpr, function)
         self.function = function
         self.name = flattening.function_name(function)
         self.signature: inspect.Signature | None = None
@@ -211,7 +211,7 @@ class Simulation:
         ]
         for value, spec in zip(values, specs, strict=True):
             blocks.check_cut(value, spec, self.sizes)
-        region = mapped.Region(self.mesh, self.sizes, self.check_vma)
+        region = coroutines.Region(self.mesh, self.sizes, self.check_vma)
 
         def body(trace: DeviceTrace, leaves: Sequence[Any]) -> tuple[Any, list[blocks.Value]]:
             given, _ = in_tree.unflatten(leaves)
@@ -228,7 +228,7 @@ class Simulation:
             return DeviceTrace(device, self.check_vma, self.name)
 
         machine = self.machine
-        return mapped.run(machine, machine.root, region, make_trace, body, values, specs)
+        return coroutines.run(machine, machine.root, region, make_trace, body, values, specs)
 
     def joined(self, outs: Outs, out_specs: Any) -> Any:
         """The results of all devices put together."""
@@ -240,7 +240,10 @@ class Simulation:
                     ValueError,
                     blocks.USER,
                     "devices return results of different structures.",
-                    got={reports.place(first): out_tree, reports.place(place): other},
+                    got={
+                        exchanges.place_text(first): out_tree,
+                        exchanges.place_text(place): other,
+                    },
                 )
         dummy = out_tree.unflatten([0] * out_tree.num_leaves)
         specs = blocks.specs_of(out_specs, dummy, "out_specs", "the results")

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core.errors import error
-from minijax.testing import numpy_collectives, oracle, reports
-from minijax.testing.exchanges import Exchange
+from minijax.testing import numpy_collectives, oracle
+from minijax.testing.exchanges import Exchange, place_text
 
 _EXTREMES = {"pmax": "max", "pmin": "min"}
 # Fills that black text can be read on, one for each device, used again from the ninth on.
@@ -220,7 +220,10 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
     """
     if not exchanges:
         error(
-            ValueError, "testing.picture_of", "there is nothing to draw.", expected="some exchanges"
+            ValueError,
+            "testing.picture_of",
+            "there is nothing to draw.",
+            expected="some exchanges",
         )
     first = exchanges[0]
     places = sorted({place for exchange in exchanges for place in exchange.members})
@@ -230,7 +233,7 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
         named = [_named(i, exchange.inputs[k]) for k, i in enumerate(numbers)]
         outs = numpy_collectives.apply(_model(exchange.name), exchange.params, named)
         for k, place in enumerate(exchange.members):
-            rows[place] = Row(reports.place(place), named[k][0], np.asarray(outs[k][0], object))
+            rows[place] = Row(place_text(place), named[k][0], np.asarray(outs[k][0], object))
     axes = ", ".join(map(str, first.axes))
     groups = first.params.get("axis_index_groups")
     within = f" within {[list(g) for g in groups]}" if groups else ""

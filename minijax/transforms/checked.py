@@ -83,9 +83,7 @@ class Report(Primitive):
     name = "report"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose"})
     shard = rules.from_types
-    vary = variance.from_types
 
     def impl(self, *state: Any, sites: Sites) -> Sequence[Any]:
         error = sites.error(*state)
@@ -119,9 +117,16 @@ class Report(Primitive):
         self.bind(*state, sites=Sites(moved, sites.function))
         return [], []
 
-    def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        checker.add(args, params["sites"].sites)
-        return ()
+
+@checking.check_inside.rule(Report)
+def _check_inside_of_report(
+    primitive: Report, checker: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    checker.add(args, params["sites"].sites)
+    return ()
+
+
+variance.vary.rule(Report)(variance.from_types)
 
 
 report_p = Report()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core.aval import aval_of
-from minijax.interpreters import calls, evaluation
+from minijax.interpreters import calls, staging
 from minijax.interpreters.tangents import Zero
 from minijax.lax.functionalization import STATE_SIZE, Checked, Checker
 
@@ -48,7 +48,7 @@ def check_custom_vmap_call(
     inner = checker.inner(params["call_jaxpr"])
     if not inner.sites:
         return list(primitive.bind(*args, **{**params, "call_jaxpr": inner.closed}))
-    outs = evaluation.eval_closed_jaxpr(inner.closed, *args)
+    outs = staging.eval_closed_jaxpr(inner.closed, *args)
     checker.add(outs[:STATE_SIZE], inner.sites)
     return outs[STATE_SIZE:]
 
@@ -84,7 +84,7 @@ def _call(
 
 
 def _state(inner: Checked, args: Sequence[Any]) -> list[Any]:
-    return evaluation.eval_closed_jaxpr(inner.closed, *args)[:STATE_SIZE]
+    return staging.eval_closed_jaxpr(inner.closed, *args)[:STATE_SIZE]
 
 
 def _with_state_jvp(

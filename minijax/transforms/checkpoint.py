@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
-from minijax.core import tree
+from minijax.core import extended_dtypes, tree, variance
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.unspecified import UNSPECIFIED
-from minijax.interpreters import eager
+from minijax.interpreters import checking, eager
 from minijax.lax.families import operand as as_operand
 from minijax.sharding import rules
-from minijax.transforms import jit
+from minijax.transforms import jit, jit_arguments
 from minijax.transforms.remat_primitive import PreventCse, remat_p
 
 R = TypeVar("R")
@@ -80,7 +80,7 @@ def checkpoint(
         )
     if policy is not None:
         _check_policy(policy)
-    static_nums, static_names = jit.resolve_names(
+    static_nums, static_names = jit_arguments.resolve_names(
         fun, _check_argnums(static_argnums), static_argnames or None, "static", "checkpoint"
     )
     half = _Checkpointed(fun, prevent_cse, policy, static_nums, static_names)
@@ -154,7 +154,7 @@ class _Checkpointed:
             if not all(isinstance(value, Hashable) for _, _, value in fixed):
                 # Nothing can be remembered under these values: the function is staged anew.
                 positions = [i for i in range(len(args)) if i not in static]
-                bound = jit.with_statics(self.function, fixed, positions)
+                bound = jit_arguments.with_statics(self.function, fixed, positions)
                 bound.__name__ = stager.name
                 stager = _stager(bound)
                 args = dynamic_args
@@ -212,10 +212,7 @@ class Name(Primitive):
     """
 
     name = "name"
-    fault_flow = "preserves"
-    knows_extended: ClassVar[bool] = True
     shard = rules.elementwise
-    keeps_unreduced = True
 
     def impl(self, x: Any, *, name: str) -> Any:
         return x
@@ -236,6 +233,11 @@ class Name(Primitive):
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, name: str
     ) -> tuple[Any, Any]:
         return self.bind(args[0], name=name), dims[0]
+
+
+checking.fault_flow.set(checking.PRESERVES, Name)
+extended_dtypes.knows_extended.set(True, Name)
+variance.keeps_unreduced.set(True, Name)
 
 
 name_p = Name()

@@ -74,7 +74,7 @@ class _Follower:
         rule = _RULES.get(eqn.primitive.name)
         if rule is not None:
             return rule(self, eqn, args)
-        if eqn.primitive.makes_references:
+        if refs.makes_references.of(eqn.primitive):
             return [self.watch.make(v.aval) for v in eqn.outvars]
         inner = eqn.params.get("jaxpr")
         if isinstance(inner, ClosedJaxpr) and len(inner.in_avals) == len(args):

@@ -48,8 +48,6 @@ class CoreMap(Primitive):
     name = "core_map"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    without = frozenset({"transpose", "jvp", "batch"})
-    with_references = references.with_references
 
     def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
         return []
@@ -60,18 +58,6 @@ class CoreMap(Primitive):
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
         return refs.effects_of_body(jaxpr.jaxpr) or _NOTHING_TOUCHED
 
-    def discharge(self, *args: Any, jaxpr: ClosedJaxpr, mesh: Any, **params: Any) -> Sequence[Any]:
-        rule = discharge_rules.get(type(mesh))
-        if rule is None:
-            error(
-                NotImplementedError,
-                "core_map",
-                "no rule tells what to do with a mesh of this type.",
-                got=type(mesh).__name__,
-                fix="a mesh of create_tensorcore_mesh",
-            )
-        return rule(args, jaxpr, mesh)
-
     def lower(self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
         error(
             ValueError,
@@ -81,6 +67,25 @@ class CoreMap(Primitive):
             fix="write results to a reference from outside: ref[...] = x",
             at="",
         )
+
+
+refs.with_references.rule(CoreMap)(references.with_references)
+
+
+@refs.discharge.rule(CoreMap)
+def _discharge_of_core_map(
+    primitive: CoreMap, *args: Any, jaxpr: ClosedJaxpr, mesh: Any, **params: Any
+) -> Sequence[Any]:
+    rule = discharge_rules.get(type(mesh))
+    if rule is None:
+        error(
+            NotImplementedError,
+            "core_map",
+            "no rule tells what to do with a mesh of this type.",
+            got=type(mesh).__name__,
+            fix="a mesh of create_tensorcore_mesh",
+        )
+    return rule(args, jaxpr, mesh)
 
 
 core_map_p = CoreMap()

@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from minijax.core import tree
+from minijax.core import printing, tree
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
-from minijax.interpreters import calls, flattening, jvp
+from minijax.interpreters import calls, checking, flattening, jvp, structure
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
 from minijax.interpreters.confinement import Confined, closed_over, confine
@@ -39,12 +39,6 @@ class CustomVmapCall(calls.FunctionCall):
     """
 
     name = "custom_vmap_call"
-    unlowered_params = frozenset({"rule"})
-    check_inside = checked_calls.check_custom_vmap_call
-
-    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        shown = {"call": params["call_jaxpr"], "rule": params["rule"]}
-        return {**shown, "num_consts": params["num_consts"]} if params["num_consts"] else shown
 
     def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         # Known results must not wait for unknown tangents: the function in place of the call.
@@ -101,6 +95,18 @@ class CustomVmapCall(calls.FunctionCall):
         params = {"name": name, "call_jaxpr": call_jaxpr, "rule": rule, "num_consts": num_consts}
         results = self.bind(*args, **confine(params, trace))
         return results, [None] * len(results)
+
+
+structure.unlowered_params.set(frozenset({"rule"}), CustomVmapCall)
+checking.check_inside.rule(CustomVmapCall)(checked_calls.check_custom_vmap_call)
+
+
+@printing.shows.rule(CustomVmapCall)
+def _shown_params_of_custom_vmap_call(
+    primitive: CustomVmapCall, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    shown = {"call": params["call_jaxpr"], "rule": params["rule"]}
+    return {**shown, "num_consts": params["num_consts"]} if params["num_consts"] else shown
 
 
 custom_vmap_call_p = CustomVmapCall()

@@ -10,10 +10,10 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from minijax.core import tree
+from minijax.core import printing, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.interpreters import calls, flattening
+from minijax.interpreters import calls, checking, flattening, structure
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
 from minijax.interpreters.structural import add_tangents, instantiate
@@ -35,12 +35,6 @@ class CustomJvpCall(calls.FunctionCall):
     """
 
     name = "custom_jvp_call"
-    unlowered_params = frozenset({"jvp"})
-    check_inside = checked_calls.check_custom_jvp_call
-
-    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        names = ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros")
-        return {k: params[k] for k in names if k != "num_consts" or params[k]}
 
     def jvp(
         self,
@@ -60,6 +54,18 @@ class CustomJvpCall(calls.FunctionCall):
         self, trace: BatchTrace, args: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> tuple[list[Any], Sequence[Any]]:
         return calls.batch_with(self, trace, args, dims, params, "jvp", _batched_rule)
+
+
+structure.unlowered_params.set(frozenset({"jvp"}), CustomJvpCall)
+checking.check_inside.rule(CustomJvpCall)(checked_calls.check_custom_jvp_call)
+
+
+@printing.shows.rule(CustomJvpCall)
+def _shown_params_of_custom_jvp_call(
+    primitive: CustomJvpCall, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    names = ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros")
+    return {k: params[k] for k in names if k != "num_consts" or params[k]}
 
 
 custom_jvp_call_p = CustomJvpCall()
@@ -83,7 +89,8 @@ def _batched_rule(
             outs, out_dots[:] = rule(values[:count], dots)
             return outs + [t for t in out_dots if type(t) is not Zero]
 
-        values, found = trace.run(
+        values, found = calls.run_again(
+            trace,
             flat,
             [*primals, *(tangents[i] for i in moving)],
             [*dims, *(dims[i] for i in moving)],

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, tree, variance
+from minijax.core import dtypes, printing, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error, message
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
-from minijax.interpreters import calls, eager, evaluation, flattening, staging
+from minijax.interpreters import calls, checking, eager, flattening, staging, structure
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.calls import Call
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
@@ -43,12 +43,6 @@ class CustomVjpCall(calls.FunctionCall):
     """
 
     name = "custom_vjp_call"
-    unlowered_params = frozenset({"fwd"})
-    check_inside = checked_calls.check_custom_vjp_call
-
-    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        names = ("name", "bwd", "call_jaxpr", "fwd", "num_consts", "symbolic_zeros")
-        return {k: params[k] for k in names if k != "num_consts" or params[k]}
 
     def jvp(
         self,
@@ -89,6 +83,18 @@ class CustomVjpCall(calls.FunctionCall):
         return calls.batch_with(self, trace, args, dims, params, "fwd", _batched_forward)
 
 
+structure.unlowered_params.set(frozenset({"fwd"}), CustomVjpCall)
+checking.check_inside.rule(CustomVjpCall)(checked_calls.check_custom_vjp_call)
+
+
+@printing.shows.rule(CustomVjpCall)
+def _shown_params_of_custom_vjp_call(
+    primitive: CustomVjpCall, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    names = ("name", "bwd", "call_jaxpr", "fwd", "num_consts", "symbolic_zeros")
+    return {k: params[k] for k in names if k != "num_consts" or params[k]}
+
+
 class CustomLin(Primitive):
     """The derivative of a function with custom reverse rules, of which only the transpose is known.
 
@@ -99,15 +105,6 @@ class CustomLin(Primitive):
     name = "custom_lin"
     multiple_results: ClassVar[bool] = True
     shard = rules.from_types
-    vary = variance.from_types
-
-    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "bwd": params["bwd"],
-            "in_zeros": [not p for p in params["perturbed"]],
-            "num_res": params["num_res"],
-            "symbolic_zeros": params["symbolic_zeros"],
-        }
 
     def abstract_eval(self, *avals: Any, out_avals: tuple[Any, ...], **params: Any) -> list[Any]:
         return [a for a in out_avals if not custom_rules.is_float0(a)]
@@ -138,6 +135,19 @@ class CustomLin(Primitive):
 
     def batch(self, *args: Any, name: str, **params: Any) -> NoReturn:
         _refuse_forward_mode(name)
+
+
+@printing.shows.rule(CustomLin)
+def _shown_params_of_custom_lin(primitive: CustomLin, params: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "bwd": params["bwd"],
+        "in_zeros": [not p for p in params["perturbed"]],
+        "num_res": params["num_res"],
+        "symbolic_zeros": params["symbolic_zeros"],
+    }
+
+
+variance.vary.rule(CustomLin)(variance.from_types)
 
 
 custom_vjp_call_p = CustomVjpCall()
@@ -174,7 +184,7 @@ def _batched_forward(
             counts.append(len(outs))
             return outs + residuals
 
-        values, found = trace.run(flat, args, dims)
+        values, found = calls.run_again(trace, flat, args, dims)
         (count,) = counts
         outs = out_dims.place(values[:count], found[:count])
         backward = _batched_backward(trace, of_example[0], found[count:], out_dims, dims)
@@ -206,7 +216,8 @@ def _batched_backward(
             found[:] = backward(values[:count], of_example)
             return [ct for ct in found if type(ct) is not Zero]
 
-        values, dims = trace.run(
+        values, dims = calls.run_again(
+            trace,
             flat,
             [*residuals, *(cts[i] for i in moving)],
             [*residual_dims, *(ct_dims[i] for i in moving)],
@@ -594,7 +605,7 @@ def _staged_rule(name: str, rule: Callable[[Any], Any], out: Any) -> tree.Partia
 
     def run(*args: Any) -> Any:
         *values, ct = args
-        cts = evaluation.eval_jaxpr(jaxpr, values, *tree.leaves(ct))
+        cts = staging.eval_jaxpr(jaxpr, values, *tree.leaves(ct))
         return tree.unflatten(flat.out_tree, cts)
 
     return tree.Partial(run, *consts)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, guards, key_paths, tree
+from minijax.core import dtypes, guards, key_paths, printing, tree, variance
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager, relocation
+from minijax.interpreters import assignment, eager, relocation
 from minijax.interpreters.tangents import jvp_of_unary_linear
 from minijax.lax import shardings
 from minijax.runtime import agreement, client, transfer
@@ -72,12 +72,7 @@ class DevicePut(Primitive):
 
     name = "device_put"
     jvp = jvp_of_unary_linear
-    hidden_params: ClassVar[frozenset[str]] = frozenset({"sharding"})
-    sharding_param: ClassVar[str] = "sharding"
-    keeps_unreduced = True
     # Its lowering does so.
-    constrains_results: ClassVar[bool] = False
-    changes_mesh: ClassVar[bool] = True
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, sharding: Any) -> PartitionSpec:
         if isinstance(sharding, NamedSharding):
@@ -86,9 +81,6 @@ class DevicePut(Primitive):
 
     def impl(self, x: Any, *, sharding: Any) -> Array:
         return put(x, sharding)
-
-    def names_placement(self, *, sharding: Any) -> Any:
-        return sharding if isinstance(sharding, NamedSharding) else None
 
     def abstract_eval(self, x: ShapedArray, *, sharding: Any) -> ShapedArray:
         kind = x.memory_kind if sharding is None else sharding.special_memory_kind
@@ -110,6 +102,20 @@ class DevicePut(Primitive):
         if isinstance(sharding, NamedSharding) and dims[0] is not None:
             sharding = shardings.with_batch_dim(self.name, sharding, dims[0])
         return self.bind(args[0], sharding=sharding), dims[0]
+
+
+printing.hidden_params.set(frozenset({"sharding"}), DevicePut)
+rules.constrains_results.set(False, DevicePut)
+
+
+@assignment.names_placement.rule(DevicePut)
+def _names_placement_of_device_put(primitive: DevicePut, *, sharding: Any) -> Any:
+    return sharding if isinstance(sharding, NamedSharding) else None
+
+
+rules.sharding_param.set("sharding", DevicePut)
+variance.keeps_unreduced.set(True, DevicePut)
+rules.changes_mesh.set(True, DevicePut)
 
 
 device_put_p = DevicePut()

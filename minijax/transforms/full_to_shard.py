@@ -7,7 +7,7 @@ border.  Shardy has one operation for both, so there `tiling.vtile_manual` makes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from minijax.core import config
 from minijax.core.aval import ShapedArray
@@ -15,7 +15,7 @@ from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import hlo_build, manual_regions
+from minijax.interpreters import assignment, hlo_build, manual_regions
 from minijax.interpreters.device_axes import PartitionAxes
 from minijax.interpreters.manual_regions import Border
 from minijax.interpreters.tangents import jvp_of_unary_linear
@@ -34,13 +34,8 @@ class _BorderOfRegion(Primitive):
     know which values the devices share, which the operation does not; `shard_map` does.
     """
 
-    without = frozenset({"transpose"})
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
-    constrains_results: ClassVar[bool] = False
-
-    def names_placement(self, *, mesh: Any, **_: Any) -> Any:
-        return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
 
     def impl(self, *args: Any, **params: Any) -> Any:
         del args, params
@@ -57,6 +52,16 @@ class _BorderOfRegion(Primitive):
         (d,) = dims
         shifted = tuple((name, dim + (dim >= d)) for name, dim in axes)
         return self.bind(args[0], axes=shifted, **params), d
+
+
+rules.constrains_results.set(False, _BorderOfRegion)
+
+
+@assignment.names_placement.rule(_BorderOfRegion)
+def _names_placement_of__border_of_region(
+    primitive: _BorderOfRegion, *, mesh: Any, **_: Any
+) -> Any:
+    return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
 
 
 class FullToShard(_BorderOfRegion):

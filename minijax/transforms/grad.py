@@ -22,7 +22,6 @@ from minijax.interpreters import (
     casts,
     discharge,
     eager,
-    evaluation,
     flattening,
     partial_eval,
     staging,
@@ -237,7 +236,7 @@ class _PushForward(_Linear):
         call = self.call
         dots = self._check("linearize", (tangents, {}), call.in_tree, call.in_avals)
         given = [t for t, nz in zip(dots, call.nonzero, strict=True) if nz]
-        outs = iter(evaluation.eval_jaxpr(call.jaxpr, self.residuals, *given))
+        outs = iter(staging.eval_jaxpr(call.jaxpr, self.residuals, *given))
         made = [
             _derivative(next(outs) if nz else Zero(aval))
             for nz, aval in zip(call.out_nonzero, call.out_avals, strict=True)
@@ -765,17 +764,6 @@ def closure_convert(
                 expected=str(flat.in_tree),
             )
         merged = [next(values) if h else c for c, h in zip(consts, hoist, strict=True)]
-        return tree.unflatten(flat.out_tree, evaluation.eval_jaxpr(jaxpr, merged, *given))
+        return tree.unflatten(flat.out_tree, staging.eval_jaxpr(jaxpr, merged, *given))
 
     return converted, hoisted
-
-
-__all__ = [
-    "closure_convert",
-    "grad",
-    "jvp",
-    "linear_transpose",
-    "linearize",
-    "value_and_grad",
-    "vjp",
-]

@@ -13,7 +13,7 @@ from typing import Any
 
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.interpreters import evaluation, staging, taylor
+from minijax.interpreters import staging, taylor
 from minijax.interpreters.structural import add_tangents
 from minijax.interpreters.tangents import Zero
 from minijax.interpreters.taylor import Rule, Series, TaylorTrace
@@ -94,7 +94,7 @@ def _call(
 ) -> tuple[Sequence[Any], list[Series]]:
     """A call is its body."""
     outs: tuple[Sequence[Any], list[Series]] = trace.run(
-        lambda *xs: evaluation.eval_closed_jaxpr(params["jaxpr"], *xs), primals, series
+        lambda *xs: staging.eval_closed_jaxpr(params["jaxpr"], *xs), primals, series
     )
     return outs
 
@@ -148,7 +148,7 @@ def _while(
 
     def test_primals(*args: Any) -> list[Any]:
         carry, _ = trace.gather(args[start:], body.out_avals, carry_moving)
-        return evaluation.eval_closed_jaxpr(test, *args[:start], *carry)
+        return staging.eval_closed_jaxpr(test, *args[:start], *carry)
 
     consts = trace.spread(primals[start:end], series[start:end], moving[: end - start])
     init = trace.spread(primals[end:], series[end:], carry_moving)

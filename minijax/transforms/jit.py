@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
@@ -17,15 +16,14 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 import numpy as np
 
 from minijax.core import config, history, refs, source, statistics, tree
-from minijax.core.errors import error, message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.native import Device
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager, evaluation, flattening, program, staging, trivial
-from minijax.runtime import client
+from minijax.interpreters import eager, flattening, program, staging, trivial
 from minijax.runtime.array import Array, ExtendedArray, to_numpy
 from minijax.sharding.named import UNSPECIFIED
-from minijax.transforms import jit_shardings, stages
+from minijax.transforms import jit_arguments, jit_shardings, stages
 from minijax.transforms.jit_primitive import jit_p
 from minijax.transforms.jit_shardings import PlacementTree
 from minijax.transforms.stages import JitWrapped
@@ -112,7 +110,13 @@ class JitFunction:
         self.staged = _staged_programs(function)
 
     def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
-        """Answers a call that C++ cannot: result, data for C++, and whether to forget the call."""
+        """Answers a call that C++ cannot: result, data for C++, and whether to forget the call.
+
+        These are the steps of the walk.  The arguments are flattened, their types are the key of
+        the program that was staged for them, and a new one is staged where there is none.  Where
+        nothing is being traced, the program is lowered and compiled, unless it was before, and run.
+        Where something is, the call becomes an equation of what is traced.
+        """
         if config.disable_jit.value or (self.transparent and current.value is not eager.EAGER):
             return self.function(*args, **kwargs), None, True
         return self.answer(args, kwargs)
@@ -123,19 +127,19 @@ class JitFunction:
         is_plain = _PLAIN.issuperset(map(type, leaves))
         if not is_plain:
             stages.check_no_structs(self.name, leaves, staged.closed.jaxpr.debug_info)
-        is_eager = current.value is eager.EAGER and not staged.outer
-        if is_eager and (is_plain or not refs.any_cell(leaves)):
-            if not is_plain:
-                eager.check_no_tracers(leaves)
-            return self.run(staged, leaves)
-        outs = self.bind(staged, staged.outer + leaves)
-        return tree.unflatten(staged.out_tree, outs), None, True
+        has_references = not is_plain and refs.any_cell(leaves)
+        if current.value is not eager.EAGER or staged.outer or has_references:
+            outs = self.bind(staged, staged.outer + leaves)
+            return tree.unflatten(staged.out_tree, outs), None, True
+        if not is_plain:
+            eager.check_no_tracers(leaves)
+        return self.run(staged, leaves)
 
     def bind(self, staged: Staged, values: Sequence[Any]) -> Sequence[Any]:
-        """Applies a staged program in the current trace."""
+        """Applies a staged program in the current trace, as one equation unless it is inlined."""
         closed = jit_shardings.constrained(staged.closed, staged.options)
         if staged.inline:
-            return evaluation.eval_closed_jaxpr(closed, *values)
+            return staging.eval_closed_jaxpr(closed, *values)
         return jit_p.bind_all(
             *values,
             jaxpr=closed,
@@ -145,22 +149,22 @@ class JitFunction:
             device=staged.device,
         )
 
-    def run(self, staged: Staged, values: Sequence[Any]) -> tuple[Any, Any, bool]:
+    def run(self, staged: Staged, leaves: Sequence[Any]) -> tuple[Any, Any, bool]:
         """Runs a staged program where nothing is traced; as `call` returns."""
         options = staged.resolved_options
-        answer = trivial.results(staged.closed, values, options, staged.device)
-        if answer is not None:
-            return tree.unflatten(staged.out_tree, answer), None, True
-        executable = program.executable_for(staged.closed, values, options, staged.device)
-        result = tree.unflatten(staged.out_tree, executable(values))
-        return result, eager.fast_path(executable, len(values), result, values), False
+        outs = trivial.results(staged.closed, leaves, options, staged.device)
+        if outs is not None:
+            return tree.unflatten(staged.out_tree, outs), None, True
+        executable = program.executable_for(staged.closed, leaves, options, staged.device)
+        result = tree.unflatten(staged.out_tree, executable(leaves))
+        return result, eager.fast_path(executable, len(leaves), result, leaves), False
 
     def python(self, *args: Any, **kwargs: Any) -> Any:
         """A call without C++."""
         return self.call(*args, **kwargs)[0]
 
     def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Staged]:
-        """The flat arguments of a call, and the staged program for their types."""
+        """The flat arguments of a call, and the staged program for their types: steps 1 to 3."""
         leaves, positions, num_args, key = self.signature(args, kwargs)
         staged = self.staged.get(key)
         if staged is not None and not (staged.outer and _any_finished(staged.outer)):
@@ -184,7 +188,7 @@ class JitFunction:
         dyn_args, dyn_kwargs = args, kwargs
         settings = self.settings
         if settings.static_argnums or settings.static_argnames:
-            statics, positions, dyn_args, dyn_kwargs = _split_static(
+            statics, positions, dyn_args, dyn_kwargs = jit_arguments.split_static(
                 self.name, self.settings, args, kwargs
             )
         leaves, in_tree = tree.flatten((dyn_args, dyn_kwargs))
@@ -232,7 +236,7 @@ class JitFunction:
     def explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raises our own error in place of one of C++'s about the arguments, if it is one."""
         if str(error).startswith("Non-hashable static"):
-            _split_static(self.name, self.settings, args, kwargs)
+            jit_arguments.split_static(self.name, self.settings, args, kwargs)
         if "deleted or donated" in str(error):
             for x in tree.leaves((args, kwargs)):
                 if type.__instancecheck__(Array, x) and x.is_deleted():
@@ -250,7 +254,7 @@ class JitFunction:
         function = self.function
         _check_may_trace(self.name, avals)
         if statics:
-            function = with_statics(function, statics, positions or ())
+            function = jit_arguments.with_statics(function, statics, positions or ())
         flat = flattening.FlatFunction(function, in_tree, self.name)
         with statistics.timed("trace", "tracing", self.name):
             jaxpr, consts = staging.stage(flat, avals, info)
@@ -262,16 +266,16 @@ class JitFunction:
         )
         if in_shardings:
             in_shardings = (None,) * len(outer) + in_shardings
-        given = donated(self.settings, in_tree, positions, num_args)
+        donated = jit_arguments.donated_leaves(self.settings, in_tree, positions, num_args)
         options = program.Options(
             self.name,
             keep_unused=self.settings.keep_unused,
-            donated=(False,) * len(outer) + given if any(given) else (),
+            donated=(False,) * len(outer) + donated if any(donated) else (),
             compiler_options=self.settings.compiler_options,
             in_shardings=in_shardings,
             out_shardings=out_shardings,
         )
-        _warn_of_useless_donation(self.name, avals, given, jaxpr.outvars)
+        jit_arguments.warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)
         takes_references = any(type(aval) is refs.AbstractRef for aval in avals)
         how = self.settings.inline, self.settings.device
         return Staged(closed, outer, flat.out_tree, options, *how, takes_references)
@@ -331,79 +335,8 @@ def lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]
     return ClosedJaxpr(jaxpr, consts), outer
 
 
-def _split_static(
-    name: str, settings: Settings, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, list[int], tuple[Any, ...], dict[str, Any]]:
-    """The static arguments; positions of the others; the others themselves."""
-    static = {i + len(args) if i < 0 else i for i in settings.static_argnums}
-    static_names = set(settings.static_argnames)
-    positions = [i for i in range(len(args)) if i not in static]
-    fixed_args = tuple((i, args[i]) for i in sorted(static) if i < len(args))
-    fixed_kwargs = tuple((k, v) for k, v in sorted(kwargs.items()) if k in static_names)
-    for where, value in (*fixed_args, *fixed_kwargs):
-        check_hashable(name, where, value)
-    dyn_kwargs = {k: v for k, v in kwargs.items() if k not in static_names}
-    statics = tuple((where, type(value), value) for where, value in (*fixed_args, *fixed_kwargs))
-    return statics, positions, tuple(args[i] for i in positions), dyn_kwargs
-
-
-def donated(
-    settings: Settings, in_tree: Any, positions: Sequence[int] | None, num_args: int
-) -> tuple[bool, ...]:
-    """Which flat arguments give their memory away; () if nobody has named any."""
-    if not (settings.donate_argnums or settings.donate_argnames):
-        return ()
-    args_tree, kwargs_tree = in_tree.children()
-    places = range(num_args) if positions is None else positions
-    total = max([*places, *settings.static_argnums, -1]) + 1
-    wanted = {i + total if i < 0 else i for i in settings.donate_argnums}
-    flags: list[bool] = []
-    for place, subtree in zip(places, args_tree.children(), strict=True):
-        flags += [place in wanted] * subtree.num_leaves
-    _, names = kwargs_tree.node_data() or (None, ())
-    for name, subtree in zip(names or (), kwargs_tree.children(), strict=True):
-        flags += [name in settings.donate_argnames] * subtree.num_leaves
-    return tuple(flags)
-
-
 def _any_finished(values: Sequence[Any]) -> bool:
     return any(isinstance(x, Tracer) and x.traced_by.finished for x in values)
-
-
-def with_statics(
-    function: Callable[..., Any], statics: Any, positions: Sequence[int]
-) -> Callable[..., Any]:
-    """`function` of its dynamic arguments alone."""
-    fixed = {where: value for where, _, value in statics if isinstance(where, int)}
-    fixed_kwargs = {where: value for where, _, value in statics if isinstance(where, str)}
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        given = iter(args)
-        total = len(args) + len(fixed)
-        full = [fixed[i] if i in fixed else next(given) for i in range(total)]
-        return function(*full, **fixed_kwargs, **kwargs)
-
-    return call
-
-
-def check_hashable(name: str, where: Any, value: Any) -> None:
-    """Refuses a static argument that cannot be part of a cache's key.
-
-    Raises:
-        ValueError: it has no hash.
-    """
-    try:
-        hash(value)
-    except TypeError:
-        error(
-            ValueError,
-            name,
-            f"the static argument {where!r} is not hashable.",
-            got=f"{value!r} of type {type(value).__name__}",
-            expected="a hashable value: its hash is part of the key of the compiled program",
-            fix="pass a tuple in place of a list or array, or do not mark it as static",
-            cause=None,
-        )
 
 
 def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
@@ -415,103 +348,6 @@ def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
             got=f"arguments of types {', '.join(map(str, avals))}",
             fix="minijax.explain.retraces(function) says what is new about this call",
         )
-
-
-def _warn_of_useless_donation(
-    name: str, avals: Sequence[Any], donated: Sequence[bool], outvars: Sequence[Any]
-) -> None:
-    if not any(donated):
-        return
-    free = [(v.aval.shape, v.aval.dtype) for v in outvars]
-    useless = []
-    for aval, given in zip(avals, donated, strict=True):
-        if given and (aval.shape, aval.dtype) in free:
-            free.remove((aval.shape, aval.dtype))
-        elif given:
-            useless.append(aval)
-    if useless:
-        warnings.warn(
-            message(
-                name,
-                "some donated arguments fit no result, so their memory cannot be reused.",
-                got=", ".join(a.str_short() for a in useless),
-            ),
-            stacklevel=5,
-        )
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    if value is None:
-        return ()
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
-def _check_kinds(
-    transformation: str, purpose: str, nums: tuple[Any, ...], names: tuple[Any, ...]
-) -> None:
-    for argument, given, kind in (("argnums", nums, int), ("argnames", names, str)):
-        wrong = [x for x in given if not isinstance(x, kind) and not hasattr(x, "__index__")]
-        if wrong or (kind is str and not all(isinstance(x, str) for x in given)):
-            error(
-                TypeError,
-                transformation,
-                f"{purpose}_{argument} are {'positions' if kind is int else 'names'}.",
-                got=", ".join(map(repr, given)),
-                expected="an int, or a sequence of ints"
-                if kind is int
-                else "a string, or a sequence of strings",
-            )
-
-
-def resolve_names(
-    function: Any, argnums: Any, argnames: Any, purpose: str, transformation: str = "jit"
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of the same parameters, each found from the other by the signature.
-
-    Raises:
-        TypeError: a position is no integer, or a name no string.
-        ValueError: the function has no such parameter.
-    """
-    nums, names = _as_tuple(argnums), _as_tuple(argnames)
-    if not nums and not names:
-        return (), ()
-    _check_kinds(transformation, purpose, nums, names)
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return nums, names
-    positional = [
-        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    all_names = {p.name for p in parameters}
-    for i in nums:
-        if not variadic and not -len(positional) <= i < len(positional):
-            error(
-                ValueError,
-                transformation,
-                f"{purpose}_argnums {i} is out of range.",
-                got=f"{flattening.function_name(function)} with positional parameters {positional}",
-            )
-    for name in names:
-        if name not in all_names and not keywords:
-            error(
-                ValueError,
-                transformation,
-                f"{purpose}_argnames names no parameter: {name!r}.",
-                got=f"{flattening.function_name(function)} with parameters {sorted(all_names)}",
-            )
-    if not names and nums:
-        named = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        names = tuple(
-            positional[i]
-            for i in nums
-            if abs(i) <= len(positional) - (i >= 0) and positional[i] in named
-        )
-    elif not nums and names:
-        nums = tuple(i for i, n in enumerate(positional) if n in names)
-    return nums, names
 
 
 @overload
@@ -631,10 +467,16 @@ def jit(
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         error(TypeError, "jit", "cannot compile a generator or a coroutine.", got=repr(fun))
-    device = _device_of(device, backend, is_placed=in_shardings not in (None, UNSPECIFIED))
-    static_nums, static_names = resolve_names(fun, static_argnums, static_argnames, "static")
-    donate_nums, donate_names = resolve_names(fun, donate_argnums, donate_argnames, "donate")
-    _check_not_both(fun, static_names or static_nums, donate_names or donate_nums)
+    device = jit_arguments.device_of(
+        device, backend, is_placed=in_shardings not in (None, UNSPECIFIED)
+    )
+    static_nums, static_names = jit_arguments.resolve_names(
+        fun, static_argnums, static_argnames, "static"
+    )
+    donate_nums, donate_names = jit_arguments.resolve_names(
+        fun, donate_argnums, donate_argnames, "donate"
+    )
+    jit_arguments.check_not_both(fun, static_names or static_nums, donate_names or donate_nums)
     settings = Settings(
         static_nums,
         static_names,
@@ -648,41 +490,6 @@ def jit(
         PlacementTree.of("out_shardings", out_shardings),
     )
     return _native(JitFunction(fun, settings, made_at=source.calling_frame()))
-
-
-def _check_not_both(fun: Any, static: tuple[Any, ...], donated: tuple[Any, ...]) -> None:
-    both = [x for x in static if x in donated]
-    if both:
-        error(
-            ValueError,
-            "jit",
-            "an argument is both static and donated: static ones have no memory to give.",
-            got=f"{', '.join(map(repr, both))} of {flattening.function_name(fun)}",
-            fix="leave it out of donate_argnums and donate_argnames",
-        )
-
-
-def _device_of(device: Any, backend: Any, *, is_placed: bool) -> Any:
-    """The device that the arguments `device` and `backend` name, if any."""
-    if is_placed and not (device is None and backend is None):
-        error(
-            ValueError,
-            "jit",
-            "takes in_shardings, or device or backend, not both.",
-            got=f"in_shardings, device={device!r}, backend={backend!r}",
-            fix="say with in_shardings alone where to run",
-        )
-    if backend is not None:
-        return client.get_backend(backend).local_devices()[0]
-    if device is not None and not hasattr(device, "platform"):
-        error(
-            AttributeError,
-            "jit",
-            "not a device.",
-            got=f"device: {device!r} of type {type(device).__name__}",
-            expected="one of minijax.devices()",
-        )
-    return device
 
 
 def _native(half: JitFunction) -> Any:

@@ -13,7 +13,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import NoMeshError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import evaluation, program, staging
+from minijax.interpreters import program, staging
 from minijax.interpreters.reshard import reshard_to
 from minijax.lax.shardings import sharding_constraint_p
 from minijax.sharding import contexts, rules
@@ -200,7 +200,7 @@ def constrained(closed: ClosedJaxpr, options: program.Options) -> ClosedJaxpr:
         return closed
 
     def function(*args: Any) -> list[Any]:
-        results = evaluation.eval_closed_jaxpr(closed, *_placed(args, ins))
+        results = staging.eval_closed_jaxpr(closed, *_placed(args, ins))
         return _placed(results, outs)
 
     def make() -> ClosedJaxpr:

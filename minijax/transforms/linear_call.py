@@ -15,7 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.interpreters import batching, eager, evaluation, lowering
+from minijax.interpreters import batching, diagnosis, eager, lowering, staging
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.control_flow import bodies
@@ -36,7 +36,6 @@ class LinearCall(Primitive):
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     shard = rules.from_types
-    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
         return callee.out_avals
@@ -46,10 +45,7 @@ class LinearCall(Primitive):
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         given = _for_callee(args, params)
-        return evaluation.eval_closed_jaxpr(params["callee"], *given)
-
-    def walk(self, run: Any, *args: Any, **params: Any) -> None:
-        run(params["callee"], *_for_callee(args, params))
+        return staging.eval_closed_jaxpr(params["callee"], *given)
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
         callee = params["callee"]
@@ -75,7 +71,7 @@ class LinearCall(Primitive):
 
     def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         start, fixed = params["num_callee_consts"], _num_fixed(params)
-        found = evaluation.eval_closed_jaxpr(
+        found = staging.eval_closed_jaxpr(
             params["transpose"], *args[start:fixed], *map(instantiate, cts)
         )
         linear = zip(args[fixed:], found, strict=True)
@@ -98,6 +94,14 @@ class LinearCall(Primitive):
         )
         outs = self.bind(*moved, **{**params, "callee": callee, "transpose": transpose})
         return list(outs), [0] * len(outs)
+
+
+@diagnosis.walk.rule(LinearCall)
+def _walk_of_linear_call(primitive: LinearCall, run: Any, *args: Any, **params: Any) -> None:
+    run(params["callee"], *_for_callee(args, params))
+
+
+variance.vary.rule(LinearCall)(variance.from_types)
 
 
 linear_call_p = LinearCall()

@@ -6,36 +6,35 @@ policy says; the staged call computes the rest again, then the tangents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from minijax.core import effects, refs, variance
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
-from minijax.core.primitive import Primitive
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, used_variables
 from minijax.core.sequences import merge_lists
 from minijax.interpreters import (
-    batching,
+    checking,
+    diagnosis,
     discharge,
-    evaluation,
-    jvp,
     lowering,
     partial_eval,
     passes,
     rematerialization,
     retyping,
+    staging,
+    structure,
     transpose,
 )
-from minijax.interpreters.structural import moveaxis
-from minijax.interpreters.tangents import Zero, is_linear, with_zeros
+from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import references
-from minijax.sharding import rules
 from minijax.transforms import checked_calls
+from minijax.transforms.jaxpr_call import JaxprCall, walk_call
 
 PreventCse = bool | tuple[bool, ...]
 
 
-class Remat(Primitive):
+class Remat(JaxprCall):
     """Calls `jaxpr`.
 
     A call that is `differentiated` computes values again that were computed before.  The arguments
@@ -44,23 +43,11 @@ class Remat(Primitive):
     """
 
     name = "remat2"
-    unlowered_params = frozenset({"policy"})
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    check_inside = checked_calls.check_call
-    shard = rules.from_types
-    vary = variance.from_types
-    agree = retyping.agree_call
+    per_operand: ClassVar[Mapping[str, Any]] = {"prevent_cse": True}
+    tangents_are_new: ClassVar[bool] = True
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        return evaluation.eval_closed_jaxpr(jaxpr, *args)
-
-    def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        return jaxpr.out_avals
-
-    def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
-        return refs.effects_of_body(jaxpr.jaxpr) if jaxpr.effects else jaxpr.effects
+        return staging.eval_closed_jaxpr(jaxpr, *args)
 
     def lower(
         self,
@@ -82,28 +69,6 @@ class Remat(Primitive):
                 args[i] = out
         scope = ("rematted_computation",) if differentiated else ("checkpoint",)
         return lowering.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, args, scope)
-
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        prevent_cse: PreventCse,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
-        nonzero = [type(t) is not Zero for t in tangents]
-        derivative, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
-        moving = [t for t in tangents if type(t) is not Zero]
-        outs = self.bind(
-            *primals,
-            *moving,
-            jaxpr=derivative,
-            prevent_cse=_select(prevent_cse, range(len(primals)), len(moving)),
-            **params,
-        )
-        count = len(out_nonzero)
-        return list(outs[:count]), with_zeros(out_nonzero, outs[count:], jaxpr.out_avals)
 
     def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         _check_repeatable(params["jaxpr"])
@@ -158,38 +123,13 @@ class Remat(Primitive):
         given, has_ct = iter(outs), iter(nonzero)
         return [next(given) if lin and next(has_ct) else None for lin in linear]
 
-    def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        **params: Any,
-    ) -> tuple[list[Any], list[int | None]]:
-        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-        whole, out_batched = batching.batch_jaxpr(jaxpr, size, [d is not None for d in dims])
-        outs = self.bind(*moved, jaxpr=whole, **params)
-        return list(outs), [0 if b else None for b in out_batched]
 
-    def walk(self, run: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> None:
-        run(jaxpr, *args)
-
-    discharge = discharge.discharge_call
-    with_references = references.with_references
-
-    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
-        if not slim.jaxpr.outvars and not slim.effects:
-            return None
-        places = [i for i, keep in enumerate(kept) if keep]
-        prevent_cse = _select(eqn.params["prevent_cse"], places)
-        return eqn.replace(
-            invars=[eqn.invars[i] for i in places],
-            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
-            params={**eqn.params, "jaxpr": slim, "prevent_cse": prevent_cse},
-            effects=slim.effects,
-        )
+structure.unlowered_params.set(frozenset({"policy"}), Remat)
+checking.check_inside.rule(Remat)(checked_calls.check_call)
+refs.discharge.rule(Remat)(discharge.discharge_call)
+refs.with_references.rule(Remat)(references.with_references)
+variance.agree.rule(Remat)(retyping.agree_call)
+diagnosis.walk.rule(Remat)(walk_call)
 
 
 remat_p = Remat()

@@ -11,40 +11,43 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any, ClassVar
 
+from minijax.core import axes as core_axes
 from minijax.core import effects as core_effects
 from minijax.core import refs, variance
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
-from minijax.core.primitive import Primitive
 from minijax.core.sequences import partition_list
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import (
+    assignment,
     batching,
+    checking,
     choices,
+    diagnosis,
     discharge,
     eager,
-    evaluation,
     hlo_build,
-    jvp,
     lowering,
     manual_regions,
-    passes,
+    named_batching,
     program,
+    rematerialization,
     retyping,
     staging,
     transpose,
 )
 from minijax.interpreters.manual_regions import Border
 from minijax.interpreters.structural import new_axis
-from minijax.interpreters.tangents import Zero, is_linear, with_zeros
+from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import functionalization, references
 from minijax.lax.collectives.reductions import psum_p
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import named
 from minijax.transforms import shard_map_region, shard_map_split, shard_map_steps
+from minijax.transforms.jaxpr_call import JaxprCall
 from minijax.transforms.shard_map_region import Region, Specs, match, region_of
 
 
@@ -59,11 +62,6 @@ def _walk(
 
     region = region_of(params)
     shard_map_steps.run(primitive, region, inside, primitive.name, args, in_specs, lambda _: ())
-
-
-def _entered(_: Any, **params: Any) -> contextlib.AbstractContextManager[None]:
-    """The rule `inside`: the axes are manual."""
-    return region_of(params).entered()
 
 
 def _check_inside(
@@ -90,7 +88,7 @@ def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
     """A program that returns the state of each device first, along a new dimension."""
 
     def function(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(inner.closed, *args)
+        outs = staging.eval_closed_jaxpr(inner.closed, *args)
         spec = PartitionSpec(region.ordered(region.axes))
         count = functionalization.STATE_SIZE
         return [new_axis(match(x, spec, region), 1, 0) for x in outs[:count]] + outs[count:]
@@ -120,7 +118,7 @@ def _discharge(
     return discharge.write_finals(outs, [args[i] for i in finals])
 
 
-class ShardMap(Primitive):
+class ShardMap(JaxprCall):
     """Runs `jaxpr` on each device, on the blocks that `in_specs` cut the operands into.
 
     The results are put together as `out_specs` say.  Axes of `mesh` outside `newly_manual_axes`
@@ -128,25 +126,16 @@ class ShardMap(Primitive):
     """
 
     name = "shard_map"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    constrains_results: ClassVar[bool] = False
-    changes_mesh: ClassVar[bool] = True
-    binds_axis: ClassVar[str | None] = "newly_manual_axes"
-    shard = rules.from_types
-    vary = variance.from_types
-    agree = shard_map_region.agree_rule
-    partial_eval = shard_map_split.partial_eval_rule
-    walk = _walk
-    check_inside = _check_inside
-    discharge = _discharge
-    divide = shard_map_split.divide_rule
-    with_references = references.with_references
-    inside = _entered
+    per_operand: ClassVar[Mapping[str, Any]] = {"in_specs": PartitionSpec()}
+    per_result: ClassVar[Mapping[str, Any]] = {"out_specs": PartitionSpec()}
 
-    def names_placement(self, *, mesh: Any, **_: Any) -> Any:
-        return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
+    def inside(self, params: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
+        return region_of(params).entered()
+
+    def outside(self, found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
+        return _effects_outside(found, params)
+
+    partial_eval = shard_map_split.partial_eval_rule
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         eager.check_no_tracers(args)
@@ -174,9 +163,6 @@ class ShardMap(Primitive):
             for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)
         ]
 
-    def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
-        return _effects_outside(refs.effects_of_body(jaxpr.jaxpr), params)
-
     def lower(
         self,
         ctx: Any,
@@ -200,31 +186,6 @@ class ShardMap(Primitive):
             return manual_regions.region(
                 ctx, region.outer, region.ordered(region.axes), values, ins, outs, body
             )
-
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        in_specs: Specs,
-        out_specs: Specs,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
-        nonzero = [type(t) is not Zero for t in tangents]
-        with region_of(params).entered():
-            derivative, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
-        outs = self.bind(
-            *primals,
-            *(t for t in tangents if type(t) is not Zero),
-            jaxpr=derivative,
-            in_specs=in_specs + _chosen(in_specs, nonzero),
-            out_specs=out_specs + _chosen(out_specs, out_nonzero),
-            **params,
-        )
-        count = len(out_nonzero)
-        primal_outs = list(outs[:count])
-        return primal_outs, with_zeros(out_nonzero, outs[count:], map(aval_of, primal_outs))
 
     def transpose(
         self,
@@ -267,7 +228,7 @@ class ShardMap(Primitive):
         **params: Any,
     ) -> tuple[list[Any], list[Any]]:
         region = region_of(params)
-        names = tuple(n for n in batching.spmd_axes() if n in region.axes)
+        names = tuple(n for n in named_batching.spmd_axes() if n in region.axes)
         _check_free(names, (*in_specs, *out_specs))
         batched = [d is not None for d in dims]
         with region.entered():
@@ -297,31 +258,26 @@ class ShardMap(Primitive):
         )
         return list(outs), [0 if b else None for b in out_batched]
 
-    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        slim, kept = _without_dead_code(eqn.params, used)
-        if not slim.jaxpr.outvars and not slim.effects:
-            return None
-        return eqn.replace(
-            invars=[v for v, keep in zip(eqn.invars, kept, strict=True) if keep],
-            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
-            params={
-                **eqn.params,
-                "jaxpr": slim,
-                "in_specs": _chosen(eqn.params["in_specs"], kept),
-                "out_specs": _chosen(eqn.params["out_specs"], used),
-            },
-            effects=_effects_outside(slim.effects, eqn.params),
-        )
+
+rules.constrains_results.set(False, ShardMap)
+diagnosis.walk.rule(ShardMap)(_walk)
+checking.check_inside.rule(ShardMap)(_check_inside)
+refs.discharge.rule(ShardMap)(_discharge)
+rematerialization.division.rule(ShardMap)(shard_map_split.divide_rule)
+refs.with_references.rule(ShardMap)(references.with_references)
+
+
+@assignment.names_placement.rule(ShardMap)
+def _names_placement_of_shard_map(primitive: ShardMap, *, mesh: Any, **_: Any) -> Any:
+    return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
+
+
+rules.changes_mesh.set(True, ShardMap)
+variance.agree.rule(ShardMap)(shard_map_region.agree_rule)
+core_axes.binds_axis.set("newly_manual_axes", ShardMap)
 
 
 shard_map_p = ShardMap()
-
-
-def _without_dead_code(
-    params: Mapping[str, Any], used: Sequence[bool]
-) -> tuple[ClosedJaxpr, list[bool]]:
-    with region_of(params).entered():
-        return passes.without_dead_code(params["jaxpr"], used)
 
 
 def _effects_outside(found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
@@ -367,7 +323,7 @@ def _older_convention(
         for ct, spec in zip(args[num_known:], ct_specs, strict=True):
             copies = region.size(region.unmentioned(spec))
             given.append(ct if copies == 1 else ct / aval_of(ct).dtype.type(copies))
-        outs = evaluation.eval_closed_jaxpr(backward, *given)
+        outs = staging.eval_closed_jaxpr(backward, *given)
         return [
             psum_p.bind(ct, axes=names, axis_index_groups=None)
             if (names := region.unmentioned(spec))

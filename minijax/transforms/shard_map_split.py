@@ -17,7 +17,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import AxisType
 from minijax.core.sequences import merge_lists, partition_list
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import evaluation, partial_eval, rematerialization, staging
+from minijax.interpreters import partial_eval, rematerialization, staging
 from minijax.interpreters.structural import new_axis
 from minijax.lax.shape import squeeze
 from minijax.transforms.shard_map_region import Region, Specs, region_of
@@ -165,7 +165,7 @@ def passing(
         return Passing(first, second, specs)
 
     def giving(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(first, *args)
+        outs = staging.eval_closed_jaxpr(first, *args)
         given = [
             new_axis(x, 1, 0) if lift else x for x, lift in zip(outs[num_own:], lifted, strict=True)
         ]
@@ -175,7 +175,7 @@ def passing(
 
     def taking(*args: Any) -> list[Any]:
         taken = [squeeze(x, (0,)) if lift else x for x, lift in zip(args, flags, strict=True)]
-        return evaluation.eval_closed_jaxpr(second, *taken)
+        return staging.eval_closed_jaxpr(second, *taken)
 
     taken_avals = [
         aval.with_dim(0, 1) if lift else aval

@@ -23,9 +23,9 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import casts, eager, passes, staging
-from minijax.interpreters.batching import BatchTrace
-from minijax.interpreters.evaluation import eval_closed_jaxpr
+from minijax.interpreters import casts, confinement, eager, passes, staging
+from minijax.interpreters.named_batching import SpmdBatchTrace
+from minijax.interpreters.staging import eval_closed_jaxpr
 from minijax.interpreters.structural import new_axis
 from minijax.lax.shape import squeeze
 from minijax.runtime.array import Array
@@ -38,10 +38,10 @@ _SCALARS = (int, float, bool, complex, np.generic)
 def computes(trace: Any) -> bool:
     """Whether operations in a trace run at once, so that values are known."""
     while trace is not eager.EAGER:
-        if isinstance(trace, BatchTrace) and trace.is_split_by_user:
+        if isinstance(trace, SpmdBatchTrace) and trace.is_split_by_user:
             # An axis along which the batch is split is none to stack blocks along.
             return False
-        around = getattr(trace, "parent", None) or getattr(trace, "known", None)
+        around = getattr(trace, "parent", None)
         if around is None:
             return False
         trace = around
@@ -138,9 +138,10 @@ class StepTrace(Trace):
         return tracer
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        if primitive.holds_functions:
+        if confinement.stage_functions.of(primitive) is not None:
             return self._call(primitive, args, params)
-        if primitive.discharge is not None and (primitive.makes_references or refs.any_cell(args)):
+        discharge = refs.discharge.of(primitive)
+        if discharge is not None and (refs.makes_references.of(primitive) or refs.any_cell(args)):
             return self._with_cells(primitive, args, params)
         if any(self.owns(x) and isinstance(x.value, Started) for x in args):
             return self._finish(primitive, args, params)
@@ -228,8 +229,8 @@ class StepTrace(Trace):
     ) -> Sequence[Any]:
         """Applies an operation on references, whose cells hold blocks."""
         args, params = casts.agreeing(self, primitive, args, params)
-        outs = primitive.discharge(*args, **params)
-        if primitive.makes_references:
+        outs = refs.discharge.of(primitive)(*args, **params)
+        if refs.makes_references.of(primitive):
             self._own_cells.append(outs)
         for cell in args:
             if isinstance(cell, refs.Cell) and not any(cell is own for own in self._own_cells):

@@ -18,7 +18,7 @@ from minijax.core.errors import NoMeshError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
-from minijax.interpreters import assignment, discharge, program
+from minijax.interpreters import assignment, discharge, placed_programs, program
 from minijax.interpreters.assignment import Assignment, Placeholder
 from minijax.runtime import client
 from minijax.runtime.array import Array, to_numpy
@@ -396,7 +396,7 @@ class Lowered(_Stage):
         self._lowered = lowered
         self._device = traced._device
         self._where = where
-        self._originals = program.originals_of(traced._args, traced._options)
+        self._originals = placed_programs.originals_of(traced._args, traced._options)
         # Which arguments are references whose new values are the last results.
         self._written = written
         self._compiled: Compiled | None = None

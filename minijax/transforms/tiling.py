@@ -22,7 +22,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import batching, evaluation, replicas, staging
+from minijax.interpreters import named_batching, replicas, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax.shape import reshape, transpose
 from minijax.lax.slicing import index_in_dim
@@ -216,7 +216,7 @@ def vtile(
 
     def tiled(*args: Any) -> list[Any]:
         parts = [_cut(x, d, tile_size) for x, d in zip(args, in_dims, strict=True)]
-        outs, dims = batching.batch_flat(
+        outs, dims = named_batching.batch_flat(
             function,
             tile_size,
             parts,
@@ -479,7 +479,7 @@ def _checked(function: Flat) -> Flat:
     def checked(*args: Any) -> list[Any]:
         jaxpr, consts = staging.stage(function, list(map(aval_of, args)))
         check_fits_mesh("lower_mesh_computation", ClosedJaxpr(jaxpr, consts))
-        return evaluation.eval_jaxpr(jaxpr, consts, *args)
+        return staging.eval_jaxpr(jaxpr, consts, *args)
 
     return checked
 

@@ -17,7 +17,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, staging
-from minijax.transforms import jit, stages
+from minijax.transforms import jit, jit_arguments, stages
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,7 +80,7 @@ def make_jaxpr(
         fixed = {i % len(args) for i in static} if args else set()
         positions = [i for i in range(len(args)) if i not in fixed]
         statics = tuple((i, type(args[i]), args[i]) for i in sorted(fixed))
-        function = jit.with_statics(fun, statics, positions) if statics else fun
+        function = jit_arguments.with_statics(fun, statics, positions) if statics else fun
         dynamic = tuple(args[i] for i in positions)
         leaves, in_tree = tree.flatten((dynamic, kwargs))
         info = flattening.debug_info("make_jaxpr", fun, in_tree, positions)

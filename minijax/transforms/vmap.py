@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from minijax.core import config, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.interpreters import batching, eager, flattening
+from minijax.interpreters import eager, flattening, named_batching
 from minijax.interpreters.structural import to_batch_dim
 from minijax.transforms import vmap_primitive
 
@@ -111,7 +111,7 @@ class _Mapped(NamedTuple):
                 flat, size, leaves, dims, info, lambda: None in self._out_axes(flat), **names
             )
         else:
-            outs, out_dims = batching.batch_flat(
+            outs, out_dims = named_batching.batch_flat(
                 flat, size, leaves, dims, function_name=f"vmap of {name}", **names
             )
         wanted = self._out_axes(flat)

@@ -9,31 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import axes, config, effects, variance
+from minijax.core import axes, config, effects, printing, variance
+from minijax.core import axes as core_axes
 from minijax.core.aval import aval_of
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Eqn
-from minijax.core.primitive import Primitive
-from minijax.core.sequences import merge_lists
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import (
     batching,
-    evaluation,
-    jvp,
+    checking,
     key_reuse,
     lowering,
-    partial_eval,
+    named_batching,
     passes,
     retyping,
     staging,
     transpose,
 )
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
-from minijax.interpreters.tangents import Zero, is_linear, with_zeros
+from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import functionalization, slicing
 from minijax.sharding import rules
+from minijax.transforms.jaxpr_call import JaxprCall
 
 
-class Vmap(Primitive):
+class Vmap(JaxprCall):
     """Applies `jaxpr` to each example; all results have the batch's dimension in front.
 
     Parameters: the `size` of the batch, which operands are `mapped`, along dimension 0, and the
@@ -41,15 +40,13 @@ class Vmap(Primitive):
     """
 
     name = "vmap"
-    binds_axis: ClassVar[str | None] = "axis_name"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    vary = variance.from_types
-    agree = retyping.agree_call
+    per_operand: ClassVar[Mapping[str, Any]] = {"mapped": True}
 
-    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        return {k: params[k] for k in ("jaxpr", "mapped", "size")}
+    def inside(self, params: Mapping[str, Any]) -> axes.extend_all:
+        return _axis(params)
+
+    def outside(self, found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
+        return effects.without_axis(found, params["axis_name"])
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         return _batched(args, **params)
@@ -62,64 +59,8 @@ class Vmap(Primitive):
     ) -> list[PartitionSpec]:
         return [rules.spec_of(aval).inserted(0) for aval in jaxpr.out_avals]
 
-    def effects(
-        self, *avals: Any, jaxpr: ClosedJaxpr, axis_name: Any, **params: Any
-    ) -> frozenset[Any]:
-        return effects.without_axis(jaxpr.effects, axis_name)
-
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_function(ctx, lambda *xs: _batched(xs, **params), *values)
-
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        mapped: tuple[bool, ...],
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
-        nonzero = [type(t) is not Zero for t in tangents]
-        with _axis(params):
-            derivative, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
-        outs = self.bind(
-            *primals,
-            *(t for t in tangents if type(t) is not Zero),
-            jaxpr=derivative,
-            mapped=mapped + tuple(m for m, nz in zip(mapped, nonzero, strict=True) if nz),
-            **params,
-        )
-        count = len(out_nonzero)
-        out_avals = map(aval_of, outs[:count])
-        return list(outs[:count]), with_zeros(out_nonzero, outs[count:], out_avals)
-
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        mapped = params["mapped"]
-        unknown = [trace.is_unknown(x) for x in args]
-        with _axis(params):
-            split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
-        known_args, known_mapped = _chosen(args, mapped, unknown, False)
-        unknown_args, unknown_mapped = _chosen(args, mapped, unknown, True)
-        known_outs: Sequence[Any] = ()
-        if split.known.jaxpr.outvars or split.known.effects:
-            known_outs = trace.process_known(
-                self, known_args, {**params, "jaxpr": split.known, "mapped": tuple(known_mapped)}
-            )
-        num_known = split.out_unknown.count(False)
-        residuals = split.residuals(known_args, known_outs[num_known:])
-        of_residuals = [True if i is None else known_mapped[i] for i in split.sources]
-        staged_outs: Sequence[Any] = ()
-        if any(split.out_unknown) or split.staged.effects:
-            staged_outs = trace.unknown.process(
-                self,
-                [*residuals, *unknown_args],
-                {
-                    **params,
-                    "jaxpr": split.staged,
-                    "mapped": (*of_residuals, *unknown_mapped),
-                },
-            )
-        return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
 
     def transpose(
         self,
@@ -170,49 +111,52 @@ class Vmap(Primitive):
         outs = self.bind(*moved, jaxpr=whole, mapped=mapped, **params)
         return list(outs), [1 for _ in outs]
 
-    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        slim, kept = passes.without_dead_code(eqn.params["jaxpr"], used)
-        if not slim.jaxpr.outvars and not slim.effects:
-            return None
-        mapped = tuple(m for m, keep in zip(eqn.params["mapped"], kept, strict=True) if keep)
-        return eqn.replace(
-            invars=[v for v, keep in zip(eqn.invars, kept, strict=True) if keep],
-            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
-            params={**eqn.params, "jaxpr": slim, "mapped": mapped},
-            effects=effects.without_axis(slim.effects, eqn.params["axis_name"]),
-        )
 
-    def follow_keys(
-        self,
-        flow: Any,
-        keys: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        mapped: tuple[bool, ...],
-        **params: Any,
-    ) -> list[Any]:
-        # Each example has its own keys; one that all share gives all the same numbers, once.
-        first = [
-            x[0] if m and x is not None and len(x) else x for x, m in zip(keys, mapped, strict=True)
-        ]
-        flow.follow(jaxpr.jaxpr, first)
-        for x, rows, m in zip(first, keys, mapped, strict=True):
-            if m:
-                flow.use_like(x, rows)
-        outs = self.abstract_eval(jaxpr=jaxpr, **params)
-        return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
+@printing.shows.rule(Vmap)
+def _shown_params_of_vmap(primitive: Vmap, params: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: params[k] for k in ("jaxpr", "mapped", "size")}
 
-    def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        size = params["size"]
-        with _axis(params):
-            inner = checker.inner(params["jaxpr"])
-        outs = _batched(args, **{**params, "jaxpr": inner.closed})
-        if not inner.sites:
-            return outs
-        count = functionalization.STATE_SIZE
-        state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
-        checker.add(state, sites)
-        return outs[count:]
+
+@key_reuse.follow_keys.rule(Vmap)
+def _follow_keys_of_vmap(
+    primitive: Vmap,
+    flow: Any,
+    keys: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    mapped: tuple[bool, ...],
+    **params: Any,
+) -> list[Any]:
+    # Each example has its own keys; one that all share gives all the same numbers, once.
+    first = [
+        x[0] if m and x is not None and len(x) else x for x, m in zip(keys, mapped, strict=True)
+    ]
+    flow.follow(jaxpr.jaxpr, first)
+    for x, rows, m in zip(first, keys, mapped, strict=True):
+        if m:
+            flow.use_like(x, rows)
+    outs = primitive.abstract_eval(jaxpr=jaxpr, **params)
+    return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
+
+
+@checking.check_inside.rule(Vmap)
+def _check_inside_of_vmap(
+    primitive: Vmap, checker: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    size = params["size"]
+    with _axis(params):
+        inner = checker.inner(params["jaxpr"])
+    outs = _batched(args, **{**params, "jaxpr": inner.closed})
+    if not inner.sites:
+        return outs
+    count = functionalization.STATE_SIZE
+    state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
+    checker.add(state, sites)
+    return outs[count:]
+
+
+variance.agree.rule(Vmap)(retyping.agree_call)
+core_axes.binds_axis.set("axis_name", Vmap)
 
 
 vmap_p = Vmap()
@@ -240,8 +184,8 @@ def _batched(
     spmd_axis_name: Any,
 ) -> list[Any]:
     """The results for the whole batch, along dimension 0."""
-    outs, dims = batching.batch_flat(
-        lambda *xs: evaluation.eval_closed_jaxpr(jaxpr, *xs),
+    outs, dims = named_batching.batch_flat(
+        lambda *xs: staging.eval_closed_jaxpr(jaxpr, *xs),
         size,
         args,
         [0 if m else None for m in mapped],
@@ -262,7 +206,7 @@ def map_unbatched(
     axis_name: Any = None,
     spmd_axis_name: Any = None,
 ) -> tuple[list[Any], Sequence[int | None]]:
-    """As `batching.batch_flat`, but leaves the function as one of one example.
+    """As `named_batching.batch_flat`, but leaves the function as one of one example.
 
     Only if some results `may_be_shared`, asked once the function has run, it is found out which
     are the same for all examples.

@@ -18,7 +18,7 @@ from minijax.core import config, meshes, tree
 from minijax.core.errors import ResourceTypingError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AxisType
-from minijax.interpreters import batching, eager, evaluation, flattening, passes, staging
+from minijax.interpreters import eager, flattening, named_batching, passes, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.sharding import contexts
 from minijax.transforms import jit, resources, tiling, xmap_axes
@@ -267,7 +267,7 @@ def _over_all(
     renamed = closed.replace(jaxpr=core_axes.substitute(closed.jaxpr, names))
 
     def function(*args: Any) -> Sequence[Any]:
-        return evaluation.eval_closed_jaxpr(renamed, *args)
+        return staging.eval_closed_jaxpr(renamed, *args)
 
     for i in reversed(range(len(logical))):
         outer = {axis.name for axis in logical[:i]}
@@ -299,7 +299,7 @@ def _vectorized(
     function: Flat, axis: LogicalAxis, ins: Sequence[int | None], outs: Sequence[int | None]
 ) -> Flat:
     def mapped(*args: Any) -> list[Any]:
-        found, dims = batching.batch_flat(
+        found, dims = named_batching.batch_flat(
             function, axis.local, args, ins, axis_name=axis.batch_name, function_name="xmap"
         )
         return [

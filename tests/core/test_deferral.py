@@ -14,11 +14,31 @@ from minijax.core import deferral
 ROOT = Path(minijax.__file__).parent
 
 
+def _package(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(text: str) -> dict[str, tuple[str, str]]:
+    """What the text of a stub passes on, as Python reads it."""
+    found = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom):
+            module = str(node.module)
+            found.update({str(a.asname): (module, a.name) for a in node.names if a.asname})
+        elif isinstance(node, ast.Assign):
+            module, _, name = ast.unparse(node.value).rpartition(".")
+            found[ast.unparse(node.targets[0])] = module, name
+    return found
+
+
 def _promised() -> list[tuple[str, str, str, str]]:
     """What façades promise to type checkers: façade, name there, module, and name in it."""
     found = []
+    for path in sorted(ROOT.rglob("*.pyi")):
+        exports = _imports(path.read_text(encoding="utf-8"))
+        found += [(_package(path), shown, *home) for shown, home in exports.items()]
     for path in sorted(ROOT.rglob("__init__.py")):
-        package = ".".join((ROOT.name, *path.relative_to(ROOT).parts[:-1]))
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
                 continue
@@ -26,13 +46,26 @@ def _promised() -> list[tuple[str, str, str, str]]:
                 if isinstance(imported, ast.ImportFrom):
                     module = str(imported.module)
                     names = [(alias.asname or alias.name, alias.name) for alias in imported.names]
-                    found += [(package, shown, module, name) for shown, name in names]
+                    found += [(_package(path), shown, module, name) for shown, name in names]
     return [entry for entry in found if entry[1] != "*"]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.pyi")), ids=_package)
+def test_stub_is_read_as_python_reads_it(path: Path):
+    text = path.read_text(encoding="utf-8")
+    expected = _imports(text)
+
+    assert deferral.exports(text) == expected
+    assert expected
+    assert not any(
+        isinstance(node, ast.ImportFrom) and [a for a in node.names if a.asname != a.name]
+        for node in ast.parse(text).body
+    )
 
 
 def test_facades_hold_what_they_promise_to_type_checkers():
     promised = _promised()
-    assert len(promised) > 200
+    assert len(promised) > 1000
     for package, shown, module, name in promised:
         source = importlib.import_module(module)
         if not hasattr(source, name):
@@ -47,23 +80,35 @@ def test_name_that_loads_later_is_found_once(tmp_path, monkeypatch):
     folder.mkdir()
     folder.joinpath("__init__.py").write_text(
         "from minijax.core import deferral\n"
-        "__all__ = deferral.shown(__name__, modules=('part',), names={'numpy.windows': 'kaiser'})\n"
-        "__getattr__ = deferral.attributes(\n"
-        "    __name__, modules=('part',), names={'numpy.windows': 'kaiser'})\n",
+        "__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)\n",
         encoding="utf-8",
     )
+    folder.joinpath("__init__.pyi").write_text(
+        "import minijax.numpy.ranges\n"
+        "from lazypackage import part as part\n"
+        "from lazypackage.twin import twin as twin\n"
+        "from minijax.numpy.ranges import (\n    kaiser as kaiser,\n)\n\n"
+        "other = minijax.numpy.ranges.hamming\n"
+        "__version__: str\n",
+        encoding="utf-8",
+    )
+    folder.joinpath("twin.py").write_text("def twin(): pass\n", encoding="utf-8")
     folder.joinpath("part.py").write_text("loads = []\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     package = importlib.import_module("lazypackage")
 
-    assert package.__all__ == ["kaiser", "part"]
+    assert package.__all__ == ["kaiser", "other", "part", "twin"]
+    assert dir(package) == ["__version__", "kaiser", "other", "part", "twin"]
+    assert callable(package.twin)
+    assert package.other is minijax.numpy.hamming
     assert "kaiser" not in vars(package)
     assert package.kaiser is minijax.numpy.kaiser
     assert vars(package)["kaiser"] is package.kaiser
     assert package.part.loads == []
     with pytest.raises(AttributeError, match="module 'lazypackage' has no attribute 'hanning'"):
         _ = package.hanning
-    del sys.modules["lazypackage"], sys.modules["lazypackage.part"]
+    for module in ("lazypackage", "lazypackage.part", "lazypackage.twin"):
+        del sys.modules[module]
 
 
 def test_star_import_brings_what_loads_later():
@@ -90,4 +135,6 @@ def test_plain_import_leaves_what_few_programs_use():
 
 
 def test_names_are_given_as_text_or_as_a_list():
-    assert "kaiser" in deferral.shown("minijax.numpy", names={"numpy.ranges": ["kaiser"]})
+    for names in ("hanning kaiser", ["hanning", "kaiser"]):
+        load = deferral.attributes("minijax.numpy.ranges", names={"numpy.ranges": names})
+        assert load("kaiser") is minijax.numpy.kaiser

@@ -13,7 +13,7 @@ from minijax.core.primitive import PRIMITIVES
 def axis_primitive(name):
     """An operation that refers to an axis, as collectives do."""
     primitive = jax.extend.core.Primitive(name)
-    primitive.axis_params = ("axis_name",)
+    axes.axis_params.set(("axis_name",), primitive)
     primitive.def_effectful_abstract_eval(lambda x, *, axis_name: (x, {NamedAxisEffect(axis_name)}))
     return primitive
 
@@ -63,7 +63,7 @@ def test_axis_names_are_substituted_but_not_where_they_are_bound():
     with axes.extend("i", 2):
         inner = jax.make_jaxpr(lambda x: use.bind(x, axis_name="i"))(1.0)
     mapper = jax.extend.core.Primitive("maps_axis_for_tests")
-    mapper.binds_axis = "axis_name"
+    axes.binds_axis.set("axis_name", mapper)
     mapper.def_abstract_eval(lambda x, *, axis_name, jaxpr: x)
 
     def outer(x):

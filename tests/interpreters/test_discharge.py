@@ -11,7 +11,7 @@ from minijax.core.errors import MissingRule
 from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import current
-from minijax.interpreters import discharge, evaluation
+from minijax.interpreters import discharge, staging
 
 
 def primitives_in(jaxpr):
@@ -39,7 +39,7 @@ def test_discharged_jaxpr_takes_and_returns_values():
     assert [a.str_short() for a in pure.in_avals] == ["f32[2]", "f32[]", "f32[]"]
     assert not pure.effects
     check_jaxpr(pure)
-    outs = evaluation.eval_closed_jaxpr(pure, jnp.zeros(2), 3.0, 4.0)
+    outs = staging.eval_closed_jaxpr(pure, jnp.zeros(2), 3.0, 4.0)
     assert [np.asarray(x).tolist() for x in outs] == [6.0, [4.0, 0.0]]
 
 
@@ -69,7 +69,7 @@ def test_discharge_reaches_into_bodies():
     pure = discharge.without_references(closed)
     assert not primitives_in(pure.jaxpr) & _STATEFUL
     check_jaxpr(pure)
-    assert float(evaluation.eval_closed_jaxpr(pure, 1.0)[0]) == float(f(1.0)) == 11.0
+    assert float(staging.eval_closed_jaxpr(pure, 1.0)[0]) == float(f(1.0)) == 11.0
 
 
 def test_discharge_names_the_primitive_without_a_rule():

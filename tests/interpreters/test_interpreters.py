@@ -9,7 +9,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.check import check_jaxpr
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import ClosedJaxpr, Literal, Var, subjaxprs
-from minijax.interpreters import batching, evaluation, jvp, partial_eval, passes, transpose
+from minijax.interpreters import batching, jvp, partial_eval, passes, staging, transpose
 
 
 def stage(f, *args):
@@ -27,9 +27,9 @@ def test_partial_evaluation_splits_and_recombines():
     split = partial_eval.partial_eval_jaxpr(closed, [False, True])
     assert split.out_unknown == [False, True, True]
     assert names(split.known) == ["sin", "cos"]
-    known = evaluation.eval_closed_jaxpr(split.known, 1.0)
+    known = staging.eval_closed_jaxpr(split.known, 1.0)
     residuals = split.residuals([1.0], known[1:])
-    staged = evaluation.eval_closed_jaxpr(split.staged, *residuals, 2.0)
+    staged = staging.eval_closed_jaxpr(split.staged, *residuals, 2.0)
     np.testing.assert_allclose([known[0], *staged], f(1.0, 2.0), rtol=1e-6)
 
 
@@ -56,7 +56,7 @@ def test_transpose_jaxpr_of_a_linear_function():
     closed = stage(lambda a, x: a * x, 3.0, 1.0)
     backward, nonzero = transpose.transpose_jaxpr(closed, [False, True], [True])
     assert nonzero == [True]
-    assert float(evaluation.eval_closed_jaxpr(backward, 3.0, 2.0)[0]) == 6.0
+    assert float(staging.eval_closed_jaxpr(backward, 3.0, 2.0)[0]) == 6.0
 
 
 def test_batch_jaxpr_maps_what_depends_on_a_mapped_argument():

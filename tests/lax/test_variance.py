@@ -19,7 +19,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn, Literal, jaxprs_in_params
 from minijax.core.meshes import AbstractMesh
 from minijax.core.primitive import PRIMITIVES
 from minijax.core.refs import AbstractRef
-from minijax.interpreters import staging
+from minijax.interpreters import checking, confinement, diagnosis, rematerialization, staging
 from minijax.transforms.shard_map_region import Region
 from tests.lax.records import Record
 from tests.lax.test_laws import RECORDS, by_record, wide_if
@@ -44,13 +44,13 @@ EXEMPT = {
 def _needs_a_rule(primitive: Any) -> bool:
     """Whether results may vary over other axes than the operands do."""
     return bool(
-        primitive.axis_params
-        or primitive.communicates
-        or primitive.binds_axis
-        or primitive.holds_functions
-        or primitive.walk is not None
-        or primitive.divide is not None
-        or primitive.check_inside is not None
+        axes.axis_params.of(primitive)
+        or axes.communicates.of(primitive)
+        or axes.binds_axis.of(primitive)
+        or confinement.stage_functions.of(primitive) is not None
+        or diagnosis.walk.of(primitive) is not None
+        or rematerialization.division.of(primitive) is not None
+        or checking.check_inside.of(primitive) is not None
     )
 
 
@@ -60,7 +60,7 @@ def _needs_a_rule(primitive: Any) -> bool:
 )
 def test_primitives_that_are_not_local_say_over_what_results_vary(name: str) -> None:
     primitive = PRIMITIVES[name]
-    assert primitive.vary is not None or not _needs_a_rule(primitive) or name in EXEMPT
+    assert variance.vary.of(primitive) is not None or not _needs_a_rule(primitive) or name in EXEMPT
 
 
 def _holders(closed: ClosedJaxpr) -> set[str]:
@@ -79,7 +79,7 @@ def test_operations_that_hold_programs_say_over_what_results_vary(record: Record
     with wide_if(record.dtypes[0]):
         closed = minijax.make_jaxpr(record.call)(*record.make_args(record.dtypes[0]))
     for name in _holders(closed):
-        assert PRIMITIVES[name].vary is not None
+        assert variance.vary.of(PRIMITIVES[name]) is not None
 
 
 def _staged(record: Record, varying: tuple[frozenset[str], ...]) -> ClosedJaxpr:
@@ -101,7 +101,7 @@ def _staged(record: Record, varying: tuple[frozenset[str], ...]) -> ClosedJaxpr:
 
 
 def _eqns(closed: ClosedJaxpr) -> list[Eqn]:
-    return [eqn for eqn in closed.jaxpr.eqns if eqn.primitive.vary is None]
+    return [eqn for eqn in closed.jaxpr.eqns if variance.vary.of(eqn.primitive) is None]
 
 
 _SPLIT = frozenset({"x"})

@@ -55,7 +55,7 @@ GATHERS: dict[str, Changes] = {
         ("b + (dim <= b)", "b + (dim < b)"),
         ("b + (dim <= b)", "b"),
     ),
-    f"{_GATHERS}:Gather.batch_axis": (
+    f"{_GATHERS}:_batch_axis_of_gather": (
         ("args[0], dims[0], dim, size", "args[0], dims[0], 0, size"),
         ("moveaxis(x, dim + 2, dim + 1)", "x"),
         ("around.outer, around.inner", "around.inner, around.outer"),
@@ -63,7 +63,9 @@ GATHERS: dict[str, Changes] = {
         ("if tiled:", "if not tiled:"),
         ("return x, None", "return x, 0"),
     ),
-    f"{_GATHERS}:AllGather.vary": (("return variance.of(avals[0])", "return variance.NOT_MANUAL"),),
+    f"{_GATHERS}:_vary_of_all_gather": (
+        ("return variance.of(avals[0])", "return variance.NOT_MANUAL"),
+    ),
     f"{_GATHERS}:AllGather.transpose": (
         ("scatter_dimension=all_gather_dimension", "scatter_dimension=0"),
         _GROUPS,
@@ -71,7 +73,7 @@ GATHERS: dict[str, Changes] = {
         _TILED,
         ("            ct,\n", "            ct * 2,\n"),
     ),
-    f"{_GATHERS}:AllGatherInvariant.vary": (
+    f"{_GATHERS}:_vary_of_all_gather_invariant": (
         ("given.varying - frozenset(axis_name)", "given.varying"),
     ),
     f"{_GATHERS}:AllGatherInvariant.transpose": (
@@ -80,7 +82,7 @@ GATHERS: dict[str, Changes] = {
         ("axis_index(axis_name) * block", "axis_index(axis_name) * 0"),
         ("start, block, dim)", "start, block, 0)"),
     ),
-    f"{_GATHERS}:AllGatherReduced.vary": (
+    f"{_GATHERS}:_vary_of_all_gather_reduced": (
         ("given.varying - named", "given.varying"),
         ("given.reduced | named", "given.reduced"),
     ),
@@ -109,9 +111,9 @@ GATHERS: dict[str, Changes] = {
         ("b - (not tiled and dim < b)", "b - (dim < b)"),
         ("b - (not tiled and dim < b)", "b + (not tiled and dim < b)"),
     ),
-    f"{_GATHERS}:Scatter.batch_axis": (
-        ("if b is None:\n        x = mul", "if b is not None and b is None:\n        x = mul"),
-        ("x = mul(x, np.asarray(size).astype(aval_of(x).dtype)[()])", "pass"),
+    f"{_GATHERS}:_batch_axis_of_scatter": (
+        ("if b is None else reduce_sum", "if b is not None and b is None else reduce_sum"),
+        ("mul(x, copies)", "x"),
         ("reduce_sum(x, (b,))", "reduce_sum(x, (0,))"),
         ("scatter_dimension=dim + 1", "scatter_dimension=dim"),
         (
@@ -126,7 +128,7 @@ GATHERS: dict[str, Changes] = {
         _NAMES,
         _TILED,
     ),
-    f"{_GATHERS}:UnreducedReduceScatter.vary": (
+    f"{_GATHERS}:_vary_of_unreduced_reduce_scatter": (
         ("given.varying | named", "given.varying"),
         ("given.unreduced - named", "given.unreduced"),
     ),
@@ -140,7 +142,7 @@ GATHERS: dict[str, Changes] = {
 }
 
 REDUCTIONS: dict[str, Changes] = {
-    f"{_REDUCTIONS}:AllReduce.vary": (
+    f"{_REDUCTIONS}:_vary_of_all_reduce": (
         ("else given.varying - frozenset(axes)", "else given.varying"),
         ("else given.varying - frozenset(axes)", "else given.varying - frozenset(axes[:1])"),
     ),
@@ -154,9 +156,9 @@ REDUCTIONS: dict[str, Changes] = {
         ("axis_index_groups=axis_index_groups), dim", "axis_index_groups=axis_index_groups), 0"),
         ("axis_index_groups=axis_index_groups), dim", "axis_index_groups=None), dim"),
     ),
-    f"{_REDUCTIONS}:AllReduce.batch_axis": (
-        ("self.repeated(self.over(x, rest), size)", "self.over(x, rest)"),
-        ("self.repeated(self.over(x, rest), size)", "self.repeated(x, size)"),
+    f"{_REDUCTIONS}:_batch_axis_of_all_reduce": (
+        ("primitive.repeated(primitive.over(x, rest), size)", "primitive.over(x, rest)"),
+        ("primitive.repeated(primitive.over(x, rest), size)", "primitive.repeated(x, size)"),
         ("dim if a == name", "0 if a == name"),
         ("a + (a >= dim)", "a"),
         ("a + (a >= dim)", "a + (a > dim)"),
@@ -218,9 +220,9 @@ CASTS: dict[str, Changes] = {
         ('"stablehlo.add", axes', '"stablehlo.multiply", axes'),
     ),
     f"{_CASTS}:TypedSum.batch": (("axes=axes), dims[0]", "axes=axes), 0"),),
-    f"{_CASTS}:PSumInvariant.vary": (("given.varying - named", "given.varying"),),
+    f"{_CASTS}:_vary_of_psum_invariant": (("given.varying - named", "given.varying"),),
     f"{_CASTS}:PSumInvariant.transpose": (("pvary_p.bind(ct,", "pvary_p.bind(ct * 2,"),),
-    f"{_CASTS}:UnreducedPSum.vary": (("given.unreduced - named", "given.unreduced"),),
+    f"{_CASTS}:_vary_of_unreduced_psum": (("given.unreduced - named", "given.unreduced"),),
     f"{_CASTS}:UnreducedPSum.transpose": (("preduced_p", "pvary_p"),),
     f"{_CASTS}:varied": (("missing = axes - own.varying", "missing = axes & own.reduced"),),
 }
@@ -236,7 +238,7 @@ PERMUTATIONS: dict[str, Changes] = {
         ("self.bind(ct", "self.bind(ct * 2"),
     ),
     f"{_PERMUTATIONS}:PPermute.batch": (("perm=perm), dims[0]", "perm=perm), 0"),),
-    f"{_PERMUTATIONS}:PPermute.batch_axis": (
+    f"{_PERMUTATIONS}:_batch_axis_of_ppermute": (
         ("{d: s for", "{s: d for"),
         ("b is None and len(perm) == size", "b is None"),
     ),
@@ -258,7 +260,7 @@ PERMUTATIONS: dict[str, Changes] = {
         ("_only_at(_psum_varying(ct, axes), axes, source)", "_psum_varying(ct, axes)"),
     ),
     f"{_PERMUTATIONS}:PBroadcast.batch": (("source=source), dims[0]", "source=source), 0"),),
-    f"{_PERMUTATIONS}:PBroadcast.batch_axis": (
+    f"{_PERMUTATIONS}:_batch_axis_of_pbroadcast": (
         ("int(example)", "0"),
         ("int(outer) * around.inner + int(inner)", "int(inner) * around.outer + int(outer)"),
         ("axis_name=around.others", "axis_name=around.others[::-1]"),
@@ -297,7 +299,7 @@ EXCHANGES: dict[str, Changes] = {
         ("(concat_axis >= b)", "(concat_axis > b)"),
         ("return out, b", "return out, 0"),
     ),
-    f"{_EXCHANGES}:AllToAll.batch_axis": (
+    f"{_EXCHANGES}:_batch_axis_of_all_to_all": (
         ("(around.outer, size, around.inner *", "(around.inner, size, around.outer *"),
         ("split_axis=at", "split_axis=at - 1"),
         ("axis_name=around.others", "axis_name=around.others[::-1]"),
@@ -309,7 +311,7 @@ EXCHANGES: dict[str, Changes] = {
         ("leaf = arguments.with_pvary(leaf, axes)", "leaf = leaf"),
         ("arguments.group_size(name, axes, groups)", "arguments.axes_size(name, axes)"),
     ),
-    f"{_EXCHANGES}:AllToAll.vary": (
+    f"{_EXCHANGES}:_vary_of_all_to_all": (
         ("return variance.of(avals[0])", "return variance.NOT_MANUAL"),
     ),
 }
@@ -320,8 +322,10 @@ INDICES: dict[str, Changes] = {
         ("stride *= core_axes.size(axis)", "stride += core_axes.size(axis)"),
         ("own * np.int32(stride)", "own"),
     ),
-    f"{_INDICES}:AxisIndex.vary": (("manual_type(typed) if typed else NOT_MANUAL", "NOT_MANUAL"),),
-    f"{_INDICES}:AxisIndex.batch_axis": (
+    f"{_INDICES}:_vary_of_axis_index": (
+        ("manual_type(typed) if typed else NOT_MANUAL", "NOT_MANUAL"),
+    ),
+    f"{_INDICES}:_batch_axis_of_axis_index": (
         ("return iota(np.int32, size), 0", "return iota(np.int32, size) + 1, 0"),
     ),
     f"{_DEVICES}:DeviceAxes._coordinate": (

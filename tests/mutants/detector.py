@@ -15,9 +15,16 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from minijax.testing import engines, laws, oracle
-from minijax.testing.agreement import check_agree, disagreement
-from minijax.testing.programs import DeviceProgram
+from minijax.testing import laws, oracle
+from minijax.testing.programs import (
+    DeviceProgram,
+    check_agree,
+    disagreement,
+    run,
+    run_together,
+    simulated,
+    unsharded,
+)
 from minijax.testing.strategies import collective_steps, device_programs
 
 NOT_DIFFERENTIABLE = ("pmax", "pmin", "while_loop")
@@ -55,7 +62,7 @@ def _way(program: DeviceProgram) -> str:
 
 def _xla(program: DeviceProgram) -> None:
     way = _way(program)
-    sides = {way: engines.run(program, way), "oracle": engines.simulated(program)}
+    sides = {way: run(program, way), "oracle": simulated(program)}
     check_agree("XLA", sides, program)
 
 
@@ -63,10 +70,10 @@ def _batch_of_devices(program: DeviceProgram) -> None:
     """vmap in place of devices, computed by the oracle, so that nothing is compiled."""
     if "unchecked" not in program.modes:
         return
-    expected = engines.simulated(program)
+    expected = simulated(program)
     for in_axis in (0, -1):
         try:
-            found = oracle.simulate_program(engines.unsharded(program, in_axis))(*program.inputs)
+            found = oracle.simulate_program(unsharded(program, in_axis))(*program.inputs)
         except NotImplementedError:
             return
         leaves = list(found) if isinstance(found, (tuple, list)) else [found]
@@ -182,9 +189,9 @@ class Search:
     def _compile(self, group: Sequence[DeviceProgram]) -> None:
         """Checks some programs together; one by one where something is wrong."""
         with contextlib.suppress(Exception):
-            outs = engines.run_together(group, check_vma=_way(group[0]) == "checked")
+            outs = run_together(group, check_vma=_way(group[0]) == "checked")
             sides = zip(group, outs, strict=True)
-            if not any(disagreement(out, engines.simulated(p)) for p, out in sides):
+            if not any(disagreement(out, simulated(p)) for p, out in sides):
                 return
         for program in sorted(group, key=_weight):
             self.note(program.source)

@@ -61,7 +61,9 @@ class Mutation(NamedTuple):
         source = textwrap.dedent(inspect.getsource(function))
         assert source.count(self.old) == 1, (self.target, self.old, source)
         text = source.replace(self.old, self.new)
-        text = text.removeprefix("@property\n").removeprefix("@staticmethod\n")
+        # Decorators would declare the faulty function as a rule, and keep it.
+        while text.startswith("@"):
+            text = text.partition("\n")[2]
         namespace = dict(function.__globals__)
         exec(compile(text, f"<{self.target}, with a fault>", "exec", _annotations()), namespace)
         found = namespace[function.__name__]

@@ -13,8 +13,8 @@ FAULTS = list(mutations())
 CHEAP = [
     ("lax.collectives.gathers:Gather.batch", "b + (dim <= b)"),
     ("lax.collectives.permutations:PPermute.transpose", "(d, s) for"),
-    ("lax.collectives.reductions:AllReduce.batch_axis", "dim if a == name"),
-    ("interpreters.casts:PSumInvariant.vary", "given.varying - named"),
+    ("lax.collectives.reductions:_batch_axis_of_all_reduce", "dim if a == name"),
+    ("interpreters.casts:_vary_of_psum_invariant", "given.varying - named"),
 ]
 
 

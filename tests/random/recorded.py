@@ -51,3 +51,13 @@ def check(name: str, actual: object, *, x64: bool = False, ulps: int = 0) -> Non
     assert (host.dtype, host.shape) == (expected.dtype, expected.shape)
     slack = OTHER_ROUNDING.get(expected.dtype.name, 0) if OTHER_XLA else 0
     assert ulps_apart(host, expected) <= ulps + slack
+
+
+def check_close(name: str, actual: np.ndarray, expected: np.ndarray) -> None:
+    """Compares what has passed through LAPACK, whose last bits depend on the processor.
+
+    Tolerance: 64 roundings of the largest element; the sums behind an element are short ones.
+    """
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    slack = 64 * float(np.finfo(actual.dtype).eps * np.abs(expected).max())
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=slack, err_msg=name)

@@ -231,8 +231,8 @@ _EXPECTED = np.array([0, -1, np.nan, 0.1, 1, 5, 9.9, 10, 11, 100, 1e4, 1e9, np.i
 _TRIALS = np.array([0, -1, np.nan, 1, 5, 10, 50, 1000, 1e6, np.inf, 7.5], np.float32)
 _CHANCES = np.array([[0.001], [0.3], [0.5], [0.9], [1.2], [-0.1], [np.nan]], np.float32)
 _SHARES = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
-_COVARIANCE = np.array([[2, 0.5, 0.1], [0.5, 1, 0.2], [0.1, 0.2, 3]], np.float32)
-_MEANS = np.array([[1, 2, 3], [-1, 0, 1]], np.float32)
+COVARIANCE = np.array([[2, 0.5, 0.1], [0.5, 1, 0.2], [0.1, 0.2, 3]], np.float32)
+MEANS = np.array([[1, 2, 3], [-1, 0, 1]], np.float32)
 
 GAMMA_FAMILY: dict[str, Call] = {
     "gamma": lambda jax, key: jax.random.gamma(key, _SHAPES, (2, 6)),
@@ -268,13 +268,13 @@ COUNTS: dict[str, Call] = {
 
 MULTIVARIATE: dict[str, Call] = {
     "multivariate_normal": lambda jax, key: jax.random.multivariate_normal(
-        key, _MEANS, _COVARIANCE, (2, 2)
+        key, MEANS, COVARIANCE, (2, 2)
     ),
     "multivariate_normal by eigh": lambda jax, key: jax.random.multivariate_normal(
-        key, _MEANS, _COVARIANCE, method="eigh"
+        key, MEANS, COVARIANCE, method="eigh"
     ),
     "multivariate_normal by svd": lambda jax, key: jax.random.multivariate_normal(
-        key, _MEANS[0], _COVARIANCE, (2, 1), "bfloat16", "svd"
+        key, MEANS[0], COVARIANCE, (2, 1), "bfloat16", "svd"
     ),
     "orthogonal": lambda jax, key: jax.random.orthogonal(key, 3, (2,)),
     "orthogonal rows complex64": lambda jax, key: jax.random.orthogonal(key, 2, (), "complex64", 3),

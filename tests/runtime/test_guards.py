@@ -1,7 +1,8 @@
 """What kills or hangs a process that uses jaxlib alone is an exception here, or just works.
 
 Each program runs in a process of its own, where collectives that are not reached give up soon.
-What happens without the guard was seen by running the same program with the guard taken out.
+A process costs a second or two, which is why samples are small.  What happens without the guard
+was seen by running the same program with the guard taken out.
 """
 
 import os
@@ -89,6 +90,7 @@ print("done")
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("threads", [1, 8])
 @pytest.mark.parametrize("call", ["reduce_often(x)", "scale(x)", "scale(reduce_often(scale(x)))"])
 def test_many_programs_in_flight_neither_abort_nor_hang(threads: int, call: str) -> None:
@@ -131,6 +133,7 @@ def test_many_pmaps_in_flight_neither_abort_nor_hang(threads: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("call", ["pure_callback", "io_callback", "debug_callback"])
 @pytest.mark.parametrize("mapped", ["checked", "unchecked", "pmap"])
 def test_a_callback_that_fails_on_one_device_leaves_nobody_waiting(call: str, mapped: str) -> None:
@@ -264,6 +267,7 @@ def test_array_that_other_threads_take_while_it_is_used(end: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "alias",
     [
@@ -303,6 +307,7 @@ DEAD_ARGUMENTS = {
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", DEAD_ARGUMENTS)
 def test_dead_arguments_are_refused_on_several_devices(name: str) -> None:
     # With the look at the arguments taken out, and through C++: SIGSEGV.
@@ -342,6 +347,7 @@ REFUSED_FLAGS = {
 
 @pytest.mark.slow
 @pytest.mark.feature("AR-16")
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flags", REFUSED_FLAGS)
 def test_flags_that_end_the_process_are_refused(flags: str) -> None:
     # `xla_client.make_cpu_client` alone: XLA ends the process, and makes 100000 devices for hours.
@@ -412,6 +418,7 @@ def test_context_has_the_dialect_that_xla_would_load() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("padding", [(-1, 2, 1), (-2, 5, 2), (-20, 9, 3)])
 def test_padding_within_that_takes_elements_off_is_partitioned(
     padding: tuple[int, int, int],

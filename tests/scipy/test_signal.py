@@ -12,7 +12,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax.core.config import enable_x64
 from minijax.scipy import signal
-from minijax.scipy.signal import windows
+from minijax.scipy.signal.spectra import periodic_window
 
 RNG = np.random.default_rng(11)
 A, K = RNG.standard_normal((5, 6)).astype(np.float32), RNG.standard_normal((2, 3)).astype("f")
@@ -168,7 +168,7 @@ def test_windows_match_scipy():
     for window in [*names, *with_parameters]:
         for size in (1, 8, 9):
             expected = scipy.signal.get_window(window, size)
-            actual = windows.periodic_window("welch", window, size)
+            actual = periodic_window("welch", window, size)
             np.testing.assert_allclose(actual, expected, atol=1e-12, err_msg=str(window))
 
 

@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import minijax as jax
-from minijax.testing import engines
-from minijax.testing.agreement import check_agree
+from minijax.testing.programs import check_agree, run_together, simulated
 from minijax.testing.strategies import device_programs
 
 UNCHECKED = frozenset({"unchecked"})
@@ -33,8 +32,8 @@ def programs(num_devices, **options):
 
 
 def check_oracle(found, *, check_vma):
-    expected = list(map(engines.simulated, found))
-    outs = engines.run_together(found, check_vma=check_vma)
+    expected = list(map(simulated, found))
+    outs = run_together(found, check_vma=check_vma)
     for program, own, other in zip(found, outs, expected, strict=True):
         check_agree("XLA", {"XLA": own, "the oracle": other}, program)
 

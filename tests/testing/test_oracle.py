@@ -21,7 +21,7 @@ from minijax.core.primitive import PRIMITIVES
 from minijax.core.trace import current
 from minijax.sharding import AbstractMesh
 from minijax.sharding import PartitionSpec as P
-from minijax.testing import device_programs, numpy_collectives, simulate, simulate_devices
+from minijax.testing import device_trace, numpy_collectives, simulate, simulate_devices
 
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 FOUR = {"x": 4}
@@ -263,9 +263,9 @@ def test_pmax_keeps_booleans():
 
 
 def test_every_collective_has_a_model():
-    talking = {name for name, p in PRIMITIVES.items() if p.communicates}
+    talking = {name for name, p in PRIMITIVES.items() if axes.communicates.of(p)}
     known = numpy_collectives
-    simulated = {*known.MODELS, *known.STARTS, *known.ENDS, *device_programs.PROGRAMS}
+    simulated = {*known.MODELS, *known.STARTS, *known.ENDS, *device_trace.PROGRAMS}
     assert talking - simulated == set()
 
 
@@ -273,7 +273,6 @@ class _Start:
     """A collective that only starts."""
 
     name = "ppermute_start"
-    axis_params = ("axis_name",)
     discharge = None
 
     def abstract_eval(self, aval, **_):
@@ -282,7 +281,10 @@ class _Start:
 
 class _Done(_Start):
     name = "ppermute_done"
-    axis_params = ()
+
+
+axes.axis_params.set(("axis_name",), _Start)
+axes.axis_params.set((), _Done)
 
 
 def test_a_collective_that_has_started_brings_its_result_when_it_is_done():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import minijax as jax
 from minijax import tree
-from minijax.testing import engines, programs, strategies
+from minijax.testing import programs, strategies
 from minijax.testing.laws import types_are_sound
 
 SIZES = st.integers(1, 8)
@@ -106,7 +106,9 @@ def test_programs_run_as_they_print(mode, data):
         names["inputs"],
         modes=program.modes,
     )
-    for found, expected in zip(engines.simulated(pasted), engines.simulated(program), strict=True):
+    for found, expected in zip(
+        programs.simulated(pasted), programs.simulated(program), strict=True
+    ):
         np.testing.assert_array_equal(found, expected)
 
 

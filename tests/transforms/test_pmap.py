@@ -14,6 +14,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.core import axes, config, statistics
+from minijax.interpreters import passes
 from minijax.sharding import Mesh, NamedSharding, PmapSharding
 from minijax.sharding import PartitionSpec as P
 from minijax.transforms.older_arrays import replicate
@@ -413,7 +414,7 @@ def test_checkpoints_around_maps_recompute_them() -> None:
 def test_dead_slices_are_dropped() -> None:
     f = minijax.pmap(lambda x, y: (x + 1, y * 2), in_axes=(0, None), out_axes=(0, None))
     (whole,) = minijax.make_jaxpr(f)(NUMBERS, 1.0).jaxpr.eqns
-    eqn = whole.primitive.dead_code(whole, [False, True])
+    eqn = passes.dead_code.of(whole.primitive)(whole, [False, True])
     assert eqn.params["in_axes"] == (None,)
     assert eqn.params["out_axes"] == (None,)
     assert len(eqn.params["donated_invars"]) == 1
@@ -426,7 +427,7 @@ def test_donation_follows_the_arguments_that_are_left() -> None:
     (whole,) = minijax.make_jaxpr(f)(NUMBERS, NUMBERS).jaxpr.eqns
     assert whole.params["donated_invars"] == (False, True)
     for used, donated in (([True, False], (False,)), ([False, True], (True,))):
-        eqn = whole.primitive.dead_code(whole, used)
+        eqn = passes.dead_code.of(whole.primitive)(whole, used)
         assert eqn.params["donated_invars"] == donated
 
 
@@ -446,7 +447,7 @@ def test_maps_nobody_reads_go() -> None:
     f = minijax.pmap(lambda x: x + 1)
     closed = minijax.make_jaxpr(lambda x: (f(x), x)[1])(NUMBERS)
     (eqn,) = closed.jaxpr.eqns
-    assert eqn.primitive.dead_code(eqn, [False]) is None
+    assert passes.dead_code.of(eqn.primitive)(eqn, [False]) is None
 
 
 @pytest.mark.feature("CR-10")

@@ -11,7 +11,7 @@ from minijax import lax
 from minijax.core.primitive import Primitive
 from minijax.experimental import pxla
 from minijax.extend import batching
-from minijax.interpreters.batching import batch_flat
+from minijax.interpreters.named_batching import batch_flat
 from minijax.sharding import AxisType, NamedSharding
 from minijax.sharding import PartitionSpec as P
 

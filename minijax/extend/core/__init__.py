@@ -15,10 +15,11 @@ from minijax.core.jaxpr import (
 )
 from minijax.core.jaxpr import Eqn as JaxprEqn
 from minijax.extend.core import primitives
-from minijax.extend.declaration import Primitive, jaxpr_as_fun
-from minijax.extend.types import (
+from minijax.extend.declaration import (
     DropVar,
+    Primitive,
     concrete_or_error,
+    jaxpr_as_fun,
     mapped_aval,
     new_jaxpr_eqn,
     no_effects,

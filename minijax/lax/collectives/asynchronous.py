@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from minijax.core import tree, variance
+from minijax.core import axes as core_axes
+from minijax.core import printing, tree, variance
 from minijax.core.aval import AbstractTodo, ManualAxisType
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -35,10 +36,7 @@ class Start(Primitive):
         starts: whether it is started, `(ctx, **params)`; otherwise it is done at once.
     """
 
-    communicates: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    constrains_results: ClassVar[bool] = False
-    without = frozenset({"jvp", "transpose", "batch"})
 
     def __init__(
         self,
@@ -50,8 +48,6 @@ class Start(Primitive):
         starts: Callable[..., bool] = lambda ctx, **params: True,
     ) -> None:
         super().__init__(f"{base.name}_start")
-        self.axis_params = base.axis_params
-        self.makes_equal, self.waits_for_all = base.makes_equal, base.waits_for_all
         self.base = base
         self.done = done
         self.prepare = prepare
@@ -59,17 +55,11 @@ class Start(Primitive):
         self.starts = starts
         STARTS[base] = self
 
-    def shown_params(self, params: Any) -> dict[str, Any]:
-        return self.base.shown_params(params)
-
     def abstract_eval(self, x: Any, **params: Any) -> AbstractTodo:
         return AbstractTodo(self.base.abstract_eval(x, **params))
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return self.base.effects(*avals, **params)
-
-    def vary(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> ManualAxisType:
-        return self.base.vary(avals, [out.inner_aval for out in outs], **params)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> Any:
         return self.base.shard(avals, [out.inner_aval for out in outs], **params)
@@ -89,11 +79,29 @@ class Start(Primitive):
         return ctx.ops("stablehlo.async_start", [x], {}, future, [([x.type], body)])[0]
 
 
+rules.constrains_results.set(False, Start)
+
+
+@printing.shows.rule(Start)
+def _shown_params_of_start(primitive: Start, params: Any) -> dict[str, Any]:
+    return printing.shown_params(primitive.base, params)
+
+
+@variance.vary.rule(Start)
+def _vary_of_start(
+    primitive: Start, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> ManualAxisType:
+    return variance.vary.of(primitive.base)(avals, [out.inner_aval for out in outs], **params)
+
+
+core_axes.communicates.set(True, Start)
+core_axes.axis_params.derive(Start)(lambda start: core_axes.axis_params.of(start.base))
+core_axes.makes_equal.derive(Start)(lambda start: core_axes.makes_equal.of(start.base))
+core_axes.waits_for_all.derive(Start)(lambda start: core_axes.waits_for_all.of(start.base))
+
+
 class Done(Primitive):
     """Waits for the result of a collective that has started.  No derivative, no batch."""
-
-    constrains_results: ClassVar[bool] = False
-    without = frozenset({"jvp", "transpose", "batch"})
 
     def abstract_eval(self, x: Any) -> Any:
         if not isinstance(x, AbstractTodo):
@@ -108,9 +116,6 @@ class Done(Primitive):
             )
         return x.inner_aval
 
-    def vary(self, avals: Sequence[Any], outs: Sequence[Any]) -> ManualAxisType:
-        return variance.of(avals[0])
-
     def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> Any:
         return rules.spec_of(outs[0])
 
@@ -119,6 +124,14 @@ class Done(Primitive):
             # It was done at once.
             return x
         return ctx.op("stablehlo.async_done", [x])
+
+
+rules.constrains_results.set(False, Done)
+
+
+@variance.vary.rule(Done)
+def _vary_of_done(primitive: Done, avals: Sequence[Any], outs: Sequence[Any]) -> ManualAxisType:
+    return variance.of(avals[0])
 
 
 STARTS: dict[Any, Start] = {}

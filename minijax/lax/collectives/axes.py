@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
+from minijax.core import variance
 from minijax.core.aval import (
     NOT_MANUAL,
     ManualAxisType,
@@ -41,20 +42,14 @@ class AxisIndex(Primitive):
     """
 
     name = "axis_index"
-    axis_params = ("axis_name",)
     has_effects: ClassVar[bool] = True
     jvp = jvp_of_constant
-    without = frozenset({"transpose"})
 
     def abstract_eval(self, *, axis_name: Any) -> ShapedArray:
         return shaped_array((), np.dtype(np.int32))
 
     def effects(self, *, axis_name: Any) -> frozenset[Any]:
         return casts.named_effects(_names(axis_name))
-
-    def vary(self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any) -> ManualAxisType:
-        typed = core_axes.typed_among(_names(axis_name))
-        return manual_type(typed) if typed else NOT_MANUAL
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any) -> PartitionSpec:
         return PartitionSpec()
@@ -69,15 +64,34 @@ class AxisIndex(Primitive):
     ) -> tuple[Any, None]:
         return self.bind(axis_name=axis_name), None
 
-    def batch_axis(
-        self, size: int, name: Any, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any
-    ) -> tuple[Any, int]:
-        if not isinstance(axis_name, tuple):
-            return iota(np.int32, size), 0
-        inner = axis_name[axis_name.index(name) + 1 :]
-        stride = np.int32(math.prod(map(core_axes.size, inner)))
-        rest = axis_index(tuple(n for n in axis_name if n != name))
-        return iota(np.int32, size) * stride + _without_digit(rest, stride, size), 0
+
+@variance.vary.rule(AxisIndex)
+def _vary_of_axis_index(
+    primitive: AxisIndex, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any
+) -> ManualAxisType:
+    typed = core_axes.typed_among(_names(axis_name))
+    return manual_type(typed) if typed else NOT_MANUAL
+
+
+core_axes.axis_params.set(("axis_name",), AxisIndex)
+
+
+@core_axes.batch_axis.rule(AxisIndex)
+def _batch_axis_of_axis_index(
+    primitive: AxisIndex,
+    size: int,
+    name: Any,
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    axis_name: Any,
+) -> tuple[Any, int]:
+    if not isinstance(axis_name, tuple):
+        return iota(np.int32, size), 0
+    inner = axis_name[axis_name.index(name) + 1 :]
+    stride = np.int32(math.prod(map(core_axes.size, inner)))
+    rest = axis_index(tuple(n for n in axis_name if n != name))
+    return iota(np.int32, size) * stride + _without_digit(rest, stride, size), 0
 
 
 axis_index_p = AxisIndex()

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, variance
+from minijax.core import dtypes, printing, variance
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -48,10 +48,7 @@ class AllToAll(Primitive):
     """
 
     name = "all_to_all"
-    axis_params = ("axis_name",)
-    communicates: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    hidden_params = frozenset({"axis_size"})
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
@@ -64,13 +61,6 @@ class AllToAll(Primitive):
 
     def effects(self, *avals: Any, axis_name: Any, **_: Any) -> frozenset[Any]:
         return casts.named_effects(arguments.canonical_axes(self.name, axis_name))
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, **_: Any
-    ) -> ManualAxisType:
-        axes = arguments.canonical_axes(self.name, axis_name)
-        arguments.check_varying(self.name, avals[0], axes)
-        return variance.of(avals[0])
 
     def shard(
         self,
@@ -138,49 +128,67 @@ class AllToAll(Primitive):
     def impl(self, x: Any, **params: Any) -> Any:
         raise RuntimeError(arguments.outside_text("lax.all_to_all"))
 
-    def batch_axis(
-        self,
-        size: int,
-        name: Any,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        split_axis: int,
-        concat_axis: int,
-        axis_index_groups: Groups,
-        axis_name: Any,
-        axis_size: int,
-        tiled: bool,
-    ) -> tuple[Any, int]:
-        arguments.refuse_groups_of_batch("lax.all_to_all", name, axis_index_groups)
-        axes = arguments.canonical_axes(self.name, axis_name)
-        around = arguments.around_batch("lax.all_to_all", name, axes)
-        x = to_batch_dim(args[0], dims[0], 0, size)
-        # The receivers in the batch become its second dimension, after the senders.
-        at = split_axis + 1
-        shape = aval_of(x).shape
-        parts = (around.outer, size, around.inner * (shape[at] // axis_size))
-        x = moveaxis(reshape(x, (*shape[:at], *parts, *shape[at + 1 :])), at + 1, 1)
-        shape = aval_of(x).shape
-        at += 1
-        x = reshape(x, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
-        if around.others:
-            x = self.bind(
-                x,
-                split_axis=at,
-                concat_axis=concat_axis + 2,
-                axis_index_groups=None,
-                axis_name=around.others,
-                axis_size=around.outer * around.inner,
-                tiled=tiled,
-            )
-        # Senders stand where their blocks are joined: those before the batch's, then its own.
-        at = concat_axis + 2
-        shape = aval_of(x).shape
-        x = reshape(x, (*shape[:at], around.outer, shape[at] // around.outer, *shape[at + 1 :]))
-        x = moveaxis(x, 0, at)
-        shape = (*shape[1:at], shape[at] * size, *shape[at + 1 :])
-        return reshape(x, shape), 0
+
+printing.hidden_params.set(frozenset({"axis_size"}), AllToAll)
+
+
+@variance.vary.rule(AllToAll)
+def _vary_of_all_to_all(
+    primitive: AllToAll, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, **_: Any
+) -> ManualAxisType:
+    axes = arguments.canonical_axes(primitive.name, axis_name)
+    arguments.check_varying(primitive.name, avals[0], axes)
+    return variance.of(avals[0])
+
+
+core_axes.axis_params.set(("axis_name",), AllToAll)
+core_axes.communicates.set(True, AllToAll)
+
+
+@core_axes.batch_axis.rule(AllToAll)
+def _batch_axis_of_all_to_all(
+    primitive: AllToAll,
+    size: int,
+    name: Any,
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    split_axis: int,
+    concat_axis: int,
+    axis_index_groups: Groups,
+    axis_name: Any,
+    axis_size: int,
+    tiled: bool,
+) -> tuple[Any, int]:
+    arguments.refuse_groups_of_batch("lax.all_to_all", name, axis_index_groups)
+    axes = arguments.canonical_axes(primitive.name, axis_name)
+    around = arguments.around_batch("lax.all_to_all", name, axes)
+    x = to_batch_dim(args[0], dims[0], 0, size)
+    # The receivers in the batch become its second dimension, after the senders.
+    at = split_axis + 1
+    shape = aval_of(x).shape
+    parts = (around.outer, size, around.inner * (shape[at] // axis_size))
+    x = moveaxis(reshape(x, (*shape[:at], *parts, *shape[at + 1 :])), at + 1, 1)
+    shape = aval_of(x).shape
+    at += 1
+    x = reshape(x, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
+    if around.others:
+        x = primitive.bind(
+            x,
+            split_axis=at,
+            concat_axis=concat_axis + 2,
+            axis_index_groups=None,
+            axis_name=around.others,
+            axis_size=around.outer * around.inner,
+            tiled=tiled,
+        )
+    # Senders stand where their blocks are joined: those before the batch's, then its own.
+    at = concat_axis + 2
+    shape = aval_of(x).shape
+    x = reshape(x, (*shape[:at], around.outer, shape[at] // around.outer, *shape[at + 1 :]))
+    x = moveaxis(x, 0, at)
+    shape = (*shape[1:at], shape[at] * size, *shape[at + 1 :])
+    return reshape(x, shape), 0
 
 
 all_to_all_p = AllToAll()
@@ -306,8 +314,6 @@ class RaggedAllToAll(Primitive):
     """
 
     name = "ragged_all_to_all"
-    axis_params = ("axis_name",)
-    communicates: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
 
     def abstract_eval(
@@ -319,13 +325,6 @@ class RaggedAllToAll(Primitive):
 
     def effects(self, *avals: Any, axis_name: Axes, **_: Any) -> frozenset[Any]:
         return casts.named_effects(axis_name)
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
-    ) -> ManualAxisType:
-        for aval in avals[:2]:
-            arguments.check_varying(self.name, aval, axis_name)
-        return manual_type(frozenset().union(*(variance.of(aval).varying for aval in avals)))
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         rules.check_unsharded(self, avals)
@@ -400,19 +399,44 @@ class RaggedAllToAll(Primitive):
         out = self.bind(*folded, *wide, axis_name=axis_name, **params)
         return reshape(out, (size, rows[1], *aval_of(out).shape[1:])), 0
 
-    def batch_axis(
-        self, size: int, name: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        error(
-            NotImplementedError,
-            "lax.ragged_all_to_all",
-            "is not implemented along an axis of vmap.",
-            got=f"axis {name!r}, of vmap",
-            fix="shard_map or pmap over devices",
-        )
-
     def impl(self, *args: Any, **params: Any) -> Any:
         raise RuntimeError(arguments.outside_text("lax.ragged_all_to_all"))
+
+
+@variance.vary.rule(RaggedAllToAll)
+def _vary_of_ragged_all_to_all(
+    primitive: RaggedAllToAll,
+    avals: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    axis_name: Axes,
+    **_: Any,
+) -> ManualAxisType:
+    for aval in avals[:2]:
+        arguments.check_varying(primitive.name, aval, axis_name)
+    return manual_type(frozenset().union(*(variance.of(aval).varying for aval in avals)))
+
+
+core_axes.axis_params.set(("axis_name",), RaggedAllToAll)
+core_axes.communicates.set(True, RaggedAllToAll)
+
+
+@core_axes.batch_axis.rule(RaggedAllToAll)
+def _batch_axis_of_ragged_all_to_all(
+    primitive: RaggedAllToAll,
+    size: int,
+    name: Any,
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    **params: Any,
+) -> tuple[Any, Any]:
+    error(
+        NotImplementedError,
+        "lax.ragged_all_to_all",
+        "is not implemented along an axis of vmap.",
+        got=f"axis {name!r}, of vmap",
+        fix="shard_map or pmap over devices",
+    )
 
 
 ragged_all_to_all_p = RaggedAllToAll()

@@ -36,11 +36,7 @@ class Gather(Primitive):
     Linear in x.
     """
 
-    axis_params = ("axis_name",)
-    communicates: ClassVar[bool] = True
-    makes_equal: bool = True
     has_effects: ClassVar[bool] = True
-    knows_sums: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
@@ -145,47 +141,49 @@ class Gather(Primitive):
         out = self.bind(x, all_gather_dimension=shifted, tiled=tiled, **params)
         return out, out_dim
 
-    def batch_axis(
-        self,
-        size: int,
-        name: Any,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        all_gather_dimension: int,
-        axis_name: Axes,
-        axis_size: int,
-        tiled: bool,
-        **groups: Any,
-    ) -> tuple[Any, None]:
-        user = f"lax.{self.name}"
-        arguments.refuse_groups_of_batch(user, name, groups.get("axis_index_groups"))
-        dim = all_gather_dimension
-        x = to_batch_dim(args[0], dims[0], dim, size)
-        around = arguments.around_batch(user, name, axis_name)
-        if around.others:
-            others = {"axis_name": around.others, "axis_size": around.outer * around.inner}
-            x = self.bind(x, all_gather_dimension=dim, tiled=False, **others, **groups)
-            shape = aval_of(x).shape
-            x = reshape(x, (*shape[:dim], around.outer, around.inner, *shape[dim + 1 :]))
-            shape = (*shape[:dim], axis_size, *shape[dim + 2 :])
-            x = reshape(moveaxis(x, dim + 2, dim + 1), shape)
-        if tiled:
-            shape = aval_of(x).shape
-            x = reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
-        return x, None
+
+core_axes.makes_equal.set(True, Gather)
+rules.knows_sums.set(True, Gather)
+core_axes.axis_params.set(("axis_name",), Gather)
+core_axes.communicates.set(True, Gather)
+
+
+@core_axes.batch_axis.rule(Gather)
+def _batch_axis_of_gather(
+    primitive: Gather,
+    size: int,
+    name: Any,
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    all_gather_dimension: int,
+    axis_name: Axes,
+    axis_size: int,
+    tiled: bool,
+    **groups: Any,
+) -> tuple[Any, None]:
+    user = f"lax.{primitive.name}"
+    arguments.refuse_groups_of_batch(user, name, groups.get("axis_index_groups"))
+    dim = all_gather_dimension
+    x = to_batch_dim(args[0], dims[0], dim, size)
+    around = arguments.around_batch(user, name, axis_name)
+    if around.others:
+        others = {"axis_name": around.others, "axis_size": around.outer * around.inner}
+        x = primitive.bind(x, all_gather_dimension=dim, tiled=False, **others, **groups)
+        shape = aval_of(x).shape
+        x = reshape(x, (*shape[:dim], around.outer, around.inner, *shape[dim + 1 :]))
+        shape = (*shape[:dim], axis_size, *shape[dim + 2 :])
+        x = reshape(moveaxis(x, dim + 2, dim + 1), shape)
+    if tiled:
+        shape = aval_of(x).shape
+        x = reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+    return x, None
 
 
 class AllGather(Gather):
     """V to V: for the types every device has a copy of its own.  Its transpose scatters sums."""
 
     name = "all_gather"
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
-    ) -> ManualAxisType:
-        arguments.check_varying("all_gather", avals[0], axis_name)
-        return variance.of(avals[0])
 
     def transpose(
         self,
@@ -210,17 +208,18 @@ class AllGather(Gather):
         )
 
 
+@variance.vary.rule(AllGather)
+def _vary_of_all_gather(
+    primitive: AllGather, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
+) -> ManualAxisType:
+    arguments.check_varying("all_gather", avals[0], axis_name)
+    return variance.of(avals[0])
+
+
 class AllGatherInvariant(Gather):
     """V to I: the types know that all devices hold the same.  Its transpose takes the own block."""
 
     name = "all_gather_invariant"
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
-    ) -> ManualAxisType:
-        arguments.check_varying("all_gather_invariant", avals[0], axis_name)
-        given = variance.of(avals[0])
-        return manual_type(given.varying - frozenset(axis_name), given.unreduced, given.reduced)
 
     def transpose(
         self,
@@ -239,20 +238,24 @@ class AllGatherInvariant(Gather):
         return (own if tiled else squeeze(own, (dim,)),)
 
 
+@variance.vary.rule(AllGatherInvariant)
+def _vary_of_all_gather_invariant(
+    primitive: AllGatherInvariant,
+    avals: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    axis_name: Axes,
+    **_: Any,
+) -> ManualAxisType:
+    arguments.check_varying("all_gather_invariant", avals[0], axis_name)
+    given = variance.of(avals[0])
+    return manual_type(given.varying - frozenset(axis_name), given.unreduced, given.reduced)
+
+
 class AllGatherReduced(Gather):
     """V to R: cotangents are summands, so that the transpose scatters their sums."""
 
     name = "all_gather_reduced"
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
-    ) -> ManualAxisType:
-        given, named = variance.of(avals[0]), frozenset(axis_name)
-        expected = f"a value that varies over {casts.axes_text(named)}"
-        user = "lax.all_gather_reduced"
-        casts.refuse_kind(user, avals[0], named & given.reduced, "reduced already", expected)
-        casts.refuse_kind(user, avals[0], named - given.varying, "not varying", expected)
-        return manual_type(given.varying - named, given.unreduced, given.reduced | named)
 
     def transpose(
         self,
@@ -275,6 +278,23 @@ class AllGatherReduced(Gather):
         )
 
 
+@variance.vary.rule(AllGatherReduced)
+def _vary_of_all_gather_reduced(
+    primitive: AllGatherReduced,
+    avals: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    axis_name: Axes,
+    **_: Any,
+) -> ManualAxisType:
+    given, named = variance.of(avals[0]), frozenset(axis_name)
+    expected = f"a value that varies over {casts.axes_text(named)}"
+    user = "lax.all_gather_reduced"
+    casts.refuse_kind(user, avals[0], named & given.reduced, "reduced already", expected)
+    casts.refuse_kind(user, avals[0], named - given.varying, "not varying", expected)
+    return manual_type(given.varying - named, given.unreduced, given.reduced | named)
+
+
 all_gather_p = AllGather()
 all_gather_invariant_p = AllGatherInvariant()
 all_gather_reduced_p = AllGatherReduced()
@@ -287,10 +307,7 @@ class Scatter(Primitive):
     Linear in x.
     """
 
-    axis_params = ("axis_name",)
-    communicates: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    knows_sums: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
@@ -364,50 +381,49 @@ class Scatter(Primitive):
         out = self.bind(x, scatter_dimension=dim, tiled=tiled, **params)
         return out, b - (not tiled and dim < b)
 
-    def batch_axis(
-        self,
-        size: int,
-        name: Any,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        scatter_dimension: int,
-        axis_name: Axes,
-        axis_size: int,
-        tiled: bool,
-        **groups: Any,
-    ) -> tuple[Any, int]:
-        user = "lax.psum_scatter"
-        arguments.refuse_groups_of_batch(user, name, groups.get("axis_index_groups"))
-        (x,), (b,) = args, dims
-        if b is None:
-            x = mul(x, np.asarray(size).astype(aval_of(x).dtype)[()])
-        else:
-            x = reduce_sum(x, (b,))
-        _check_block(aval_of(x), scatter_dimension, axis_size, tiled=tiled)
-        dim, shape = scatter_dimension, aval_of(x).shape
-        around = arguments.around_batch(user, name, axis_name)
-        block = shape[dim] // axis_size
-        sizes = (around.outer, size, around.inner * block)
-        x = moveaxis(reshape(x, (*shape[:dim], *sizes, *shape[dim + 1 :])), dim + 1, 0)
-        kept = (around.outer * around.inner * block,) if tiled or around.others else ()
-        x = reshape(x, (size, *shape[:dim], *kept, *shape[dim + 1 :]))
-        if around.others:
-            others = {"axis_name": around.others, "axis_size": around.outer * around.inner}
-            x = self.bind(x, scatter_dimension=dim + 1, tiled=tiled, **others, **groups)
-        return x, 0
+
+rules.knows_sums.set(True, Scatter)
+core_axes.axis_params.set(("axis_name",), Scatter)
+core_axes.communicates.set(True, Scatter)
+
+
+@core_axes.batch_axis.rule(Scatter)
+def _batch_axis_of_scatter(
+    primitive: Scatter,
+    size: int,
+    name: Any,
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    scatter_dimension: int,
+    axis_name: Axes,
+    axis_size: int,
+    tiled: bool,
+    **groups: Any,
+) -> tuple[Any, int]:
+    user = "lax.psum_scatter"
+    arguments.refuse_groups_of_batch(user, name, groups.get("axis_index_groups"))
+    (x,), (b,) = args, dims
+    copies = np.asarray(size).astype(aval_of(x).dtype)[()]
+    x = mul(x, copies) if b is None else reduce_sum(x, (b,))
+    _check_block(aval_of(x), scatter_dimension, axis_size, tiled=tiled)
+    dim, shape = scatter_dimension, aval_of(x).shape
+    around = arguments.around_batch(user, name, axis_name)
+    block = shape[dim] // axis_size
+    sizes = (around.outer, size, around.inner * block)
+    x = moveaxis(reshape(x, (*shape[:dim], *sizes, *shape[dim + 1 :])), dim + 1, 0)
+    kept = (around.outer * around.inner * block,) if tiled or around.others else ()
+    x = reshape(x, (size, *shape[:dim], *kept, *shape[dim + 1 :]))
+    if around.others:
+        others = {"axis_name": around.others, "axis_size": around.outer * around.inner}
+        x = primitive.bind(x, scatter_dimension=dim + 1, tiled=tiled, **others, **groups)
+    return x, 0
 
 
 class ReduceScatter(Scatter):
     """V to V.  Its transpose gathers."""
 
     name = "reduce_scatter"
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
-    ) -> ManualAxisType:
-        arguments.check_varying("reduce_scatter", avals[0], axis_name)
-        return variance.of(avals[0])
 
     def transpose(
         self,
@@ -432,17 +448,23 @@ class ReduceScatter(Scatter):
         )
 
 
+@variance.vary.rule(ReduceScatter)
+def _vary_of_reduce_scatter(
+    primitive: ReduceScatter,
+    avals: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    axis_name: Axes,
+    **_: Any,
+) -> ManualAxisType:
+    arguments.check_varying("reduce_scatter", avals[0], axis_name)
+    return variance.of(avals[0])
+
+
 class UnreducedReduceScatter(Scatter):
     """U to V: the summands of one value are added, and each device keeps a block."""
 
     name = "unreduced_reduce_scatter"
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
-    ) -> ManualAxisType:
-        casts.check_unreduced("lax.unreduced_psum_scatter", avals[0], axis_name)
-        given, named = variance.of(avals[0]), frozenset(axis_name)
-        return manual_type(given.varying | named, given.unreduced - named, given.reduced)
 
     def transpose(
         self,
@@ -463,6 +485,20 @@ class UnreducedReduceScatter(Scatter):
                 tiled=tiled,
             ),
         )
+
+
+@variance.vary.rule(UnreducedReduceScatter)
+def _vary_of_unreduced_reduce_scatter(
+    primitive: UnreducedReduceScatter,
+    avals: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    axis_name: Axes,
+    **_: Any,
+) -> ManualAxisType:
+    casts.check_unreduced("lax.unreduced_psum_scatter", avals[0], axis_name)
+    given, named = variance.of(avals[0]), frozenset(axis_name)
+    return manual_type(given.varying | named, given.unreduced - named, given.reduced)
 
 
 reduce_scatter_p = ReduceScatter()

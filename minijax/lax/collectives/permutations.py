@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, variance
+from minijax.core import dtypes, extended_dtypes, variance
 from minijax.core.aval import (
     NOT_MANUAL,
     AbstractToken,
@@ -55,20 +55,11 @@ class PPermute(Primitive):
     """
 
     name = "ppermute"
-    axis_params = ("axis_name",)
-    communicates: ClassVar[bool] = True
-    waits_for_all: bool = True
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, axis_name: Axes, perm: Pairs) -> ShapedArray:
         return x
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, perm: Pairs
-    ) -> ManualAxisType:
-        arguments.check_varying("ppermute", avals[0], axis_name)
-        return variance.of(avals[0])
 
     def lower(self, ctx: Any, x: Any, *, axis_name: Axes, perm: Pairs) -> Any:
         devices = ctx.module.device_axes
@@ -97,34 +88,6 @@ class PPermute(Primitive):
     ) -> tuple[Any, Any]:
         return self.bind(args[0], axis_name=axis_name, perm=perm), dims[0]
 
-    def batch_axis(
-        self,
-        size: int,
-        name: Any,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axis_name: Axes,
-        perm: Pairs,
-    ) -> tuple[Any, Any]:
-        if len(axis_name) > 1:
-            return self._among_all(size, name, args, dims, axis_name, perm), 0
-        (x,), (b,) = args, dims
-        if b is None and len(perm) == size:
-            return x, None
-        x = to_batch_dim(x, b, 0, size)
-        source = {d: s for s, d in perm}
-        runs = _runs([source.get(d) for d in range(size)])
-        if len(runs) > _MOST_SLICES:
-            return _taken(x, source), 0
-        rows = [
-            full_like(slice_in_dim(x, 0, length), 0)
-            if start is None
-            else slice_in_dim(x, start, start + length)
-            for start, length in runs
-        ]
-        return concatenate(rows, 0), 0
-
     def _among_all(
         self,
         size: int,
@@ -137,7 +100,7 @@ class PPermute(Primitive):
         """Blocks that go between examples and devices: each device picks its own among all."""
         around = arguments.around_batch("lax.ppermute", name, axes)
         total = around.outer * around.inner * size
-        everything, _ = all_gather_p.batch_axis(
+        everything, _ = core_axes.batch_axis.of(all_gather_p)(
             size,
             name,
             args,
@@ -159,6 +122,49 @@ class PPermute(Primitive):
         is_destination = ge(mine, np.zeros(size, np.int32))
         mask = broadcast_in_dim(is_destination, aval_of(picked).shape, (0,))
         return select(mask, picked, full_like(picked, 0))
+
+
+@variance.vary.rule(PPermute)
+def _vary_of_ppermute(
+    primitive: PPermute, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, perm: Pairs
+) -> ManualAxisType:
+    arguments.check_varying("ppermute", avals[0], axis_name)
+    return variance.of(avals[0])
+
+
+core_axes.axis_params.set(("axis_name",), PPermute)
+core_axes.communicates.set(True, PPermute)
+core_axes.waits_for_all.set(True, PPermute)
+
+
+@core_axes.batch_axis.rule(PPermute)
+def _batch_axis_of_ppermute(
+    primitive: PPermute,
+    size: int,
+    name: Any,
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    axis_name: Axes,
+    perm: Pairs,
+) -> tuple[Any, Any]:
+    if len(axis_name) > 1:
+        return primitive._among_all(size, name, args, dims, axis_name, perm), 0
+    (x,), (b,) = args, dims
+    if b is None and len(perm) == size:
+        return x, None
+    x = to_batch_dim(x, b, 0, size)
+    source = {d: s for s, d in perm}
+    runs = _runs([source.get(d) for d in range(size)])
+    if len(runs) > _MOST_SLICES:
+        return _taken(x, source), 0
+    rows = [
+        full_like(slice_in_dim(x, 0, length), 0)
+        if start is None
+        else slice_in_dim(x, start, start + length)
+        for start, length in runs
+    ]
+    return concatenate(rows, 0), 0
 
 
 _MOST_SLICES = 8
@@ -200,21 +206,11 @@ class PBroadcast(Primitive):
     """
 
     name = "pbroadcast"
-    axis_params = ("axis_name",)
-    communicates: ClassVar[bool] = True
-    makes_equal: bool = True
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, axis_name: Any, source: int) -> ShapedArray:
         return x
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, source: int
-    ) -> ManualAxisType:
-        axes = arguments.canonical_axes(self.name, axis_name)
-        arguments.check_varying(self.name, avals[0], axes)
-        return variance.of(avals[0])
 
     def lower(self, ctx: Any, x: Any, *, axis_name: Any, source: int) -> Any:
         axes = arguments.canonical_axes(self.name, axis_name)
@@ -244,25 +240,43 @@ class PBroadcast(Primitive):
     ) -> tuple[Any, Any]:
         return self.bind(args[0], axis_name=axis_name, source=source), dims[0]
 
-    def batch_axis(
-        self,
-        size: int,
-        name: Any,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axis_name: Any,
-        source: int,
-    ) -> tuple[Any, Any]:
-        axes = arguments.canonical_axes(self.name, axis_name)
-        around = arguments.around_batch("lax.pbroadcast", name, axes)
-        outer, example, inner = np.unravel_index(source, (around.outer, size, around.inner))
-        (x,), (b,) = args, dims
-        own = x if b is None else index_in_dim(x, int(example), b, keepdims=False)
-        if around.others:
-            at = int(outer) * around.inner + int(inner)
-            own = self.bind(own, axis_name=around.others, source=at)
-        return own, None
+
+core_axes.makes_equal.set(True, PBroadcast)
+
+
+@variance.vary.rule(PBroadcast)
+def _vary_of_pbroadcast(
+    primitive: PBroadcast, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, source: int
+) -> ManualAxisType:
+    axes = arguments.canonical_axes(primitive.name, axis_name)
+    arguments.check_varying(primitive.name, avals[0], axes)
+    return variance.of(avals[0])
+
+
+core_axes.axis_params.set(("axis_name",), PBroadcast)
+core_axes.communicates.set(True, PBroadcast)
+
+
+@core_axes.batch_axis.rule(PBroadcast)
+def _batch_axis_of_pbroadcast(
+    primitive: PBroadcast,
+    size: int,
+    name: Any,
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    axis_name: Any,
+    source: int,
+) -> tuple[Any, Any]:
+    axes = arguments.canonical_axes(primitive.name, axis_name)
+    around = arguments.around_batch("lax.pbroadcast", name, axes)
+    outer, example, inner = np.unravel_index(source, (around.outer, size, around.inner))
+    (x,), (b,) = args, dims
+    own = x if b is None else index_in_dim(x, int(example), b, keepdims=False)
+    if around.others:
+        at = int(outer) * around.inner + int(inner)
+        own = primitive.bind(own, axis_name=around.others, source=at)
+    return own, None
 
 
 def _only_at(x: Any, axes: Axes, source: int) -> Any:
@@ -431,12 +445,7 @@ class OneSided(Primitive):
     where there are no devices.
     """
 
-    axis_params = ("axis_name",)
-    communicates: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    constrains_results: ClassVar[bool] = False
-    without = frozenset({"jvp", "transpose", "batch"})
 
     def effects(self, *avals: Any, axis_name: Axes, **_: Any) -> frozenset[Any]:
         return casts.named_effects(axis_name) | {SingleSideCollectiveEffect()}
@@ -473,6 +482,12 @@ class OneSided(Primitive):
         return found
 
 
+extended_dtypes.knows_extended.set(True, OneSided)
+rules.constrains_results.set(False, OneSided)
+core_axes.axis_params.set(("axis_name",), OneSided)
+core_axes.communicates.set(True, OneSided)
+
+
 class PSend(OneSided):
     """Sends the block of each source to its destination, which must receive it.
 
@@ -484,12 +499,6 @@ class PSend(OneSided):
     def abstract_eval(self, x: ShapedArray, *, axis_name: Axes, perm: Pairs) -> AbstractToken:
         return abstract_token
 
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, perm: Pairs
-    ) -> ManualAxisType:
-        arguments.check_varying(self.name, avals[0], axis_name)
-        return NOT_MANUAL
-
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return PartitionSpec()
 
@@ -497,6 +506,14 @@ class PSend(OneSided):
         attributes = self.attributes(ctx, axis_name, perm)
         token = ctx.op("stablehlo.create_token", [])
         return ctx.op("stablehlo.send", [x, token], attributes)
+
+
+@variance.vary.rule(PSend)
+def _vary_of_psend(
+    primitive: PSend, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, perm: Pairs
+) -> ManualAxisType:
+    arguments.check_varying(primitive.name, avals[0], axis_name)
+    return NOT_MANUAL
 
 
 class PRecv(OneSided):
@@ -514,11 +531,6 @@ class PRecv(OneSided):
             error(TypeError, "lax.precv", "the first operand must be a token.", got=str(token))
         return out_shape
 
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
-    ) -> ManualAxisType:
-        return manual_type({*core_axes.typed_among(axis_name), *outs[0].vma})
-
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return rules.spec_of(outs[0])
 
@@ -528,6 +540,13 @@ class PRecv(OneSided):
         attributes = self.attributes(ctx, axis_name, perm)
         types = [hlo_build.type_of(out_shape), hlo_build.type_of(abstract_token)]
         return ctx.ops("stablehlo.recv", [token], attributes, types)[0]
+
+
+@variance.vary.rule(PRecv)
+def _vary_of_precv(
+    primitive: PRecv, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
+) -> ManualAxisType:
+    return manual_type({*core_axes.typed_among(axis_name), *outs[0].vma})
 
 
 psend_p = PSend()

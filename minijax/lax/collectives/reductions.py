@@ -37,9 +37,6 @@ class AllReduce(Primitive):
     which are reduced first.
     """
 
-    axis_params = ("axes",)
-    communicates: ClassVar[bool] = True
-    makes_equal: bool = True
     has_effects: ClassVar[bool] = True
     combiner: ClassVar[str] = ""
 
@@ -61,21 +58,6 @@ class AllReduce(Primitive):
         dims = _dims(axes)
         check_axes(f"lax.{self.name}", x, dims)
         return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in dims))
-
-    def vary(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes, axis_index_groups: Groups
-    ) -> Any:
-        given = variance.of(avals[0])
-        casts.refuse_kind(
-            f"lax.{self.name}",
-            avals[0],
-            given.unreduced & frozenset(axes),
-            "unreduced",
-            "a whole value",
-        )
-        # Members of different groups get different results.
-        kept = given.varying if axis_index_groups is not None else given.varying - frozenset(axes)
-        return manual_type(kept, given.unreduced, given.reduced)
 
     def effects(self, *avals: Any, axes: Axes, axis_index_groups: Groups) -> frozenset[Any]:
         return casts.named_effects(axes)
@@ -132,31 +114,62 @@ class AllReduce(Primitive):
             axes = tuple(a + 1 if isinstance(a, int) else a for a in axes)
         return self.bind(x, axes=axes, axis_index_groups=axis_index_groups), dim
 
-    def batch_axis(
-        self,
-        size: int,
-        name: Any,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axes: Axes,
-        axis_index_groups: Groups,
-    ) -> tuple[Any, None]:
-        arguments.refuse_groups_of_batch(f"lax.{self.name}", name, axis_index_groups)
-        (x,), (dim,) = args, dims
-        if dim is None:
-            rest = tuple(a for a in axes if a != name)
-            return self.repeated(self.over(x, rest), size), None
-        replaced = tuple(
-            dim if a == name else a + (a >= dim) if isinstance(a, int) else a for a in axes
-        )
-        return self.over(x, replaced), None
-
     def over(self, x: Any, axes: Axes) -> Any:
         """The reduction over dimensions and named axes, of which there may be none."""
         if not arguments.named(axes):
             return self.reduce(x, _dims(axes)) if axes else x
         return self.bind(x, axes=axes, axis_index_groups=None)
+
+
+core_axes.makes_equal.set(True, AllReduce)
+
+
+@variance.vary.rule(AllReduce)
+def _vary_of_all_reduce(
+    primitive: AllReduce,
+    avals: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    axes: Axes,
+    axis_index_groups: Groups,
+) -> Any:
+    given = variance.of(avals[0])
+    casts.refuse_kind(
+        f"lax.{primitive.name}",
+        avals[0],
+        given.unreduced & frozenset(axes),
+        "unreduced",
+        "a whole value",
+    )
+    # Members of different groups get different results.
+    kept = given.varying if axis_index_groups is not None else given.varying - frozenset(axes)
+    return manual_type(kept, given.unreduced, given.reduced)
+
+
+core_axes.axis_params.set(("axes",), AllReduce)
+core_axes.communicates.set(True, AllReduce)
+
+
+@core_axes.batch_axis.rule(AllReduce)
+def _batch_axis_of_all_reduce(
+    primitive: AllReduce,
+    size: int,
+    name: Any,
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    axes: Axes,
+    axis_index_groups: Groups,
+) -> tuple[Any, None]:
+    arguments.refuse_groups_of_batch(f"lax.{primitive.name}", name, axis_index_groups)
+    (x,), (dim,) = args, dims
+    if dim is None:
+        rest = tuple(a for a in axes if a != name)
+        return primitive.repeated(primitive.over(x, rest), size), None
+    replaced = tuple(
+        dim if a == name else a + (a >= dim) if isinstance(a, int) else a for a in axes
+    )
+    return primitive.over(x, replaced), None
 
 
 def _dims(axes: Axes) -> Shape:
@@ -197,7 +210,6 @@ class PMax(AllReduce):
 
     name = "pmax"
     combiner = "stablehlo.maximum"
-    without = frozenset({"jvp", "transpose"})
 
     def reduce(self, x: Any, dims: Shape) -> Any:
         return reduce_max(x, dims)
@@ -214,7 +226,6 @@ class PMin(AllReduce):
 
     name = "pmin"
     combiner = "stablehlo.minimum"
-    without = frozenset({"jvp", "transpose"})
 
     def reduce(self, x: Any, dims: Shape) -> Any:
         return reduce_min(x, dims)

@@ -35,7 +35,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.trace import Tracer
-from minijax.interpreters import eager, evaluation, flattening, program, staging
+from minijax.interpreters import eager, flattening, program, staging
 from minijax.interpreters.discharge import discharge_jaxpr, value_of, write_finals
 from minijax.lax import convert
 
@@ -568,7 +568,7 @@ class _Part(NamedTuple):
         """The results, and the `size` carried references afterwards."""
         given = iter(consts)
         args = [next(given) if place is None else state[place] for place in self.places]
-        outs = evaluation.eval_closed_jaxpr(self.closed, *args, *state[size:])
+        outs = staging.eval_closed_jaxpr(self.closed, *args, *state[size:])
         count = len(outs) - len(self.finals)
         carried = list(state[:size])
         for i, value in zip(self.finals, outs[count:], strict=True):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from minijax.core import config, dtypes, effects, refs, tree, variance
+from minijax.core import config, dtypes, effects, extended_dtypes, printing, refs, tree, variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
@@ -20,9 +20,11 @@ from minijax.core.trace import Tracer
 from minijax.core.unspecified import UNSPECIFIED
 from minijax.interpreters import (
     batching,
+    checking,
+    diagnosis,
     eager,
-    evaluation,
     jvp,
+    key_reuse,
     lowering,
     partial_eval,
     passes,
@@ -30,6 +32,7 @@ from minijax.interpreters import (
     rematerialization,
     staging,
     transpose,
+    uniformity,
 )
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim, zeros
 from minijax.interpreters.tangents import Zero, is_linear, with_zeros
@@ -54,20 +57,7 @@ class Cond(Primitive):
     name = "cond"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    check_inside = checks.check_cond
-    follow_keys = checks.keys_of_cond
-    hidden_when_empty = frozenset({"branches_platforms"})
     shard = rules.from_types
-    vary = variance.from_types
-    agree = checks.agree_cond
-    differ = staticmethod(checks.differ_cond)
-
-    def shown_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        shown = dict(params)
-        if params["branches_platforms"] is None:
-            del shown["branches_platforms"]
-        return shown
 
     def abstract_eval(
         self, index: Any, *operands: Any, branches: Branches, branches_platforms: Any
@@ -189,46 +179,74 @@ class Cond(Primitive):
         outs = self.bind(index, *operands, branches=wide, branches_platforms=branches_platforms)
         return list(outs), [0 if b else None for b in out_batched]
 
-    def walk(
-        self, run: Any, index: Any, *operands: Any, branches: Branches, branches_platforms: Any
-    ) -> None:
-        run(branches[int(index)], *operands)
 
-    def divide(
-        self, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
-    ) -> rematerialization.Division:
-        branches: Branches = eqn.params["branches"]
-        found = _divide(branches, wanted, policy)
-        slots = [Var(aval) for aval in found.slots]
-        now = eqn
-        if slots:
-            params = {**eqn.params, "branches": found.now}
-            now = eqn.replace(outvars=eqn.outvars + slots, params=params)
-        saved = [eqn.outvars[i] for i in found.reused] + slots
-        again = eqn.replace(
-            invars=eqn.invars + saved,
-            outvars=[eqn.outvars[i] for i in found.given],
-            params={**eqn.params, "branches": found.again},
-            effects=frozenset().union(*(b.effects for b in found.again)),
-        )
-        return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+extended_dtypes.knows_extended.set(True, Cond)
+checking.check_inside.rule(Cond)(checks.check_cond)
+key_reuse.follow_keys.rule(Cond)(checks.keys_of_cond)
+printing.hidden_when_empty.set(frozenset({"branches_platforms"}), Cond)
+uniformity.differ.rule(Cond)(checks.differ_cond)
+refs.discharge.rule(Cond)(bodies.discharge_cond)
+refs.with_references.rule(Cond)(references.with_references)
 
-    discharge = bodies.discharge_cond
-    with_references = references.with_references
 
-    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        branches: Branches = eqn.params["branches"]
-        if not any(used) and not eqn.effects:
-            return None
-        kept = _union(passes.without_dead_code(b, used)[1] for b in branches)
-        slim = tuple(passes.without_dead_code(b, used, kept)[0] for b in branches)
-        return eqn.replace(
-            invars=eqn.invars[:1]
-            + [v for v, keep in zip(eqn.invars[1:], kept, strict=True) if keep],
-            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
-            params={**eqn.params, "branches": slim},
-            effects=frozenset().union(*(b.effects for b in slim)),
-        )
+@printing.shows.rule(Cond)
+def _shown_params_of_cond(primitive: Cond, params: Mapping[str, Any]) -> dict[str, Any]:
+    shown = dict(params)
+    if params["branches_platforms"] is None:
+        del shown["branches_platforms"]
+    return shown
+
+
+@diagnosis.walk.rule(Cond)
+def _walk_of_cond(
+    primitive: Cond,
+    run: Any,
+    index: Any,
+    *operands: Any,
+    branches: Branches,
+    branches_platforms: Any,
+) -> None:
+    run(branches[int(index)], *operands)
+
+
+@rematerialization.division.rule(Cond)
+def _divide_of_cond(
+    primitive: Cond, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
+) -> rematerialization.Division:
+    branches: Branches = eqn.params["branches"]
+    found = _divide(branches, wanted, policy)
+    slots = [Var(aval) for aval in found.slots]
+    now = eqn
+    if slots:
+        params = {**eqn.params, "branches": found.now}
+        now = eqn.replace(outvars=eqn.outvars + slots, params=params)
+    saved = [eqn.outvars[i] for i in found.reused] + slots
+    again = eqn.replace(
+        invars=eqn.invars + saved,
+        outvars=[eqn.outvars[i] for i in found.given],
+        params={**eqn.params, "branches": found.again},
+        effects=frozenset().union(*(b.effects for b in found.again)),
+    )
+    return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+
+
+@passes.dead_code.rule(Cond)
+def _dead_code_of_cond(primitive: Cond, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+    branches: Branches = eqn.params["branches"]
+    if not any(used) and not eqn.effects:
+        return None
+    kept = _union(passes.without_dead_code(b, used)[1] for b in branches)
+    slim = tuple(passes.without_dead_code(b, used, kept)[0] for b in branches)
+    return eqn.replace(
+        invars=eqn.invars[:1] + [v for v, keep in zip(eqn.invars[1:], kept, strict=True) if keep],
+        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+        params={**eqn.params, "branches": slim},
+        effects=frozenset().union(*(b.effects for b in slim)),
+    )
+
+
+variance.vary.rule(Cond)(variance.from_types)
+variance.agree.rule(Cond)(checks.agree_cond)
 
 
 cond_p = Cond()
@@ -303,7 +321,7 @@ def _fill(known: ClosedJaxpr, places: Sequence[int], slots: Sequence[Any]) -> Cl
     """The known part of a branch, with zeros in the slots of other branches' residuals."""
 
     def function(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(known, *args)
+        outs = staging.eval_closed_jaxpr(known, *args)
         count = len(outs) - len(places)
         residuals = dict(zip(places, outs[count:], strict=True))
         return outs[:count] + [
@@ -420,7 +438,7 @@ def _batch_by_selection(
         chosen = eq(index, np.int32(i))
         guarded = [_guard(chosen, x) if m else x for x, m in zip(whole, mapped, strict=True)]
         wide, _ = batching.batch_jaxpr(branch, size, mapped, True)
-        results.append(evaluation.eval_closed_jaxpr(wide, *guarded))
+        results.append(staging.eval_closed_jaxpr(wide, *guarded))
     outs = [_choose(index, cases) for cases in zip(*results, strict=True)]
     return outs, [0] * len(outs)
 
@@ -654,7 +672,6 @@ class PlatformIndex(Primitive):
     """
 
     name = "platform_index"
-    without = frozenset({"jvp", "transpose", "batch"})
     shard = rules.from_types
 
     def abstract_eval(self, *, platforms: Any) -> ShapedArray:

@@ -24,7 +24,7 @@ from minijax.core import axes, config, meshes, refs, source, variance
 from minijax.core.aval import aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
-from minijax.interpreters import evaluation, key_reuse, retyping, staging, uniformity
+from minijax.interpreters import key_reuse, retyping, staging, uniformity
 from minijax.interpreters.checking import Site
 from minijax.interpreters.retyping import Arguments, Axes
 from minijax.interpreters.structural import broadcast_in_dim
@@ -179,7 +179,12 @@ def _refuse(
 
 
 def differ_cond(
-    flow: Flow, given: Sequence[Names], *, branches: tuple[ClosedJaxpr, ...], **_: Any
+    primitive: Any,
+    flow: Flow,
+    given: Sequence[Names],
+    *,
+    branches: tuple[ClosedJaxpr, ...],
+    **_: Any,
 ) -> list[Names]:
     """Along which axes the results of a `cond` differ: those of its index, and of the branches."""
     over, operands = given[0], given[1:]
@@ -189,6 +194,7 @@ def differ_cond(
 
 
 def differ_while(
+    primitive: Any,
     flow: Flow,
     given: Sequence[Names],
     *,
@@ -212,6 +218,7 @@ def differ_while(
 
 
 def differ_scan(
+    primitive: Any,
     flow: Flow,
     given: Sequence[Names],
     *,
@@ -294,7 +301,7 @@ def _numbered(branch: Checked, first: int, words: int) -> ClosedJaxpr:
     """A branch whose sites start at a number, with a state also if it has none."""
 
     def function(*args: Any) -> list[Any]:
-        outs = evaluation.eval_closed_jaxpr(branch.closed, *args)
+        outs = staging.eval_closed_jaxpr(branch.closed, *args)
         if not branch.sites:
             return [*no_fault(words), *outs]
         return [*_moved(outs[:STATE_SIZE], first, words), *outs[STATE_SIZE:]]
@@ -318,7 +325,7 @@ def check_scan(
 
     def body(*args: Any) -> list[Any]:
         rest = start + STATE_SIZE
-        outs = evaluation.eval_closed_jaxpr(inner.closed, *args[:start], *args[rest:])
+        outs = staging.eval_closed_jaxpr(inner.closed, *args[:start], *args[rest:])
         return [*earlier(args[start:rest], outs[:STATE_SIZE]), *outs[STATE_SIZE:]]
 
     avals = inner.closed.in_avals
@@ -356,7 +363,7 @@ def check_while(
     carry = args[num_test + num_body :]
 
     def tested(consts: Sequence[Any], carry: Sequence[Any]) -> tuple[State, Any]:
-        outs = evaluation.eval_closed_jaxpr(test.closed, *consts, *carry)
+        outs = staging.eval_closed_jaxpr(test.closed, *consts, *carry)
         if not test.sites:
             return no_fault(words), outs[0]
         return _moved(outs[:STATE_SIZE], 0, words), outs[STATE_SIZE]
@@ -370,7 +377,7 @@ def check_while(
         start = num_test + num_body
         state, carry = args[start : start + STATE_SIZE], args[start + STATE_SIZE :]
         state = earlier(state, tested(args[:num_test], carry)[0])
-        outs = evaluation.eval_closed_jaxpr(body.closed, *args[num_test:start], *carry)
+        outs = staging.eval_closed_jaxpr(body.closed, *args[num_test:start], *carry)
         if body.sites:
             state = earlier(state, _moved(outs[:STATE_SIZE], len(test.sites), words))
             outs = outs[STATE_SIZE:]

@@ -11,13 +11,23 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from minijax.core import config, dtypes, effects, tree, variance
+from minijax.core import config, dtypes, effects, extended_dtypes, refs, tree, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
-from minijax.interpreters import batching, eager, jvp, partial_eval, passes
+from minijax.interpreters import (
+    batching,
+    checking,
+    diagnosis,
+    eager,
+    jvp,
+    key_reuse,
+    partial_eval,
+    passes,
+    uniformity,
+)
 from minijax.interpreters.structural import (
     broadcast_in_dim,
     instantiate,
@@ -44,13 +54,7 @@ class While(Primitive):
     name = "while"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    check_inside = checks.check_while
-    follow_keys = checks.keys_of_while
     shard = rules.from_types
-    vary = variance.from_types
-    agree = checks.agree_while
-    differ = staticmethod(checks.differ_while)
 
     def abstract_eval(self, *avals: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
         return body_jaxpr.out_avals
@@ -188,42 +192,55 @@ class While(Primitive):
         )
         return list(outs), [place if b else None for b in carry]
 
-    def walk(self, run: Any, *args: Any, **params: Any) -> None:
-        _walk(run, args, **params)
 
-    discharge = bodies.discharge_while
-    with_references = references.with_references
+extended_dtypes.knows_extended.set(True, While)
+checking.check_inside.rule(While)(checks.check_while)
+key_reuse.follow_keys.rule(While)(checks.keys_of_while)
+uniformity.differ.rule(While)(checks.differ_while)
+refs.discharge.rule(While)(bodies.discharge_while)
+refs.with_references.rule(While)(references.with_references)
 
-    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        if not any(used) and not eqn.effects:
-            return None
-        params = eqn.params
-        cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
-        num_consts = cond_nconsts + body_nconsts
-        _, cond_kept = passes.without_dead_code(params["cond_jaxpr"], [True])
-        live = [u or k for u, k in zip(used, cond_kept[cond_nconsts:], strict=True)]
-        while True:
-            _, kept = passes.without_dead_code(params["body_jaxpr"], live)
-            now = [u or k for u, k in zip(live, kept[body_nconsts:], strict=True)]
-            if now == live:
-                break
-            live = now
-        cond_keep = cond_kept[:cond_nconsts] + live
-        body_keep = kept[:body_nconsts] + live
-        test, _ = passes.without_dead_code(params["cond_jaxpr"], [True], cond_keep)
-        body, _ = passes.without_dead_code(params["body_jaxpr"], live, body_keep)
-        flags = [*cond_kept[:cond_nconsts], *kept[:body_nconsts], *live]
-        return eqn.replace(
-            invars=[v for v, keep in zip(eqn.invars, flags, strict=True) if keep],
-            outvars=[v for v, keep in zip(eqn.outvars, live, strict=True) if keep],
-            params={
-                "cond_nconsts": sum(flags[:cond_nconsts]),
-                "cond_jaxpr": test,
-                "body_nconsts": sum(flags[cond_nconsts:num_consts]),
-                "body_jaxpr": body,
-            },
-            effects=test.effects | body.effects,
-        )
+
+@diagnosis.walk.rule(While)
+def _walk_of_while(primitive: While, run: Any, *args: Any, **params: Any) -> None:
+    _walk(run, args, **params)
+
+
+@passes.dead_code.rule(While)
+def _dead_code_of_while(primitive: While, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+    if not any(used) and not eqn.effects:
+        return None
+    params = eqn.params
+    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
+    num_consts = cond_nconsts + body_nconsts
+    _, cond_kept = passes.without_dead_code(params["cond_jaxpr"], [True])
+    live = [u or k for u, k in zip(used, cond_kept[cond_nconsts:], strict=True)]
+    while True:
+        _, kept = passes.without_dead_code(params["body_jaxpr"], live)
+        now = [u or k for u, k in zip(live, kept[body_nconsts:], strict=True)]
+        if now == live:
+            break
+        live = now
+    cond_keep = cond_kept[:cond_nconsts] + live
+    body_keep = kept[:body_nconsts] + live
+    test, _ = passes.without_dead_code(params["cond_jaxpr"], [True], cond_keep)
+    body, _ = passes.without_dead_code(params["body_jaxpr"], live, body_keep)
+    flags = [*cond_kept[:cond_nconsts], *kept[:body_nconsts], *live]
+    return eqn.replace(
+        invars=[v for v, keep in zip(eqn.invars, flags, strict=True) if keep],
+        outvars=[v for v, keep in zip(eqn.outvars, live, strict=True) if keep],
+        params={
+            "cond_nconsts": sum(flags[:cond_nconsts]),
+            "cond_jaxpr": test,
+            "body_nconsts": sum(flags[cond_nconsts:num_consts]),
+            "body_jaxpr": body,
+        },
+        effects=test.effects | body.effects,
+    )
+
+
+variance.vary.rule(While)(variance.from_types)
+variance.agree.rule(While)(checks.agree_while)
 
 
 while_p = While()

@@ -12,14 +12,7 @@ from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 from minijax.core.sequences import merge_lists, partition_list
-from minijax.interpreters import (
-    evaluation,
-    partial_eval,
-    passes,
-    rematerialization,
-    staging,
-    transpose,
-)
+from minijax.interpreters import partial_eval, passes, rematerialization, staging, transpose
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
 from minijax.interpreters.tangents import Zero, is_linear
 
@@ -179,7 +172,7 @@ def _run_known_half(
     split = split_body(params["jaxpr"], unknown, num_consts, num_carry)
     known_args, rest = partition_list(split.unknown, args)
     num_known_consts = split.unknown[:num_consts].count(False)
-    invariant = evaluation.eval_closed_jaxpr(split.invariant, *known_args[:num_known_consts])
+    invariant = staging.eval_closed_jaxpr(split.invariant, *known_args[:num_known_consts])
     consts = [known_args[i] for i in split.kept] + [invariant[i] for i in split.hoisted]
     outs: Sequence[Any] = ()
     if split.known.jaxpr.outvars or split.known.effects:
@@ -315,7 +308,7 @@ def backward_body(
             fixed, rest = args[:num_known], args[num_known:]
             sums, rest = rest[:num_linear], rest[num_linear:]
             given, slices = rest[:num_cts], rest[num_cts:]
-            outs = evaluation.eval_closed_jaxpr(backward, *fixed, *slices, *given)
+            outs = staging.eval_closed_jaxpr(backward, *fixed, *slices, *given)
             added = list(map(add_tangents, sums, outs[:num_linear]))
             return added + outs[num_linear:]
 

@@ -13,14 +13,24 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from minijax.core import config, refs, tree, tree_errors, variance
+from minijax.core import config, extended_dtypes, refs, tree, tree_errors, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
-from minijax.interpreters import batching, eager, jvp, passes
+from minijax.interpreters import (
+    batching,
+    checking,
+    diagnosis,
+    eager,
+    jvp,
+    key_reuse,
+    passes,
+    rematerialization,
+    uniformity,
+)
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
 from minijax.interpreters.tangents import Zero, with_zeros
 from minijax.lax import convert, references, shape, slicing
@@ -38,13 +48,8 @@ class Scan(Primitive):
     """
 
     name = "scan"
-    vary = variance.from_types
-    agree = checks.agree_scan
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    check_inside = checks.check_scan
-    follow_keys = checks.keys_of_scan
 
     def abstract_eval(
         self,
@@ -121,7 +126,6 @@ class Scan(Primitive):
 
     partial_eval = scan_derivatives.partial_eval_scan
     transpose = scan_derivatives.transpose_scan
-    divide = scan_derivatives.divide_scan
 
     def batch(
         self,
@@ -163,53 +167,65 @@ class Scan(Primitive):
         out_dims = [0 if b else None for b in out_batched[:num_carry]]
         return list(outs), out_dims + [1 if b else None for b in out_batched[num_carry:]]
 
-    differ = staticmethod(checks.differ_scan)
 
-    def walk(
-        self,
-        run: Any,
-        *args: Any,
-        jaxpr: ClosedJaxpr,
-        length: int,
-        reverse: bool,
-        num_consts: int,
-        num_carry: int,
-        **_: Any,
-    ) -> None:
-        consts, carry = args[:num_consts], args[num_consts : num_consts + num_carry]
-        for i in reversed(range(length)) if reverse else range(length):
-            slices = [slicing.index_in_dim(x, i, 0, False) for x in args[num_consts + num_carry :]]
-            carry = run(jaxpr, *consts, *carry, *slices)[:num_carry]
+extended_dtypes.knows_extended.set(True, Scan)
+checking.check_inside.rule(Scan)(checks.check_scan)
+key_reuse.follow_keys.rule(Scan)(checks.keys_of_scan)
+rematerialization.division.rule(Scan)(scan_derivatives.divide_scan)
+uniformity.differ.rule(Scan)(checks.differ_scan)
+refs.discharge.rule(Scan)(bodies.discharge_scan)
+refs.with_references.rule(Scan)(references.with_references)
 
-    discharge = bodies.discharge_scan
-    with_references = references.with_references
 
-    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        if not any(used) and not eqn.effects:
-            return None
-        params = eqn.params
-        closed, num_consts, num_carry = (params[k] for k in ("jaxpr", "num_consts", "num_carry"))
-        live, ys = list(used[:num_carry]), list(used[num_carry:])
-        start = num_consts + num_carry
-        while True:
-            _, kept = passes.without_dead_code(closed, live + ys)
-            now = [u or k for u, k in zip(live, kept[num_consts:start], strict=True)]
-            if now == live:
-                break
-            live = now
-        keep = kept[:num_consts] + live + kept[start:]
-        slim, _ = passes.without_dead_code(closed, live + ys, keep)
-        return eqn.replace(
-            invars=[v for v, k in zip(eqn.invars, keep, strict=True) if k],
-            outvars=[v for v, u in zip(eqn.outvars, live + ys, strict=True) if u],
-            params={
-                **params,
-                "jaxpr": slim,
-                "num_consts": sum(keep[:num_consts]),
-                "num_carry": sum(live),
-            },
-            effects=slim.effects,
-        )
+@diagnosis.walk.rule(Scan)
+def _walk_of_scan(
+    primitive: Scan,
+    run: Any,
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    reverse: bool,
+    num_consts: int,
+    num_carry: int,
+    **_: Any,
+) -> None:
+    consts, carry = args[:num_consts], args[num_consts : num_consts + num_carry]
+    for i in reversed(range(length)) if reverse else range(length):
+        slices = [slicing.index_in_dim(x, i, 0, False) for x in args[num_consts + num_carry :]]
+        carry = run(jaxpr, *consts, *carry, *slices)[:num_carry]
+
+
+@passes.dead_code.rule(Scan)
+def _dead_code_of_scan(primitive: Scan, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+    if not any(used) and not eqn.effects:
+        return None
+    params = eqn.params
+    closed, num_consts, num_carry = (params[k] for k in ("jaxpr", "num_consts", "num_carry"))
+    live, ys = list(used[:num_carry]), list(used[num_carry:])
+    start = num_consts + num_carry
+    while True:
+        _, kept = passes.without_dead_code(closed, live + ys)
+        now = [u or k for u, k in zip(live, kept[num_consts:start], strict=True)]
+        if now == live:
+            break
+        live = now
+    keep = kept[:num_consts] + live + kept[start:]
+    slim, _ = passes.without_dead_code(closed, live + ys, keep)
+    return eqn.replace(
+        invars=[v for v, k in zip(eqn.invars, keep, strict=True) if k],
+        outvars=[v for v, u in zip(eqn.outvars, live + ys, strict=True) if u],
+        params={
+            **params,
+            "jaxpr": slim,
+            "num_consts": sum(keep[:num_consts]),
+            "num_carry": sum(live),
+        },
+        effects=slim.effects,
+    )
+
+
+variance.vary.rule(Scan)(variance.from_types)
+variance.agree.rule(Scan)(checks.agree_scan)
 
 
 scan_p = Scan()

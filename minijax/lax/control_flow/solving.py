@@ -15,7 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.interpreters import batching, eager, evaluation, jvp, lowering, transpose
+from minijax.interpreters import batching, checking, eager, jvp, lowering, staging, transpose
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax.binary import sub
@@ -50,10 +50,7 @@ class CustomRoot(Primitive):
     name = "custom_root"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    check_inside = checks.check_solver
-    without = frozenset({"transpose"})
     shard = rules.from_types
-    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: RootParts, **_: Any) -> list[Any]:
         return jaxprs.solve.out_avals
@@ -88,10 +85,10 @@ class CustomRoot(Primitive):
             return outs, out_dots
         root = outs[:count]
         _, y_dots = jvp.jvp_flat(
-            lambda *xs: evaluation.eval_closed_jaxpr(jaxprs.f, *xs, *root), f_consts, f_dots
+            lambda *xs: staging.eval_closed_jaxpr(jaxprs.f, *xs, *root), f_consts, f_dots
         )
         right = [neg(instantiate(t)) for t in y_dots]
-        out_dots[:count] = evaluation.eval_closed_jaxpr(
+        out_dots[:count] = staging.eval_closed_jaxpr(
             jaxprs.tangent_solve, *solve_consts, *root, *right
         )
         return outs, out_dots
@@ -119,6 +116,10 @@ class CustomRoot(Primitive):
             jaxprs=RootParts(f, solve, tangent_solve),
         )
         return outs, [0] * len(outs)
+
+
+checking.check_inside.rule(CustomRoot)(checks.check_solver)
+variance.vary.rule(CustomRoot)(variance.from_types)
 
 
 class SolveParts(NamedTuple):
@@ -151,9 +152,7 @@ class CustomLinearSolve(Primitive):
     name = "custom_linear_solve"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    check_inside = checks.check_solver
     shard = rules.from_types
-    vary = variance.from_types
 
     def abstract_eval(self, *avals: Any, jaxprs: SolveParts, **_: Any) -> list[Any]:
         return jaxprs.solve.out_avals
@@ -187,7 +186,7 @@ class CustomLinearSolve(Primitive):
         right = list(tangents[len(tangents) - count :])
         if any(type(t) is not Zero for t in const_dots):
             _, moved = jvp.jvp_flat(
-                lambda *xs: evaluation.eval_closed_jaxpr(jaxprs.matvec, *xs, *solution),
+                lambda *xs: staging.eval_closed_jaxpr(jaxprs.matvec, *xs, *solution),
                 consts,
                 const_dots,
             )
@@ -268,6 +267,10 @@ class CustomLinearSolve(Primitive):
         ]
         outs = self.bind(*front[:start], *right, const_lengths=const_lengths, jaxprs=wide)
         return outs, [0] * len(outs)
+
+
+checking.check_inside.rule(CustomLinearSolve)(checks.check_solver)
+variance.vary.rule(CustomLinearSolve)(variance.from_types)
 
 
 custom_root_p = CustomRoot()
@@ -484,7 +487,7 @@ def custom_linear_solve(
         transposed_solver = transpose_solve
 
         def vecmat(y: Any) -> Any:
-            outs = evaluation.eval_closed_jaxpr(
+            outs = staging.eval_closed_jaxpr(
                 staged_vecmat.closed, *staged_vecmat.consts, *tree.leaves(y)
             )
             return tree.unflatten(b_tree, outs)

@@ -115,7 +115,6 @@ class SymmetricProduct(BatchedPrimitive):
 
     name = "symmetric_product"
     core_ndims = (2, 2)
-    without = frozenset({"jvp"})
 
     def abstract_eval(
         self, a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float
@@ -208,7 +207,6 @@ class CholeskyUpdate(BatchedPrimitive):
 
     name = "cholesky_update"
     core_ndims = (2, 1)
-    without = frozenset({"jvp"})
 
     def abstract_eval(self, r: ShapedArray, w: ShapedArray) -> ShapedArray:
         for argument, aval in (("r_matrix", r), ("w_vector", w)):

@@ -43,7 +43,6 @@ class Schur(BatchedPrimitive):
 
     name = "schur"
     multiple_results = True
-    without = frozenset({"jvp"})
 
     def abstract_eval(
         self, x: ShapedArray, *, compute_schur_vectors: bool, **params: Any
@@ -103,7 +102,6 @@ class Hessenberg(BatchedPrimitive):
 
     name = "hessenberg"
     multiple_results = True
-    without = frozenset({"jvp"})
 
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
         check_dtype("linalg.hessenberg", "a", x, INEXACT)

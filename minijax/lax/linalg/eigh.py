@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, error
 from minijax.interpreters.lowering import lower_function
@@ -46,7 +46,6 @@ class Tridiagonal(BatchedPrimitive):
 
     name = "tridiagonal"
     multiple_results = True
-    without = frozenset({"jvp"})
 
     def abstract_eval(self, x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
         check_dtype("linalg.tridiagonal", "a", x, INEXACT)
@@ -121,7 +120,6 @@ class TridiagonalSolve(BatchedPrimitive):
 
     name = "tridiagonal_solve"
     core_ndims = (1, 1, 1, 2)
-    linear_in = ((3,),)
 
     def abstract_eval(
         self,
@@ -185,6 +183,9 @@ class TridiagonalSolve(BatchedPrimitive):
         b = moveaxis(b, dims[-1], last)
         joined = reshape(b, (*b.shape[: last - 1], b.shape[last - 1] * size))
         return reshape(self.bind(*diagonals, joined, **params), b.shape), last
+
+
+variance.linear_in.set(((3,),), TridiagonalSolve)
 
 
 def _solved(platform: str, operands: Sequence[Any], perturb_singular: bool) -> Any:

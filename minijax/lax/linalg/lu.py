@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core import variance
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.interpreters.lowering import lower_function
@@ -49,7 +50,6 @@ class TriangularSolve(BatchedPrimitive):
 
     name = "triangular_solve"
     core_ndims = (2, 2)
-    linear_in = ((1,),)
 
     def abstract_eval(
         self, a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: Any
@@ -163,6 +163,9 @@ class TriangularSolve(BatchedPrimitive):
         joined = reshape(b, (*b.shape[: position - 1], count, *b.shape[position + 1 :]))
         x = self.bind(a, joined, **params)
         return reshape(x, b.shape), position
+
+
+variance.linear_in.set(((1,),), TriangularSolve)
 
 
 def _operated(

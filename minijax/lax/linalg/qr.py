@@ -47,7 +47,6 @@ class Geqrf(BatchedPrimitive):
 
     name = "geqrf"
     multiple_results = True
-    without = frozenset({"jvp"})
 
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
         return [x, _scales_of(self.name, x)]
@@ -82,7 +81,6 @@ class Geqp3(BatchedPrimitive):
     name = "geqp3"
     core_ndims = (2, 1)
     multiple_results = True
-    without = frozenset({"jvp"})
 
     def abstract_eval(
         self, x: ShapedArray, pivots: ShapedArray, *, use_magma: bool | None
@@ -143,7 +141,6 @@ class HouseholderProduct(BatchedPrimitive):
 
     name = "householder_product"
     core_ndims = (2, 1)
-    without = frozenset({"jvp"})
 
     def abstract_eval(self, a: ShapedArray, taus: ShapedArray) -> ShapedArray:
         _check_reflections(self, a=a, taus=taus)
@@ -211,7 +208,6 @@ class Ormqr(BatchedPrimitive):
 
     name = "ormqr"
     core_ndims = (2, 1, 2)
-    without = frozenset({"jvp"})
 
     def abstract_eval(
         self, a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool

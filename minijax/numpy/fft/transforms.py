@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from minijax.core import dtypes
+from minijax.core.aval import Shape
 from minijax.core.errors import error
 from minijax.lax import fourier
 from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple
@@ -31,6 +32,9 @@ from minijax.numpy.shaping import array_argument, moveaxis, roll
 from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike, Placement
 from minijax.runtime.array import Array
 
+Sizes: TypeAlias = Sequence[int] | None
+"""Lengths of dimensions, or dimensions; None where the array decides."""
+
 # How many dimensions one operation transforms.
 _AT_ONCE = 3
 
@@ -40,15 +44,16 @@ _INVERSE = (FftType.IFFT, FftType.IRFFT)
 _MIRRORED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _scale(name: str, kind: FftType, norm: Any, count: int) -> float:
+def _scale(name: str, kind: FftType, norm: str | None, count: int) -> float:
     """By what to multiply what `lax.fft` gives, which has 1/n in the inverse."""
     if norm not in _MIRRORED:
+        expected = '"backward", "ortho" or "forward"'
         error(
             ValueError,
             f"numpy.fft.{name}",
             "unknown scale.",
             got=f"norm: {norm!r}",
-            expected='"backward", "ortho" or "forward"',
+            expected=expected,
         )
     if norm in (None, "backward"):
         return 1.0
@@ -57,8 +62,8 @@ def _scale(name: str, kind: FftType, norm: Any, count: int) -> float:
 
 
 def _axes_and_lengths(
-    name: str, kind: FftType, x: Any, s: Any, axes: Any
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    name: str, kind: FftType, x: Array, s: Sizes, axes: Sizes
+) -> tuple[Shape, Shape]:
     """The axes to transform, and how long the values along them are."""
     label = f"numpy.fft.{name}"
     lengths = None if s is None else int_tuple(s, label, "s")
@@ -82,7 +87,7 @@ def _axes_and_lengths(
     return dims, lengths
 
 
-def _with_sizes(x: Any, dims: Sequence[int], sizes: Sequence[int]) -> Any:
+def _with_sizes(x: Array, dims: Shape, sizes: Shape) -> Array:
     """`x` cut at the end, or filled up with zeros there, to the sizes of some dimensions."""
     edges = [(0, 0, 0)] * x.ndim
     for d, size in zip(dims, sizes, strict=True):
@@ -92,14 +97,14 @@ def _with_sizes(x: Any, dims: Sequence[int], sizes: Sequence[int]) -> Any:
     return pad(x, x.dtype.type(0), edges)
 
 
-def _along(x: Any, kind: FftType, dims: Sequence[int], lengths: Sequence[int]) -> Any:
+def _along(x: Array, kind: FftType, dims: Shape, lengths: Shape) -> Array:
     """The transform along a few dimensions, wherever they are."""
     last = range(x.ndim - len(dims), x.ndim)
     x = moveaxis(x, tuple(dims), tuple(last))
     return moveaxis(fourier.fft(x, kind, lengths), tuple(last), tuple(dims))
 
 
-def _in_groups(x: Any, kind: FftType, dims: Sequence[int], lengths: Sequence[int]) -> Any:
+def _in_groups(x: Array, kind: FftType, dims: Shape, lengths: Shape) -> Array:
     """The transform along all dimensions: the real one last where it goes back, else first."""
     complex_kind = FftType.IFFT if kind in _INVERSE else FftType.FFT
     cuts = range(len(dims) - _AT_ONCE, 0, -_AT_ONCE)
@@ -110,7 +115,9 @@ def _in_groups(x: Any, kind: FftType, dims: Sequence[int], lengths: Sequence[int
     return x
 
 
-def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+def _transformed(
+    name: str, kind: FftType, a: ArrayLike, s: Sizes, axes: Sizes, norm: str | None
+) -> Array:
     x = array_argument(f"numpy.fft.{name}", a)
     dims, lengths = _axes_and_lengths(name, kind, x, s, axes)
     # Axes without values are refused by the transform itself.
@@ -124,7 +131,9 @@ def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any)
     return found if scale == 1 else mul(found, found.dtype.type(scale))
 
 
-def _one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Any:
+def _one(
+    name: str, kind: FftType, a: ArrayLike, n: int | None, axis: int | None, norm: str | None
+) -> Array:
     if isinstance(axis, (tuple, list)):
         error(
             ValueError,
@@ -133,16 +142,19 @@ def _one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Any:
             got=f"axis: {axis!r}",
             fix=f"numpy.fft.{name}n" if not name.endswith("hfft") else "one axis at a time",
         )
-    axes = None if axis is None else (axis,)
-    return _transformed(name, kind, a, None if n is None else (n,), axes, norm)
+    return _transformed(
+        name, kind, a, None if n is None else (n,), None if axis is None else (axis,), norm
+    )
 
 
-def _check_one_axis(name: str, axis: Any) -> None:
+def _check_one_axis(name: str, axis: int | None) -> None:
     if axis is None:
         error(TypeError, f"numpy.fft.{name}", "needs an axis.", got="axis: None")
 
 
-def _two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+def _two(
+    name: str, kind: FftType, a: ArrayLike, s: Sizes, axes: Sequence[int], norm: str | None
+) -> Array:
     axes = int_tuple(axes, f"numpy.fft.{name}", "axes")
     if len(axes) != 2:
         error(
@@ -157,7 +169,7 @@ def _two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
 
 @one_program(static=("n", "axis", "norm"))
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The Fourier transform along one axis: `y[k] = Σ a[j] exp(-2πi jk/n)`.
+    """Computes the discrete Fourier transform along one axis: `y[k] = Σ a[j] exp(-2πi jk/n)`.
 
     Args:
         a: the values.
@@ -184,7 +196,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
 @one_program(static=("n", "axis", "norm"))
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `fft`: `a[j] = 1/n Σ y[k] exp(2πi jk/n)`.
+    """Computes the inverse of `fft`: `a[j] = 1/n Σ y[k] exp(2πi jk/n)`.
 
     Args:
         a: the frequencies.
@@ -211,7 +223,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 @one_program(static=("n", "axis", "norm"))
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The Fourier transform of real values along one axis: the frequencies from 0 to n//2.
+    """Computes the discrete Fourier transform of real input: the frequencies from 0 to n//2.
 
     The others are conjugates of these.
 
@@ -241,7 +253,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 @one_program(static=("n", "axis", "norm"))
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `rfft`: real values from the frequencies up to n//2.
+    """Computes the inverse of `rfft`: real output from the frequencies up to n//2.
 
     Args:
         a: the frequencies.
@@ -268,7 +280,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 @one_program(static=("n", "axis", "norm"))
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The Fourier transform of values whose second half mirrors the first, conjugated: it is real.
+    """Computes the discrete Fourier transform of a signal with Hermitian symmetry; it is real.
 
     Args:
         a: the first half of the values, m of them.
@@ -296,7 +308,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 @one_program(static=("n", "axis", "norm"))
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `hfft`: of real values, the first half of what they are the transform of.
+    """Computes the inverse of `hfft`: the first half of a Hermitian-symmetric signal.
 
     Args:
         a: the values.
@@ -325,12 +337,9 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 @one_program(static=("s", "axes", "norm"))
 def fft2(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: str | None = None,
+    a: ArrayLike, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """The Fourier transform along two axes.
+    """Computes the two-dimensional discrete Fourier transform.
 
     Args:
         a: the values.
@@ -359,12 +368,9 @@ def fft2(
 
 @one_program(static=("s", "axes", "norm"))
 def ifft2(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: str | None = None,
+    a: ArrayLike, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """The inverse of `fft2`.
+    """Computes the inverse of `fft2`.
 
     Args:
         a: the frequencies.
@@ -393,12 +399,9 @@ def ifft2(
 
 @one_program(static=("s", "axes", "norm"))
 def rfft2(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: str | None = None,
+    a: ArrayLike, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """The Fourier transform of real values along two axes, the last of them halved.
+    """Computes the two-dimensional discrete Fourier transform of real input.
 
     Args:
         a: the values.
@@ -427,12 +430,9 @@ def rfft2(
 
 @one_program(static=("s", "axes", "norm"))
 def irfft2(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: str | None = None,
+    a: ArrayLike, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """The inverse of `rfft2`: real values from the first half of the frequencies.
+    """Computes the inverse of `rfft2`, with real output.
 
     Args:
         a: the frequencies.
@@ -460,13 +460,8 @@ def irfft2(
 
 
 @one_program(static=("s", "axes", "norm"))
-def fftn(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
-) -> Array:
-    """The Fourier transform along several axes.
+def fftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = None) -> Array:
+    """Computes the discrete Fourier transform along several axes.
 
     Args:
         a: the values.
@@ -494,13 +489,8 @@ def fftn(
 
 
 @one_program(static=("s", "axes", "norm"))
-def ifftn(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
-) -> Array:
-    """The inverse of `fftn`.
+def ifftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = None) -> Array:
+    """Computes the inverse of `fftn`.
 
     Args:
         a: the frequencies.
@@ -528,13 +518,8 @@ def ifftn(
 
 
 @one_program(static=("s", "axes", "norm"))
-def rfftn(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
-) -> Array:
-    """The Fourier transform of real values along several axes, the last of them halved.
+def rfftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = None) -> Array:
+    """Computes the discrete Fourier transform of real input along several axes.
 
     Args:
         a: the values.
@@ -562,13 +547,8 @@ def rfftn(
 
 
 @one_program(static=("s", "axes", "norm"))
-def irfftn(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
-) -> Array:
-    """The inverse of `rfftn`: real values from the first half of the frequencies.
+def irfftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = None) -> Array:
+    """Computes the inverse of `rfftn`, with real output.
 
     Args:
         a: the frequencies.
@@ -598,7 +578,7 @@ def irfftn(
 def fftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
 ) -> Array:
-    """The frequencies of the results of `fft`, in cycles per unit: `k / (n d)`.
+    """Returns the sample frequencies of `fft` in cycles per unit: `k / (n d)`.
 
     Those that are not negative come first, in ascending order, then the negative ones.
 
@@ -627,7 +607,7 @@ def fftfreq(
 def rfftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
 ) -> Array:
-    """The frequencies of the results of `rfft`, in cycles per unit: `k / (n d)` up to half of 1/d.
+    """Returns the sample frequencies of `rfft`: `k / (n d)` up to the Nyquist frequency.
 
     Args:
         n: the number of samples.
@@ -662,7 +642,9 @@ def _size(name: str, n: Any) -> int:
     return int(n) if whole else operator.index(n)
 
 
-def _frequencies(name: str, k: Any, size: int, d: Any, dtype: Any, device: Any) -> Any:
+def _frequencies(
+    name: str, k: Array, size: int, d: ArrayLike, dtype: DTypeLike | None, device: Placement
+) -> Array:
     if np.ndim(d):
         error(
             ValueError,
@@ -675,18 +657,17 @@ def _frequencies(name: str, k: Any, size: int, d: Any, dtype: Any, device: Any) 
     return on_device(found.astype(dtype), device, name=f"fft.{name}")
 
 
-def _shifted(name: str, x: Any, axes: Any, shift: Callable[[int], int]) -> Any:
+def _shifted(name: str, x: ArrayLike, axes: Axis, shift: Callable[[int], int]) -> Array:
     x = array_argument(f"numpy.fft.{name}", x)
     if axes is None:
         axes = range(x.ndim)
-    elif not isinstance(axes, (tuple, list)):
-        axes = (axes,)
-    dims = tuple(canonicalize_axis(axis, x.ndim, f"numpy.fft.{name}") for axis in axes)
+    given = axes if isinstance(axes, (range, tuple, list)) else (axes,)
+    dims = tuple(canonicalize_axis(axis, x.ndim, f"numpy.fft.{name}") for axis in given)
     return roll(x, tuple(shift(x.shape[d]) for d in dims), dims) if dims else x
 
 
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
-    """Puts frequency 0 into the middle: from the order of `fft` to an ascending one.
+    """Shifts the zero-frequency component to the center of the spectrum.
 
     Args:
         x: frequencies, or values in their order.
@@ -707,7 +688,7 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
 
 
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
-    """Undoes `fftshift`: puts frequency 0 first.
+    """Undoes `fftshift`: it shifts the zero-frequency component to the front.
 
     Args:
         x: frequencies in ascending order, or values in that order.

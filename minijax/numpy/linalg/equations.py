@@ -38,6 +38,7 @@ from minijax.numpy.linalg.factorizations import svd
 from minijax.numpy.logic import isnan
 from minijax.numpy.matrices import diagonal, eye
 from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_choice, check_that
 from minijax.numpy.ranges import arange
 from minijax.numpy.reductions import any as any_of
 from minijax.numpy.reductions import prod
@@ -70,7 +71,7 @@ class SlogdetResult(NamedTuple):
 
 @one_program()
 def det(a: ArrayLike) -> Array:
-    """The determinants of square matrices.
+    """Computes the determinants of square matrices.
 
     Shapes:     a: T[..., n, n] -> T[...].
     Dtypes:     float32, float64 and complex; integers become floats.
@@ -100,14 +101,14 @@ def det(a: ArrayLike) -> Array:
     return _det(a)
 
 
-def _minor(a: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+def _minor(a: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
     """The determinant of the entries in two rows and two columns."""
     (top, bottom), (left, right) = rows, columns
     return a[..., top, left] * a[..., bottom, right] - a[..., top, right] * a[..., bottom, left]
 
 
 @custom_jvp
-def _det(a: Any) -> Any:
+def _det(a: Array) -> Any:
     return _det_of_factors(*lu(a)[:2])
 
 
@@ -119,12 +120,12 @@ def _det_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     return _det_of_factors(factors, pivots), sum_of(cofactors * a_dot, (-2, -1))
 
 
-def _det_of_factors(factors: Any, pivots: Any) -> Any:
+def _det_of_factors(factors: Array, pivots: Array) -> Any:
     sign, logarithm = _slogdet_of_factors(factors, pivots)
     return sign * unary.exp(logarithm)
 
 
-def _slogdet_of_factors(factors: Any, pivots: Any) -> tuple[Any, Any]:
+def _slogdet_of_factors(factors: Array, pivots: Array) -> tuple[Any, Any]:
     on_diagonal = diagonal(factors, 0, -2, -1)
     sizes = unary.abs(on_diagonal)
     turns = where(sizes == 0, on_diagonal, on_diagonal / sizes)
@@ -134,13 +135,13 @@ def _slogdet_of_factors(factors: Any, pivots: Any) -> tuple[Any, Any]:
     return sign, logarithm
 
 
-def _sign_of_exchanges(pivots: Any, dtype: Any) -> Any:
+def _sign_of_exchanges(pivots: Array, dtype: np.dtype[Any]) -> Any:
     """The determinant of the permutation that a list of exchanges is, 1 or -1."""
     is_exchange = pivots != arange(pivots.shape[-1], dtype=pivots.dtype)
     return prod(1 - 2 * is_exchange.astype(dtype), -1)
 
 
-def _cofactors(factors: Any, pivots: Any, permutation: Any) -> Any:
+def _cofactors(factors: Array, pivots: Array, permutation: Array) -> Any:
     """The derivative of the determinant: adj(a)ᵀ, of matrices a with P a = L U.
 
     adj(a) = det(P) adj(U) L⁻¹ P.  Where the diagonal of U has no zero, adj(U) = det(U) U⁻¹.  Where
@@ -173,7 +174,7 @@ def _cofactors(factors: Any, pivots: Any, permutation: Any) -> Any:
 
 @one_program(static=("method",))
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The signs and the logarithms of the determinants of square matrices.
+    """Computes the signs and the logarithms of the determinants of square matrices.
 
     Shapes:     a: T[..., n, n] -> T[...], real T[...].
     Dtypes:     float32, float64 and complex; integers become floats.
@@ -193,14 +194,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
     a = operands.square_matrices("slogdet", a)
-    if method not in (None, "lu", "qr"):
-        error(
-            ValueError,
-            "numpy.linalg.slogdet",
-            "there is no such method.",
-            got=f"method: {method!r}",
-            expected="'lu', 'qr' or None",
-        )
+    check_choice("numpy.linalg.slogdet", "method", method, ("lu", "qr", None))
     if method != "qr":
         return SlogdetResult(*_slogdet_by_lu(a))
     if a.dtype.kind == "c":
@@ -215,7 +209,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
 
 @custom_jvp
-def _slogdet_by_lu(a: Any) -> tuple[Any, Any]:
+def _slogdet_by_lu(a: Array) -> tuple[Any, Any]:
     return _slogdet_of_factors(*lu(a)[:2])
 
 
@@ -229,7 +223,7 @@ def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, 
 
 
 @custom_jvp
-def _slogdet_by_qr(a: Any) -> tuple[Any, Any]:
+def _slogdet_by_qr(a: Array) -> tuple[Any, Any]:
     reflections, scales = geqrf(a)
     on_diagonal = diagonal(reflections, 0, -2, -1)
     # A reflection has determinant -1, but for scale 0 it is the identity.
@@ -245,7 +239,7 @@ def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, 
     return outs, _slogdet_tangents(outs[0], inverse, tangents[0])
 
 
-def _slogdet_tangents(sign: Any, inverse: Any, a_dot: Any) -> tuple[Any, Any]:
+def _slogdet_tangents(sign: Array, inverse: Array, a_dot: Array) -> tuple[Any, Any]:
     """Of log det(a) the tangent is tr(a⁻¹ a'): its real part moves the logarithm, i times the
     imaginary part turns the sign.
     """
@@ -257,7 +251,7 @@ def _slogdet_tangents(sign: Any, inverse: Any, a_dot: Any) -> tuple[Any, Any]:
 
 @one_program()
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """The solutions x of a x = b, for regular matrices a.
+    """Solves the linear systems `a x = b`, for regular matrices `a`.
 
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].  Leading
                 dimensions are broadcast.
@@ -295,7 +289,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return _solve(a, b)
 
 
-def _solve(a: Any, b: Any) -> Any:
+def _solve(a: Array, b: Array) -> Any:
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     factors, _, permutation = lu(stop_gradient(a))
     a, b, factors = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, factors))
@@ -313,7 +307,7 @@ def _solve(a: Any, b: Any) -> Any:
 
 @one_program()
 def inv(a: ArrayLike) -> Array:
-    """The inverses of square matrices.
+    """Computes the inverses of square matrices.
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
@@ -333,7 +327,7 @@ def inv(a: ArrayLike) -> Array:
 
 @one_program(static=("ind",))
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """The inverse of an array as a linear map of its last dimensions onto its first ones.
+    """Computes the inverse of an array as a linear map of its last dimensions to its first.
 
     Shapes:     a: T[s, t] -> T[t, s], with `ind` dimensions in s, and equal products of s and t.
     Source:     mirrors jax.numpy.linalg.tensorinv (0.10).
@@ -361,7 +355,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 @one_program(static=("axes",))
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
-    """The solution x of tensordot(a, x, x.ndim) = b.
+    """Solves the tensor equation `tensordot(a, x, x.ndim) = b` for `x`.
 
     Shapes:     a: T[s, t], b: T[s] -> T[t], with as many elements in s as in t.
     Source:     mirrors jax.numpy.linalg.tensorsolve (0.10).
@@ -397,7 +391,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
-    """The x that make |a x - b| least, and of these the shortest.
+    """Computes the least-squares solution of `a x = b` of the smallest norm.
 
     Shapes:     a: T[m, n], b: T[m] or T[m, k] -> x: T[n] or T[n, k], the squared residuals, T[1] or
                 T[k], the rank, int32[], and the singular values, T[min(m, n)].
@@ -447,7 +441,7 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     return x[:, 0] if b.ndim == 1 else x, residuals, sum_of(counts), s
 
 
-def _check_least_squares(a: Any, b: Any) -> None:
+def _check_least_squares(a: Array, b: Array) -> None:
     got = {"a": aval_of(a), "b": aval_of(b)}
     if b.ndim == 0 or a.shape[:1] != b.shape[:1]:
         error(
@@ -474,7 +468,7 @@ def pinv(
     *,
     rcond: ArrayLike | None = None,
 ) -> Array:
-    """The pseudoinverses of matrices, by Moore and Penrose.
+    """Computes the Moore-Penrose pseudoinverses of matrices.
 
     Shapes:     a: T[..., m, n] -> T[..., n, m].
     Dtypes:     float32, float64 and complex; integers become floats.
@@ -496,14 +490,7 @@ def pinv(
         >>> jnp.linalg.pinv(jnp.array([[2.0], [0.0]]))
         Array([[0.5, 0. ]], dtype=float32)
     """
-    if rtol is not None and rcond is not None:
-        error(
-            ValueError,
-            "numpy.linalg.pinv",
-            "rtol and rcond are two names of one argument.",
-            got={"rtol": rtol, "rcond": rcond},
-            fix="give one",
-        )
+    operands.check_not_both("pinv", rtol=rtol, rcond=rcond)
     return _pinv(a, rcond if rtol is None else rtol, hermitian)
 
 
@@ -520,7 +507,7 @@ _product = functools.partial(matmul, precision=Precision.HIGHEST)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
-def _pseudoinverse(a: Any, rtol: Any, hermitian: bool) -> Any:
+def _pseudoinverse(a: Array, rtol: Array, hermitian: bool) -> Any:
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     scales = where(s > rtol[..., None] * s[..., :1], s, np.inf).astype(a.dtype)
     return _product(kernels.adjoint(vh), kernels.adjoint(u) / scales[..., None])
@@ -555,7 +542,7 @@ def norm(
     axis: tuple[int, ...] | int | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """Norms of vectors or matrices.
+    """Computes norms of vectors or matrices.
 
     Shapes:     x: T[s] -> real T[s without axis].
     Dtypes:     inexact; integers become floats.
@@ -599,7 +586,7 @@ def norm(
 
 @one_program(static=("keepdims", "ord"))
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
-    """Norms of the matrices in the last two dimensions.
+    """Computes norms of the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> real T[...].
     Source:     mirrors jax.numpy.linalg.matrix_norm (0.10).
@@ -629,7 +616,7 @@ def vector_norm(
     keepdims: bool = False,
     ord: int | str = 2,
 ) -> Array:
-    """Norms of the vectors that lie along one axis or several.
+    """Computes norms of the vectors along one axis or several.
 
     Shapes:     x: T[s] -> real T[s without axis].
     Source:     mirrors jax.numpy.linalg.vector_norm (0.10).
@@ -653,12 +640,14 @@ def vector_norm(
     return _norm_of_vectors("vector_norm", x, ord, axes, keepdims)
 
 
-def _length(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _length(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The root of the sum of squares."""
     return sqrt(reductions.sum(operands.squared(x), axes, keepdims=keepdims))
 
 
-def _norm_of_vectors(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _norm_of_vectors(
+    name: str, x: Array, ord: int | str | None, axes: tuple[int, ...], keepdims: bool
+) -> Any:
     if isinstance(ord, str):
         raise _refuse_order(name, ord, "vectors", "a number or None")
     if ord is None or ord == 2:
@@ -709,7 +698,7 @@ def _refuse_order(name: str, given: Any, of: str, expected: str) -> ValueError:
 
 @one_program(static=("p",))
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """The condition numbers of matrices.
+    """Computes the condition numbers of matrices.
 
     Shapes:     x: T[..., m, n] -> real T[...]; m = n but for p None, 2 or -2.
     Dtypes:     inexact; integers become floats.
@@ -728,13 +717,9 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
         Array(2., dtype=float32)
     """
     x = operands.matrices("cond", x, "x")
-    if 0 in x.shape[-2:]:
-        error(
-            ValueError,
-            "numpy.linalg.cond",
-            "matrices without elements have none.",
-            got={"x": aval_of(x)},
-        )
+    check_that(
+        0 not in x.shape[-2:], "numpy.linalg.cond", "matrices without elements have none.", x=x
+    )
     if p in (None, 2, -2):
         values = svd(x, compute_uv=False)
         largest, smallest = values[..., 0], values[..., -1]
@@ -754,7 +739,7 @@ def matrix_rank(
     hermitian: bool = False,
     tol: ArrayLike | None = None,
 ) -> Array:
-    """The ranks of matrices: how many singular values are not zero.
+    """Computes the ranks of matrices: the number of singular values above a tolerance.
 
     Shapes:     M: T[..., m, n] -> int32[...]; of a vector, whether it has an element besides zeros.
     Source:     mirrors jax.numpy.linalg.matrix_rank (0.10).
@@ -773,14 +758,7 @@ def matrix_rank(
         >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
         Array(1, dtype=int32)
     """
-    if rtol is not None and tol is not None:
-        error(
-            ValueError,
-            "numpy.linalg.matrix_rank",
-            "rtol and tol are two names of one argument.",
-            got={"rtol": rtol, "tol": tol},
-            fix="give one",
-        )
+    operands.check_not_both("matrix_rank", rtol=rtol, tol=tol)
     return _matrix_rank(M, tol if rtol is None else rtol, hermitian)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, overload
 
-from minijax.core.errors import error
 from minijax.lax import binary, shape, unary
 from minijax.lax import linalg as lax_linalg
 from minijax.lax.choice import select
@@ -15,6 +14,7 @@ from minijax.lax.linalg.qr import geqrf
 from minijax.lax.sorting import sort
 from minijax.numpy.linalg import operands
 from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_choice
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -71,7 +71,7 @@ class SVDResult(NamedTuple):
 
 @one_program(static=("upper", "symmetrize_input"))
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
-    """The triangular factors of positive definite matrices; NaN where a matrix is none.
+    """Computes the Cholesky factors of positive definite matrices; NaN of others.
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
@@ -110,7 +110,7 @@ def qr(a: ArrayLike, mode: str = ...) -> Array | QRResult: ...
 
 @one_program(static=("mode",))
 def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
-    """Q and R with Q R = a: Q has orthonormal columns, R is an upper triangle.
+    """Computes the QR decomposition, Q R = a, with orthonormal Q and upper triangular R.
 
     Shapes:     a: T[..., m, n] -> Q: T[..., m, k], R: T[..., k, n], where k = min(m, n), or m.
     Dtypes:     float32, float64 and complex; integers become floats.
@@ -136,14 +136,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     if mode == "raw":
         reflections, scales = geqrf(a)
         return QRResult(kernels.transposed(reflections), scales)
-    if mode not in ("reduced", "full", "complete", "r"):
-        error(
-            ValueError,
-            "numpy.linalg.qr",
-            "there is no such mode.",
-            got=f"mode: {mode!r}",
-            expected="'reduced', 'complete', 'r' or 'raw'",
-        )
+    check_choice("numpy.linalg.qr", "mode", mode, ("reduced", "full", "complete", "r", "raw"))
     q, r = lax_linalg.qr(a, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
@@ -183,7 +176,7 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Array | SVDResult:
-    """The singular value decomposition, a = U diag(S) Vh.
+    """Computes the singular value decomposition, a = U diag(S) Vh.
 
     Shapes:     a: T[..., m, n] -> U: T[..., m, k], S: real T[..., k], Vh: T[..., k, n], where
                 k = min(m, n); U and Vh are square with `full_matrices`.
@@ -217,7 +210,7 @@ def svd(
 
 
 def _svd_of_hermitian(
-    a: Any, compute_uv: bool, subset: tuple[int, int] | None
+    a: Array, compute_uv: bool, subset: tuple[int, int] | None
 ) -> tuple[Any, Any, Any]:
     """Singular values are absolute eigenvalues; the signs of these go into the right vectors."""
     vectors, values = lax_linalg.eigh(a)
@@ -237,7 +230,7 @@ def _svd_of_hermitian(
 
 @one_program()
 def svdvals(x: ArrayLike, /) -> Array:
-    """The singular values of matrices, descending.
+    """Computes the singular values of matrices, in descending order.
 
     Shapes:     x: T[..., m, n] -> real T[..., min(m, n)].
     Source:     mirrors jax.numpy.linalg.svdvals (0.10).
@@ -259,7 +252,7 @@ def eigh(
     UPLO: str | None = None,  # noqa: N803  NumPy's name
     symmetrize_input: bool = True,
 ) -> EighResult:
-    """Eigenvalues and orthonormal eigenvectors of Hermitian matrices.
+    """Computes the eigenvalues and orthonormal eigenvectors of Hermitian matrices.
 
     Shapes:     a: T[..., n, n] -> real T[..., n], ascending, and T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
@@ -283,14 +276,7 @@ def eigh(
 
 
 def _eigh(name: str, a: Any, triangle: str | None, symmetrize_input: bool) -> tuple[Any, Any]:
-    if triangle not in (None, "L", "U"):
-        error(
-            ValueError,
-            f"numpy.linalg.{name}",
-            "UPLO names no triangle.",
-            got=f"UPLO: {triangle!r}",
-            expected="'L', 'U' or None",
-        )
+    check_choice(f"numpy.linalg.{name}", "UPLO", triangle, ("L", "U", None))
     vectors, values = lax_linalg.eigh(
         operands.inexact(name, a), lower=triangle != "U", symmetrize_input=symmetrize_input
     )
@@ -304,7 +290,7 @@ def eigvalsh(
     *,
     symmetrize_input: bool = True,
 ) -> Array:
-    """The eigenvalues of Hermitian matrices, ascending.
+    """Computes the eigenvalues of Hermitian matrices, in ascending order.
 
     Shapes:     a: T[..., n, n] -> real T[..., n].
     Source:     mirrors jax.numpy.linalg.eigvalsh (0.10).
@@ -328,7 +314,7 @@ def eigvalsh(
 
 @one_program()
 def eig(a: ArrayLike) -> EigResult:
-    """Eigenvalues and right eigenvectors of square matrices; they are complex.
+    """Computes the eigenvalues and right eigenvectors of square matrices; they are complex.
 
     Shapes:     a: T[..., n, n] -> complex T[..., n], in no order, and complex T[..., n, n].
     Source:     mirrors jax.numpy.linalg.eig (0.10).
@@ -347,7 +333,7 @@ def eig(a: ArrayLike) -> EigResult:
 
 @one_program()
 def eigvals(a: ArrayLike) -> Array:
-    """The eigenvalues of square matrices; they are complex, and in no order.
+    """Computes the eigenvalues of square matrices; they are complex, in no order.
 
     Shapes:     a: T[..., n, n] -> complex T[..., n].
     Source:     mirrors jax.numpy.linalg.eigvals (0.10).

@@ -41,6 +41,16 @@ def matrices(name: str, x: Any, argument: str = "a") -> Array:
         ValueError: it has fewer than two dimensions.
     """
     x = inexact(name, x)
+    check_matrices(name, x, argument)
+    return x
+
+
+def check_matrices(name: str, x: Array, argument: str = "a") -> None:
+    """Refuses arrays of fewer than two dimensions.
+
+    Raises:
+        ValueError: it has fewer than two dimensions.
+    """
     if x.ndim < 2:
         error(
             ValueError,
@@ -49,7 +59,6 @@ def matrices(name: str, x: Any, argument: str = "a") -> Array:
             got={argument: aval_of(x)},
             expected="two dimensions or more: T[..., m, n]",
         )
-    return x
 
 
 def square_matrices(name: str, x: Any, argument: str = "a") -> Array:
@@ -65,7 +74,7 @@ def square_matrices(name: str, x: Any, argument: str = "a") -> Array:
     return x
 
 
-def check_square(name: str, x: Any, argument: str = "a") -> None:
+def check_square(name: str, x: Array, argument: str = "a") -> None:
     """Refuses matrices that are not square.
 
     Raises:
@@ -81,6 +90,23 @@ def check_square(name: str, x: Any, argument: str = "a") -> None:
         )
 
 
-def squared(x: Any) -> Array:
+def check_not_both(name: str, **arguments: object) -> None:
+    """Refuses two names of one argument that are both given.
+
+    Raises:
+        ValueError: both are given.
+    """
+    if None not in arguments.values():
+        first, second = arguments
+        error(
+            ValueError,
+            f"numpy.linalg.{name}",
+            f"{first} and {second} are two names of one argument.",
+            got=arguments,
+            fix="give one",
+        )
+
+
+def squared(x: Array) -> Array:
     """|x|², whose derivative is zero at zero."""
     return x * x if x.dtype.kind != "c" else unary.real(x * unary.conj(x))

@@ -12,6 +12,7 @@ from minijax.core.errors import IncompatibleShapesError, error
 from minijax.lax.precision import PrecisionLike
 from minijax.numpy import calculus, contraction, promotion, shaping
 from minijax.numpy import matrices as numpy_matrices
+from minijax.numpy.linalg import operands
 from minijax.numpy.linalg.equations import inv
 from minijax.numpy.matrices import eye
 from minijax.numpy.one_program import one_program
@@ -22,7 +23,7 @@ from minijax.sharding.named import NamedSharding
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """The cross products of vectors of three components.
+    """Computes the cross product of vectors of three components.
 
     Shapes:     x1: T[.., 3, ..], x2: T[.., 3, ..] -> T[.., 3, ..].
     Source:     mirrors jax.numpy.linalg.cross (0.10).
@@ -47,7 +48,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """The diagonals of the matrices in the last two dimensions.
+    """Returns the diagonals of the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[..., k], where k is the length of the diagonal.
     Source:     mirrors jax.numpy.linalg.diagonal (0.10).
@@ -59,12 +60,13 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
         >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
         Array([1, 4], dtype=int32)
     """
-    x = _matrices("diagonal", x)
+    x = array_argument("linalg.diagonal", x)
+    operands.check_matrices("diagonal", x, "x")
     return numpy_matrices.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """The sums of the diagonals of the matrices in the last two dimensions.
+    """Sums the diagonals of the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[...].
     Source:     mirrors jax.numpy.linalg.trace (0.10).
@@ -76,25 +78,13 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
         >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
         Array(5, dtype=int32)
     """
-    x = _matrices("trace", x)
+    x = array_argument("linalg.trace", x)
+    operands.check_matrices("trace", x, "x")
     return numpy_matrices.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
-def _matrices(name: str, x: Any) -> Any:
-    x = array_argument(f"linalg.{name}", x)
-    if x.ndim < 2:
-        error(
-            ValueError,
-            f"numpy.linalg.{name}",
-            "x is no matrix, nor a batch of matrices.",
-            got={"x": x.aval},
-            expected="two dimensions or more: T[..., m, n]",
-        )
-    return x
-
-
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """The matrices in the last two dimensions, transposed.
+    """Transposes the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[..., n, m].
     Source:     mirrors jax.numpy.linalg.matrix_transpose (0.10).
@@ -118,7 +108,7 @@ def matmul(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Matrix products, over broadcast leading dimensions; as `numpy.matmul`.
+    """Computes matrix products, broadcasting the leading dimensions; see `numpy.matmul`.
 
     Shapes:     x1: T[..., m, k], x2: T[..., k, n] -> T[..., m, n]; a vector is a row, or a column.
     Source:     mirrors jax.numpy.linalg.matmul (0.10).
@@ -137,7 +127,7 @@ def matmul(
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The products of all elements of two vectors.
+    """Computes the outer product of two vectors.
 
     Shapes:     x1: T[n], x2: T[m] -> T[n, m].
     Source:     mirrors jax.numpy.linalg.outer (0.10).
@@ -172,7 +162,7 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: NamedSharding | Any | None = None,
 ) -> Array:
-    """The product over several dimensions; as `numpy.tensordot`.
+    """Computes the tensor dot product along the given axes; see `numpy.tensordot`.
 
     Shapes:     x1: T[s, k], x2: T[k, t] -> T[s, t], where s, t and k are any number of dimensions.
     Source:     mirrors jax.numpy.linalg.tensordot (0.10).
@@ -204,7 +194,7 @@ def vecdot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Products of vectors along `axis`, the first conjugated; as `numpy.vecdot`.
+    """Computes the dot product of vectors along `axis`; see `numpy.vecdot`.
 
     Shapes:     x1: T[.., n, ..], x2: T[.., n, ..] -> T[.., ..]; other dimensions are broadcast.
     Source:     mirrors jax.numpy.linalg.vecdot (0.10).
@@ -223,7 +213,7 @@ def vecdot(
 
 @one_program(static=("n",))
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """Square matrices, multiplied by themselves n times; of a negative n, the inverse's power.
+    """Raises square matrices to an integer power; a negative one inverts them first.
 
     Shapes:     a: T[..., m, m] -> T[..., m, m].
     Dtypes:     numeric; integers become floats where n is negative.
@@ -261,7 +251,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Array:
-    """The product of several matrices, in the order that takes the fewest multiplications.
+    """Computes the product of several matrices in the order of the fewest multiplications.
 
     Shapes:     T[m, k], T[k, l], …, T[r, n] -> T[m, n]; the first may be a vector, and the last.
     Dtypes:     promoted.
@@ -301,7 +291,7 @@ def _check_chain(factors: Sequence[Any]) -> None:
 
 
 @one_program(static=("precision",))
-def _multi_dot(*factors: Any, precision: Any) -> Any:
+def _multi_dot(*factors: Any, precision: PrecisionLike) -> Any:
     matrices = promotion.promote_dtypes("linalg.multi_dot", *factors)
     sizes = [*(x.shape[0] if x.ndim > 1 else 1 for x in matrices[:1])]
     sizes += [x.shape[0] for x in matrices[1:]]

@@ -18,7 +18,7 @@ __all__ = ["vq"]
 
 @one_program(static=("check_finite",))
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """For each observation the code nearest to it, and how far away that is.
+    """Assigns codes from a code book to observations, with the distances to the codes.
 
     Args:
         obs: the observations, one a row; or numbers.
@@ -32,7 +32,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
 
     Raises:
         ValueError: the ranks differ or are not 1 or 2, or there is no code.
-        TypeError: an argument is no array, or the rows' lengths differ.
+        TypeError: an argument is not an array, or the rows' lengths differ.
 
     Example:
         >>> code, distance = minijax.scipy.cluster.vq.vq(np.float32([1, 7]), np.float32([0, 5]))

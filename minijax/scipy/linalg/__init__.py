@@ -1,47 +1,51 @@
 """Linear algebra, as `jax.scipy.linalg` has it."""
 
-from minijax.scipy.linalg.factorizations import (
-    cho_factor,
-    cholesky,
-    lu,
-    lu_factor,
-    polar,
-    qr,
-    qr_multiply,
-    svd,
-)
-from minijax.scipy.linalg.functions import expm, expm_frechet, funm, sqrtm
-from minijax.scipy.linalg.named import (
-    dft,
-    hadamard,
-    helmert,
-    hilbert,
-    invhilbert,
-    invpascal,
-    pascal,
-)
-from minijax.scipy.linalg.patterns import (
+from minijax.scipy.linalg.special_matrices import (
     block_diag,
     circulant,
     companion,
     convolution_matrix,
+    dft,
     fiedler,
     fiedler_companion,
+    hadamard,
     hankel,
+    helmert,
+    hilbert,
+    invhilbert,
+    invpascal,
     leslie,
+    pascal,
     toeplitz,
 )
-from minijax.scipy.linalg.spectra import eigh, hessenberg, rsf2csf, schur
+from minijax.scipy.linalg.spectra import (
+    eigh,
+    eigh_tridiagonal,
+    expm,
+    expm_frechet,
+    funm,
+    hessenberg,
+    rsf2csf,
+    schur,
+    sqrtm,
+)
 from minijax.scipy.linalg.systems import (
+    cho_factor,
     cho_solve,
+    cholesky,
     det,
     inv,
+    lu,
+    lu_factor,
     lu_solve,
+    polar,
+    qr,
+    qr_multiply,
     solve,
     solve_sylvester,
     solve_triangular,
+    svd,
 )
-from minijax.scipy.linalg.tridiagonal import eigh_tridiagonal
 
 __all__ = [
     "block_diag",

@@ -1,14 +1,15 @@
-"""Systems of linear equations, inverses, determinants, and Sylvester's equation."""
+"""Factorizations of matrices, and systems of linear equations, which are solved by them."""
 
 from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
 from minijax.core.trace import current
@@ -16,33 +17,469 @@ from minijax.interpreters import casts
 from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.lax.linalg import kernels
+from minijax.lax.linalg.cholesky import cholesky as cholesky_factor
 from minijax.lax.linalg.eig import eig
 from minijax.lax.linalg.eig import schur as schur_form
+from minijax.lax.linalg.lu import lu as lu_decomposition
 from minijax.lax.linalg.lu import (
     lu_pivots_to_permutation,
     solve_by_lu,
     solve_square,
     triangular_solve,
 )
+from minijax.lax.linalg.qr import qr as qr_decomposition
+from minijax.lax.linalg.svd import SvdAlgorithm, qdwh
+from minijax.lax.linalg.svd import svd as svd_decomposition
 from minijax.lax.unary import stop_gradient
-from minijax.numpy import linalg
+from minijax.numpy import linalg, promotion
+from minijax.numpy.contraction import matmul
 from minijax.numpy.creation import asarray
 from minijax.numpy.functional import vectorize
-from minijax.numpy.matrices import eye
+from minijax.numpy.matrices import eye, tril, triu
 from minijax.numpy.one_program import one_program
+from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import expand_dims
-from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.annotations import ArrayLike, ArrayOrLists
 from minijax.runtime.array import Array
-from minijax.scipy.linalg import operands
-from minijax.scipy.linalg.factorizations import cholesky
 
-_IGNORED = ("overwrite_b", "debug", "check_finite")
+
+def inexact(name: str, x: ArrayLike, argument: str = "a") -> Array:
+    """An argument as an array of floats or complex numbers.
+
+    Raises:
+        TypeError: it is neither an array nor a number.
+    """
+    x = promotion.check_array(f"scipy.linalg.{name}", x, argument)
+    return asarray(promotion.inexact(f"scipy.linalg.{name}", x))
+
+
+def inexact_or_nested(name: str, x: ArrayOrLists) -> Array:
+    """As `inexact`; lists of numbers are arrays as well."""
+    return inexact(name, asarray(x) if isinstance(x, list | tuple) else x)
+
+
+def inexact_together(name: str, *arrays: Any) -> list[Array]:
+    """Arguments as arrays of one dtype, of floats or complex numbers.
+
+    Raises:
+        TypeError: one of them is neither an array nor a number.
+    """
+    promoted = promotion.promote_dtypes(f"scipy.linalg.{name}", *arrays)
+    return [inexact(name, x) for x in promoted]
+
+
+def check_square(name: str, x: Array, argument: str = "a") -> None:
+    """Refuses what is not a square matrix or a batch of them.
+
+    Raises:
+        ValueError: it has fewer than two dimensions, or the last two differ.
+    """
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        error(
+            ValueError,
+            f"scipy.linalg.{name}",
+            f"{argument} is no square matrix, nor a batch of them.",
+            got={argument: aval_of(x)},
+            expected="T[..., n, n]",
+        )
+
+
+def check_choice(name: str, argument: str, given: object, known: Sequence[Any]) -> None:
+    """Refuses an option that is none of those known.
+
+    Raises:
+        ValueError: it is none of them.
+    """
+    if given not in known:
+        error(
+            ValueError,
+            f"scipy.linalg.{name}",
+            f"{argument} is not known.",
+            got=f"{argument}: {given!r}",
+            expected=" or ".join(map(repr, known)),
+        )
+
+
+def refuse(name: str, problem: str, **got: Any) -> NotImplementedError:
+    """The error of an option of SciPy's that there is no implementation of."""
+    shown = ", ".join(f"{argument}: {value!r}" for argument, value in got.items())
+    return NotImplementedError(message(f"scipy.linalg.{name}", problem, got=shown or None))
+
+
+_IGNORED = ("overwrite_a", "check_finite")
+
+
+@one_program(static=("lower", *_IGNORED))
+def cholesky(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
+    """Cholesky factor of a Hermitian positive definite matrix: U with a = Uᴴ U, or L = Uᴴ.
+
+    Shapes:     a: T[..., n, n] -> T[..., n, n].
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Derivative: as `lax.linalg.cholesky`.
+    Source:     mirrors jax.scipy.linalg.cholesky (0.10).
+
+    Args:
+        a: the matrices, of which one triangle is read.
+        lower: whether that is the lower one, and the factor L.
+        overwrite_a: ignored.
+        check_finite: ignored: where a factorization fails, its elements are NaN.
+
+    Raises:
+        ValueError: `a` is not a square matrix or a batch of them.
+
+    Example:
+        >>> minijax.scipy.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        Array([[2., 1.],
+               [0., 2.]], dtype=float32)
+    """
+    return _cholesky("cholesky", a, lower)
+
+
+def _cholesky(name: str, a: ArrayLike, lower: bool) -> Array:
+    a = inexact_or_nested(name, a)
+    check_square(name, a)
+    factor = cholesky_factor(a if lower else kernels.adjoint(a), symmetrize_input=False)
+    return factor if lower else kernels.adjoint(factor)
+
+
+def cho_factor(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
+    """Cholesky factorization, and whether the factor is the lower one, for `cho_solve`.
+
+    Shapes:     a: T[..., n, n] -> T[..., n, n].
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Source:     mirrors jax.scipy.linalg.cho_factor (0.10).
+
+    Args:
+        a: Hermitian positive definite matrices, of which one triangle is read.
+        lower: whether that is the lower one.
+        overwrite_a: ignored.
+        check_finite: ignored: where a factorization fails, its elements are NaN.
+
+    Raises:
+        ValueError: `a` is not a square matrix or a batch of them.
+
+    Example:
+        >>> minijax.scipy.linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        (Array([[2., 1.],
+               [0., 2.]], dtype=float32), False)
+    """
+    return cholesky(a, lower=lower), lower
+
+
+@one_program(static=("permute_l", *_IGNORED))
+def lu(
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, ...]:
+    """LU decomposition with pivoting: P L U = a, L with a diagonal of ones.
+
+    Shapes:     a: T[..., m, n] -> T[..., m, m], T[..., m, k], T[..., k, n] with k = min(m, n).
+    Dtypes:     float32, float64 and complex; P is real.
+    Derivative: as `lax.linalg.lu`.
+    Source:     mirrors jax.scipy.linalg.lu (0.10), which takes no batches.
+
+    Args:
+        a: matrices.
+        permute_l: whether the results are P L and U.
+        overwrite_a: ignored.
+        check_finite: ignored.
+
+    Raises:
+        TypeError: `a` is not a matrix.
+
+    Example:
+        >>> p, l, u = minijax.scipy.linalg.lu(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+        >>> p, u
+        (Array([[0., 1.],
+               [1., 0.]], dtype=float32), Array([[2., 0.],
+               [0., 1.]], dtype=float32))
+    """
+    a = inexact_or_nested("lu", a)
+    factors, _, permutation = lu_decomposition(a)
+    rows, columns = a.shape[-2:]
+    size = min(rows, columns)
+    unit = eye(rows, size, dtype=a.dtype)
+    lower, upper = tril(factors, -1)[..., :size] + unit, triu(factors)[..., :size, :]
+    places = arange(rows)[:, None] == permutation[..., None, :]
+    real = places.astype(dtypes.real_dtype_of(a.dtype))
+    if permute_l:
+        return matmul(real.astype(a.dtype), lower, precision="highest"), upper
+    return real, lower, upper
+
+
+@one_program(static=_IGNORED)
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
+    """LU factorization: L and U in one matrix, and the pivots, for `lu_solve`.
+
+    Row i was exchanged with row pivots[i], one after the other.
+
+    Shapes:     a: T[..., m, n] -> T[..., m, n], int32[..., min(m, n)].
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Derivative: as `lax.linalg.lu`.
+    Source:     mirrors jax.scipy.linalg.lu_factor (0.10).
+
+    Args:
+        a: matrices.
+        overwrite_a: ignored.
+        check_finite: ignored.
+
+    Raises:
+        TypeError: `a` is not a matrix.
+
+    Example:
+        >>> minijax.scipy.linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 0.0]]))[1]
+        Array([1, 1], dtype=int32)
+    """
+    factors, pivots, _ = lu_decomposition(inexact_or_nested("lu_factor", a))
+    return factors, pivots
+
+
+@one_program(static=("mode", "pivoting", "lwork", *_IGNORED))
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: int | None = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, ...]:
+    """QR decomposition: Q with orthonormal columns and an upper triangular R with Q R = a.
+
+    Shapes:     a: T[..., m, n] -> T[..., m, m], T[..., m, n]; economic: T[..., m, k], T[..., k, n]
+                with k = min(m, n); with pivoting also int32[..., n].
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Derivative: as `lax.linalg.qr`.
+    Source:     mirrors jax.scipy.linalg.qr (0.10).
+
+    Args:
+        a: matrices.
+        overwrite_a: ignored.
+        lwork: ignored.
+        mode: "full", "economic", or "r" for R alone.
+        pivoting: whether columns are exchanged so that the diagonal of R does not increase; the
+            last result is their order.
+        check_finite: ignored.
+
+    Raises:
+        TypeError: `a` is not a matrix.
+        ValueError: the mode is not known.
+
+    Example:
+        >>> minijax.scipy.linalg.qr(jnp.array([[1.0, 2.0], [0.0, 3.0]]), mode="r")
+        (Array([[1., 2.],
+               [0., 3.]], dtype=float32),)
+    """
+    check_choice("qr", "mode", mode, ("full", "economic", "r"))
+    a = inexact_or_nested("qr", a)
+    results = qr_decomposition(a, pivoting=pivoting, full_matrices=mode != "economic")
+    return tuple(results[1:] if mode == "r" else results)
+
+
+@one_program(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"))
+def qr_multiply(
+    a: ArrayLike,
+    c: ArrayLike,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Array, ...]:
+    """QR decomposition Q R = a, with Q multiplied by a matrix: c Q, or Q c, and R.
+
+    Shapes:     a: T[..., m, n], k = min(m, n): c: T[..., l, m] or T[m] -> T[..., l, k] or T[k];
+                "left": c: T[..., k, l] or T[k] -> T[..., m, l] or T[m]; and T[..., k, n]; with
+                pivoting also int32[..., n].
+    Dtypes:     float32, float64 and complex, promoted.
+    Derivative: as `lax.linalg.qr`.
+    Source:     mirrors jax.scipy.linalg.qr_multiply (0.10).
+
+    Args:
+        a: matrices.
+        c: what Q is multiplied by.
+        mode: "right" for c Q, "left" for Q c.
+        pivoting: as in `qr`.
+        conjugate: whether the conjugate of Q is taken.
+        overwrite_a: ignored.
+        overwrite_c: ignored.
+
+    Raises:
+        ValueError: the mode is not known, or c does not fit.
+
+    Example:
+        >>> minijax.scipy.linalg.qr_multiply(jnp.eye(2), jnp.array([3.0, 4.0]))[1]
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
+    check_choice("qr_multiply", "mode", mode, ("left", "right"))
+    a, c = inexact_together("qr_multiply", a, c)
+    q, *rest = qr_decomposition(a, pivoting=pivoting, full_matrices=False)
+    q = kernels.conjugate(q) if conjugate else q
+    size = q.shape[-1] if mode == "left" else q.shape[-2]
+    if not c.ndim or size != c.shape[0 if c.ndim == 1 else -2 if mode == "left" else -1]:
+        error(
+            ValueError,
+            "scipy.linalg.qr_multiply",
+            "c does not fit the matrices.",
+            got={"a": aval_of(a), "c": aval_of(c)},
+            expected=f"{size} {'rows' if mode == 'left' else 'columns'} of c",
+        )
+    factors = (q, c) if mode == "left" else (c, q)
+    return matmul(*factors, precision="highest"), *rest
+
+
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    overwrite_a: bool = ...,
+    check_finite: bool = ...,
+    lapack_driver: str = ...,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    overwrite_a: bool = ...,
+    check_finite: bool = ...,
+    lapack_driver: str = ...,
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    compute_uv: bool = ...,
+    overwrite_a: bool = ...,
+    check_finite: bool = ...,
+    lapack_driver: str = ...,
+) -> Array | tuple[Array, Array, Array]: ...
+
+
+@one_program(static=("full_matrices", "compute_uv", "lapack_driver", *_IGNORED))
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Array | tuple[Array, Array, Array]:
+    """Singular value decomposition: (U, s, Vᴴ) with a = U diag(s) Vᴴ, or s alone.
+
+    Shapes:     a: T[..., m, n] -> T[..., m, m], real T[..., k], T[..., n, n] with k = min(m, n);
+                T[..., m, k] and T[..., k, n] unless `full_matrices`.
+    Dtypes:     float32, float64 and complex; integers become floats.
+    Derivative: as `lax.linalg.svd`.
+    Source:     mirrors jax.scipy.linalg.svd (0.10).
+
+    Args:
+        a: matrices.
+        full_matrices: whether U and V are completed to square matrices.
+        compute_uv: whether U and Vᴴ are wanted.
+        overwrite_a: ignored.
+        check_finite: ignored.
+        lapack_driver: "gesvd" for QR iterations; else what the platform does by itself.
+
+    Raises:
+        TypeError: `a` is not a matrix.
+
+    Example:
+        >>> minijax.scipy.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]]), compute_uv=False)
+        Array([3., 2.], dtype=float32)
+    """
+    return svd_decomposition(
+        inexact_or_nested("svd", a),
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+        algorithm=SvdAlgorithm.QR if lapack_driver == "gesvd" else None,
+    )
+
+
+@one_program(static=("side", "method", "eps", "max_iterations"))
+def polar(
+    a: ArrayLike,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Array, Array]:
+    """Polar decomposition: U with orthonormal columns or rows, and P, positive semidefinite.
+
+    Shapes:     a: T[..., m, n] -> T[..., m, n], T[..., n, n] with a = U P; T[..., m, m] with
+                a = P U where `side` is "left".
+    Dtypes:     float32, float64 and complex.
+    Source:     mirrors jax.scipy.linalg.polar (0.10).
+
+    Args:
+        a: matrices.
+        side: on which side of U stands P.
+        method: "qdwh", of tall matrices for "right" and of wide ones for "left"; or "svd".
+        eps: the precision of "qdwh".
+        max_iterations: the limit of "qdwh".
+
+    Raises:
+        ValueError: the side or the method is not known, or `a` is not a matrix of floats.
+        NotImplementedError: "qdwh" for matrices of the other kind.
+
+    Example:
+        >>> u, p = minijax.scipy.linalg.polar(jnp.array([[0.0, 2.0], [3.0, 0.0]]), method="svd")
+        >>> p
+        Array([[3., 0.],
+               [0., 2.]], dtype=float32)
+    """
+    check_choice("polar", "side", side, ("right", "left"))
+    check_choice("polar", "method", method, ("qdwh", "svd"))
+    a = inexact_or_nested("polar", a)
+    if a.ndim < 2:
+        error(ValueError, "scipy.linalg.polar", "a is no matrix.", got={"a": aval_of(a)})
+    if method == "svd":
+        return _polar_by_svd(a, side)
+    rows, columns = a.shape[-2:]
+    if (rows < columns) != (side == "left"):
+        error(
+            NotImplementedError,
+            "scipy.linalg.polar",
+            f"'qdwh' does not find the {side} polar decomposition of such matrices.",
+            got={"a": aval_of(a)},
+            fix="method='svd'",
+        )
+
+    def tall(x: Array) -> Array:
+        return qdwh(x, eps=eps, max_iterations=max_iterations)[:2]
+
+    decompose = vectorize(tall, signature="(m,n)->(m,n),(n,n)")
+    if side == "right":
+        u, p = decompose(a)
+        return u, p
+    u, p = decompose(kernels.adjoint(a))
+    return kernels.adjoint(u), p
+
+
+def _polar_by_svd(a: Array, side: str) -> tuple[Array, Array]:
+    u, values, vh = svd_decomposition(a, full_matrices=False)
+    scaled = kernels.scaled_columns(
+        u if side == "left" else kernels.adjoint(vh), kernels.converted(values, u.dtype)
+    )
+    other = kernels.adjoint(u) if side == "left" else vh
+    return kernels.product(u, vh), kernels.product(scaled, other)
+
+
+_IGNORED_BY_SOLVERS = ("overwrite_b", "debug", "check_finite")
 
 
 @one_program(static=("overwrite_a", "check_finite"))
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinants of square matrices.
+    """Determinant of a square matrix.
 
     Shapes:     a: T[..., n, n] -> T[...].
     Dtypes:     floats and complex; integers become floats.
@@ -54,7 +491,7 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
         check_finite: ignored.
 
     Raises:
-        ValueError: `a` is no square matrix, nor a batch of them.
+        ValueError: `a` is not a square matrix or a batch of them.
 
     Example:
         >>> minijax.scipy.linalg.det(jnp.array([[3.0, 1.0], [1.0, 2.0]]))
@@ -65,7 +502,7 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 @one_program(static=("overwrite_a", "check_finite"))
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The inverses of square matrices.
+    """Inverse of a square matrix.
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
@@ -77,7 +514,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
         check_finite: ignored.
 
     Raises:
-        ValueError: `a` is no square matrix, nor a batch of them.
+        ValueError: `a` is not a square matrix or a batch of them.
 
     Example:
         >>> minijax.scipy.linalg.inv(jnp.array([[2.0, 0.0], [2.0, 1.0]]))
@@ -87,7 +524,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return linalg.inv(a)
 
 
-@one_program(static=("lower", "assume_a", "overwrite_a", *_IGNORED))
+@one_program(static=("lower", "assume_a", "overwrite_a", *_IGNORED_BY_SOLVERS))
 def solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -98,7 +535,7 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """The solutions x of a x = b, for regular matrices a.
+    """Solves the linear system a x = b for a nonsingular matrix a.
 
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].
     Dtypes:     float32, float64 and complex, promoted; integers become floats.
@@ -123,18 +560,18 @@ def solve(
         >>> minijax.scipy.linalg.solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([4.0, 5.0]))
         Array([2., 3.], dtype=float32)
     """
-    operands.check_choice("solve", "assume_a", assume_a, ("gen", "sym", "her", "pos"))
+    check_choice("solve", "assume_a", assume_a, ("gen", "sym", "her", "pos"))
     if assume_a != "pos":
         return linalg.solve(a, b)
-    a, b = operands.inexact_together("solve", a, b)
+    a, b = inexact_together("solve", a, b)
     is_vector = _check_system("solve", a, b)
     return _mapped(is_vector, functools.partial(_solve_definite, lower=lower))(a, b)
 
 
-def _solve_definite(a: Any, b: Any, lower: bool) -> Any:
+def _solve_definite(a: Array, b: Array, lower: bool) -> Array:
     factor, solver = cholesky(stop_gradient(a), lower=lower), _cholesky_solver(lower)
 
-    def transposed(_: Any, b: Any) -> Any:
+    def transposed(_: object, b: Array) -> Array:
         # The transpose of a Hermitian matrix is its conjugate.
         return kernels.conjugate(solver(factor, kernels.conjugate(b)))
 
@@ -146,7 +583,7 @@ def _solve_definite(a: Any, b: Any, lower: bool) -> Any:
     )
 
 
-@one_program(static=("trans", "lower", "unit_diagonal", *_IGNORED))
+@one_program(static=("trans", "lower", "unit_diagonal", *_IGNORED_BY_SOLVERS))
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,
@@ -154,10 +591,10 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    debug: Any = None,
+    debug: object = None,
     check_finite: bool = True,
 ) -> Array:
-    """The solutions x of op(a) x = b, for triangular matrices a.
+    """Solves op(a) x = b for a triangular matrix a.
 
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].
     Dtypes:     floats and complex, promoted; integers become floats.
@@ -183,11 +620,11 @@ def solve_triangular(
         >>> minijax.scipy.linalg.solve_triangular(a, jnp.array([4.0, 5.0]), lower=True)
         Array([2., 3.], dtype=float32)
     """
-    operands.check_choice("solve_triangular", "trans", trans, (0, 1, 2, "N", "T", "C"))
-    a, b = operands.inexact_together("solve_triangular", a, b)
+    check_choice("solve_triangular", "trans", trans, (0, 1, 2, "N", "T", "C"))
+    a, b = inexact_together("solve_triangular", a, b)
     is_vector = _check_system("solve_triangular", a, b)
 
-    def solver(a: Any, b: Any) -> Any:
+    def solver(a: Array, b: Array) -> Array:
         return triangular_solve(
             a,
             b,
@@ -207,7 +644,7 @@ def cho_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The solutions x of a x = b, by the Cholesky factors of a.
+    """Solves a x = b, given the Cholesky factorization of a.
 
     Shapes:     c: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].
     Dtypes:     floats and complex, promoted; integers become floats.
@@ -232,13 +669,13 @@ def cho_solve(
 
 
 @one_program(static=("lower",))
-def _solved_by_cholesky(factor: Any, b: Any, lower: bool) -> Any:
-    factor, b = operands.inexact_together("cho_solve", factor, b)
+def _solved_by_cholesky(factor: ArrayLike, b: ArrayLike, lower: bool) -> Array:
+    factor, b = inexact_together("cho_solve", factor, b)
     return _mapped(_check_system("cho_solve", factor, b), _cholesky_solver(lower))(factor, b)
 
 
 def _cholesky_solver(lower: bool) -> Callable[[Any, Any], Any]:
-    def solver(factor: Any, b: Any) -> Any:
+    def solver(factor: Array, b: Array) -> Array:
         # a = L Lᴴ, or Uᴴ U: the factor that is transposed comes second, or first.
         for transposed in (not lower, lower):
             b = triangular_solve(
@@ -261,7 +698,7 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The solutions x of op(a) x = b, by the LU factors of a.
+    """Solves op(a) x = b, given the LU factorization of a.
 
     Shapes:     lu: T[..., n, n], piv: int32[..., n], b: T[n] -> T[..., n];
                 b: T[..., n, m] -> T[..., n, m].
@@ -283,19 +720,19 @@ def lu_solve(
         >>> minijax.scipy.linalg.lu_solve(factors, jnp.array([3.0, 4.0]))
         Array([2., 3.], dtype=float32)
     """
-    operands.check_choice("lu_solve", "trans", trans, (0, 1, 2))
+    check_choice("lu_solve", "trans", trans, (0, 1, 2))
     factors, pivots = lu_and_piv
     return _solved_by_lu(factors, pivots, b, trans=trans)
 
 
 @one_program(static=("trans",))
-def _solved_by_lu(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
-    factors, b = operands.inexact_together("lu_solve", factors, b)
+def _solved_by_lu(factors: ArrayLike, pivots: ArrayLike, b: ArrayLike, trans: int) -> Array:
+    factors, b = inexact_together("lu_solve", factors, b)
     is_vector = _check_system("lu_solve", factors, b)
     permutation = lu_pivots_to_permutation(asarray(pivots), factors.shape[-1])
     columns = "(n)" if is_vector else "(n,k)"
 
-    def solver(factors: Any, permutation: Any, b: Any) -> Any:
+    def solver(factors: Array, permutation: Array, b: Array) -> Array:
         x = solve_by_lu(factors, permutation, b[:, None] if is_vector else b, trans)
         return x[:, 0] if is_vector else x
 
@@ -303,13 +740,13 @@ def _solved_by_lu(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
     return mapped(factors, permutation, b)
 
 
-def _check_system(name: str, a: Any, b: Any) -> bool:
+def _check_system(name: str, a: Array, b: Array) -> bool:
     """Whether right-hand sides are vectors, where they fit to the matrices.
 
     Raises:
         ValueError: the matrices are not square, or the right-hand sides do not fit.
     """
-    operands.check_square(name, a)
+    check_square(name, a)
     is_vector: bool = b.ndim == 1 or (1 < b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1])
     if not b.ndim or b.shape[-1 if is_vector else -2] != a.shape[-1]:
         error(
@@ -349,7 +786,7 @@ def solve_sylvester(
     method: str = "schur",
     tol: float = 1e-8,
 ) -> Array:
-    """The solutions X of A X + X B = C.
+    """Solves the Sylvester equation A X + X B = C.
 
     All elements are NaN where an eigenvalue of A and one of B add up to nothing.
 
@@ -375,10 +812,10 @@ def solve_sylvester(
         Array([[1., 1.],
                [2., 2.]], dtype=float32)
     """
-    operands.check_choice("solve_sylvester", "method", method, ("schur", "eigen"))
-    a, b, c = operands.inexact_together("solve_sylvester", A, B, C)
-    operands.check_square("solve_sylvester", a, "A")
-    operands.check_square("solve_sylvester", b, "B")
+    check_choice("solve_sylvester", "method", method, ("schur", "eigen"))
+    a, b, c = inexact_together("solve_sylvester", A, B, C)
+    check_square("solve_sylvester", a, "A")
+    check_square("solve_sylvester", b, "B")
     if c.ndim < 2 or c.shape[-2:] != (a.shape[-1], b.shape[-1]):
         error(
             ValueError,
@@ -390,7 +827,7 @@ def solve_sylvester(
     dtype = c.dtype
     solver = _sylvester_by_schur if method == "schur" else _sylvester_by_eigenvectors
 
-    def solve_one(a: Any, b: Any, c: Any) -> Any:
+    def solve_one(a: Array, b: Array, c: Array) -> Array:
         x, sums = solver(a, b, c)
         x = where((abs(sums) < tol).any(), np.nan, x)
         return x if dtype.kind == "c" else x.real.astype(dtype)
@@ -398,7 +835,7 @@ def solve_sylvester(
     return vectorize(solve_one, signature="(m,m),(n,n),(m,n)->(m,n)")(a, b, c)
 
 
-def _sylvester_by_schur(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+def _sylvester_by_schur(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
     """The solution, and the sums of eigenvalues.
 
     With a = U R Uᴴ and b = V S Vᴴ, R Y + Y S = Uᴴ c V for Y = Uᴴ X V, column after column.
@@ -409,7 +846,7 @@ def _sylvester_by_schur(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
     right = kernels.product(kernels.product(kernels.adjoint(u), c.astype(complex_)), v)
     identity = eye(a.shape[0], dtype=complex_)
 
-    def column(k: Any, y: Any) -> Any:
+    def column(k: ArrayLike, y: Array) -> Array:
         # Columns from k on are zero still, so that the whole product has those before k alone.
         rest = right[:, k] - kernels.times_vector(y, s[:, k])
         solved = triangular_solve(r + s[k, k] * identity, rest, left_side=True)
@@ -420,7 +857,7 @@ def _sylvester_by_schur(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
     return x, expand_dims(kernels.diagonal(r), 1) + kernels.diagonal(s)
 
 
-def _sylvester_by_eigenvectors(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+def _sylvester_by_eigenvectors(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
     """The solution, and the sums of eigenvalues: Y_ij = (U⁻¹ c V)_ij / (a_i + b_j)."""
     (a_values, u), (b_values, v) = (eig(x, compute_left_eigenvectors=False) for x in (a, b))
     sums = a_values[:, None] + b_values

@@ -1,14 +1,14 @@
 """Signals: convolutions, trends, spectra.  Mirrors jax.scipy.signal."""
 
-from minijax.scipy.signal.convolution import (
+from minijax.scipy.signal.filtering import (
     convolve,
     convolve2d,
     correlate,
     correlate2d,
+    detrend,
     fftconvolve,
 )
 from minijax.scipy.signal.spectra import csd, istft, stft, welch
-from minijax.scipy.signal.trends import detrend
 
 __all__ = [
     "convolve",

@@ -1,22 +1,27 @@
 """Spectra of series: short-time Fourier transforms, and densities of power over frequencies.
 
 A series is cut into segments that overlap; each is freed of its trend, weighted by a window, and
-transformed.  Source: P. Welch, The use of the fast Fourier transform for the estimation of power
-spectra, 1967; D. Griffin and J. Lim, Signal estimation from modified short-time Fourier
-transform, 1984.
+transformed.
+
+Source: P. Welch, The use of the fast Fourier transform for the estimation of power spectra, 1967;
+D. Griffin and J. Lim, Signal estimation from modified short-time Fourier transform, 1984;
+F. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, 1978;
+A. Nuttall, Some windows with very good sidelobe behavior, 1981.
 """
 
 from __future__ import annotations
 
 import operator
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import message
+from minijax.core.errors import error, message
 from minijax.lax.arguments import canonicalize_axis
+from minijax.lax.padding import pad as lax_pad
 from minijax.numpy.arithmetic import absolute
 from minijax.numpy.creation import asarray, zeros
 from minijax.numpy.elementary import conjugate, imag, real
@@ -31,9 +36,206 @@ from minijax.numpy.shaping import array_argument, flip, moveaxis
 from minijax.numpy.statistics import median
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.scipy.signal import frames
-from minijax.scipy.signal.trends import detrend as without_trend
-from minijax.scipy.signal.windows import periodic_window
+from minijax.scipy.signal.filtering import detrend as without_trend
+
+Window: TypeAlias = str | tuple[Any, ...] | ArrayLike
+"""The name of a window, its name and parameters, or weights."""
+
+Lengths: TypeAlias = tuple[int | None, int | None, int | None]
+"""What users say of nperseg, noverlap and nfft."""
+
+Detrend: TypeAlias = str | bool | Callable[[Any], Any]
+"""The kind of trend that segments are freed of, or the function that does it."""
+
+_Window = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def _cosines(*weights: float) -> Callable[[int], _Window]:
+    """`Σ (-1)ᵏ weights[k] cos(2πkn / (size - 1))`."""
+
+    def window(size: int) -> _Window:
+        turn = np.linspace(0, 2 * np.pi, size)
+        terms = [(-1) ** k * weight * np.cos(k * turn) for k, weight in enumerate(weights)]
+        return np.asarray(np.sum(terms, axis=0))
+
+    return window
+
+
+def _centred(size: int) -> _Window:
+    """Places from -1 to 1."""
+    return np.linspace(-1, 1, size)
+
+
+def _triangle(size: int) -> _Window:
+    """A triangle that is not 0 at the ends."""
+    reach = size + 1 if size % 2 else size
+    return 1 - np.abs(2 * np.arange(size) - (size - 1)) / reach
+
+
+def _parzen(size: int) -> _Window:
+    x = np.abs(2 * np.arange(size) - (size - 1)) / size
+    return np.where(x <= 0.5, 1 - 6 * x**2 + 6 * x**3, 2 * (1 - x) ** 3)
+
+
+def _bohman(size: int) -> _Window:
+    x = np.abs(_centred(size))
+    found = (1 - x) * np.cos(np.pi * x) + np.sin(np.pi * x) / np.pi
+    found[[0, -1]] = 0
+    return np.asarray(found)
+
+
+def _barthann(size: int) -> _Window:
+    x = _centred(size) / 2
+    return np.asarray(0.62 - 0.48 * np.abs(x) + 0.38 * np.cos(2 * np.pi * x))
+
+
+def _sine(size: int) -> _Window:
+    return np.asarray(np.sin(np.pi / size * (np.arange(size) + 0.5)))
+
+
+def _lanczos(size: int) -> _Window:
+    return np.asarray(np.sinc(_centred(size)))
+
+
+def _tukey(size: int, alpha: float = 0.5) -> _Window:
+    """Flat in the middle, with half a cosine of share `alpha / 2` at both ends."""
+    if alpha <= 0:
+        return np.ones(size)
+    inside = (1 - np.abs(_centred(size))) / min(alpha, 1)
+    return np.asarray(0.5 - 0.5 * np.cos(np.pi * np.minimum(inside, 1)))
+
+
+def _exponential(size: int, center: float | None = None, tau: float = 1.0) -> _Window:
+    middle = (size - 1) / 2 if center is None else center
+    return np.asarray(np.exp(-np.abs(np.arange(size) - middle) / tau))
+
+
+def _gaussian(size: int, std: float) -> _Window:
+    return _general_gaussian(size, 1, std)
+
+
+def _general_gaussian(size: int, p: float, sig: float) -> _Window:
+    x = (np.arange(size) - (size - 1) / 2) / sig
+    return np.asarray(np.exp(-0.5 * np.abs(x) ** (2 * p)))
+
+
+def _kaiser(size: int, beta: float) -> _Window:
+    return np.kaiser(size, beta)
+
+
+def _general_cosine(size: int, coefficients: Sequence[float]) -> _Window:
+    return _cosines(*coefficients)(size)
+
+
+def _general_hamming(size: int, alpha: float) -> _Window:
+    return _cosines(alpha, 1 - alpha)(size)
+
+
+_WINDOWS: dict[str, Callable[..., _Window]] = {
+    "barthann": _barthann,
+    "bartlett": np.bartlett,
+    "blackman": _cosines(0.42, 0.5, 0.08),
+    "blackmanharris": _cosines(0.35875, 0.48829, 0.14128, 0.01168),
+    "bohman": _bohman,
+    "boxcar": np.ones,
+    "cosine": _sine,
+    "exponential": _exponential,
+    "flattop": _cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
+    "gaussian": _gaussian,
+    "general_cosine": _general_cosine,
+    "general_gaussian": _general_gaussian,
+    "general_hamming": _general_hamming,
+    "hamming": _cosines(0.54, 0.46),
+    "hann": _cosines(0.5, 0.5),
+    "kaiser": _kaiser,
+    "lanczos": _lanczos,
+    "nuttall": _cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411),
+    "parzen": _parzen,
+    "triang": _triangle,
+    "tukey": _tukey,
+}
+_ALIASES = {
+    "bart": "bartlett",
+    "bkh": "blackmanharris",
+    "black": "blackman",
+    "blackman-harris": "blackmanharris",
+    "bman": "bohman",
+    "box": "boxcar",
+    "brthan": "barthann",
+    "halfcosine": "cosine",
+    "ones": "boxcar",
+    "rect": "boxcar",
+    "rectangular": "boxcar",
+    "sinc": "lanczos",
+    "triangle": "triang",
+    "tuk": "tukey",
+}
+_NEED_PARAMETERS = ("gaussian", "general_cosine", "general_gaussian", "general_hamming", "kaiser")
+
+
+def periodic_window(function: str, window: Window, size: int) -> _Window:
+    """The window of a name, or of a name with parameters, over one period of `size` places.
+
+    Raises:
+        ValueError: the name is not known, or parameters are missing.
+    """
+    name, *parameters = (window,) if isinstance(window, str) else window
+    name = _ALIASES.get(name, name)
+    if name not in _WINDOWS or (name in _NEED_PARAMETERS and not parameters):
+        unknown = name not in _WINDOWS
+        error(
+            ValueError,
+            f"scipy.signal.{function}",
+            "unknown window." if unknown else "the window needs parameters.",
+            got=f"window: {window!r}",
+            expected=", ".join(_WINDOWS) if unknown else f"({name!r}, parameters ..)",
+            fix="an array of weights",
+        )
+    if size <= 1:
+        return np.ones(size)
+    return _WINDOWS[name](size + 1, *parameters)[:-1]
+
+
+_MAX_BLOCKS = 16
+
+
+def _lengthened(x: Array, size: int) -> Array:
+    """`x` with its last dimension cut, or filled up with zeros, to a size."""
+    edges = [(0, 0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1], 0)]
+    return lax_pad(x, x.dtype.type(0), edges)
+
+
+def _places(count: int, size: int, step: int) -> Array:
+    return step * np.arange(count)[:, None] + np.arange(size)
+
+
+def _cut_frames(x: Array, size: int, step: int) -> Array:
+    """The frames of a series, as many as fit into it.  Shapes: T[.., n] -> T[.., count, size]."""
+    count = (x.shape[-1] - size) // step + 1
+    blocks = -(-size // step)
+    if blocks > _MAX_BLOCKS:
+        return x[..., _places(count, size, step)]
+    rows = _lengthened(x, (count + blocks - 1) * step)
+    rows = rows.reshape(*x.shape[:-1], count + blocks - 1, step)
+    parts = [rows[..., j : j + count, :] for j in range(blocks)]
+    frames = concatenate(parts, -1) if blocks > 1 else parts[0]
+    return frames[..., :size]
+
+
+def _sum_of_frames(frames: Array, step: int) -> Array:
+    """The sum of frames, each in its place.  Shapes: T[.., count, size] -> T[.., n]."""
+    *outer, count, size = frames.shape
+    total = (count - 1) * step + size
+    blocks = -(-size // step)
+    if blocks > _MAX_BLOCKS:
+        return zeros((*outer, total), frames.dtype).at[..., _places(count, size, step)].add(frames)
+    rows = _lengthened(frames, blocks * step).reshape(*outer, count, blocks, step)
+    found: Any = 0
+    for j in range(blocks):
+        edges = [(0, 0, 0)] * len(outer) + [(j, blocks - 1 - j, 0), (0, 0, 0)]
+        found = found + lax_pad(rows[..., j, :], frames.dtype.type(0), edges)
+    return found.reshape(*outer, -1)[..., :total]
+
 
 # Where windows add up to less than this, an inverse is left as it is.
 _LEAST_WEIGHT = 1e-10
@@ -59,9 +261,10 @@ def _refusal(function: str, problem: str, **got: Any) -> ValueError:
 
 
 def _segments(
-    function: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, length: int, dtype: Any
-) -> tuple[Segments, Any]:
+    function: str, window: Window, lengths: Lengths, length: int, dtype: np.dtype[Any]
+) -> tuple[Segments, Array]:
     """How a series of some length is cut, and the window."""
+    nperseg, noverlap, nfft = lengths
     is_named = isinstance(window, (str, tuple))
     size = None if nperseg is None else int(nperseg)
     if size is not None and size < 1:
@@ -105,7 +308,7 @@ def _segments(
     return Segments(size, overlap, transform), asarray(weights, dtype)
 
 
-def _detrending(kind: Any) -> Any:
+def _detrending(kind: Detrend) -> Any:
     """What frees segments of their trend."""
     if callable(kind):
         return kind
@@ -114,24 +317,24 @@ def _detrending(kind: Any) -> Any:
     return lambda x: without_trend(x, type=kind)
 
 
-def _spectra(x: Any, how: Segments, window: Any, detrend: Any, one_sided: bool) -> Any:
+def _spectra(x: Array, how: Segments, window: Array, detrend: Detrend, one_sided: bool) -> Array:
     """The transforms of the segments along the last axis: T[.., n] -> complex[.., segment, k]."""
-    cut = _detrending(detrend)(frames.cut(x, how.size, how.step)) * window
+    cut = _detrending(detrend)(_cut_frames(x, how.size, how.step)) * window
     return (rfft if one_sided else fft)(cut, how.nfft)
 
 
-def _scale(scaling: str, window: Any, fs: Any) -> Any:
+def _scale(scaling: str, window: Array, fs: ArrayLike) -> Array:
     if scaling == "density":
         return 1 / (fs * (window * window).sum())
     total = window.sum()
     return 1 / (total * total)
 
 
-def _frequencies(how: Segments, fs: Any, one_sided: bool, like: Any) -> Any:
+def _frequencies(how: Segments, fs: ArrayLike, one_sided: bool, like: Array) -> Array:
     return (rfftfreq if one_sided else fftfreq)(how.nfft, 1 / fs, dtype=_real_dtype(like))
 
 
-def _series(function: str, axis: Any, *arrays: Any) -> tuple[list[Any], int]:
+def _series(function: str, axis: int, *arrays: Any) -> tuple[list[Array], int]:
     """Series of one inexact dtype with time along the last axis, and where that was."""
     label = f"scipy.signal.{function}"
     found = [array_argument(label, x) for x in promote_dtypes(label, *arrays)]
@@ -140,24 +343,22 @@ def _series(function: str, axis: Any, *arrays: Any) -> tuple[list[Any], int]:
     return [moveaxis(x.astype(dtype), axis, -1) for x in found], dim
 
 
-def _real_dtype(x: Any) -> Any:
+def _real_dtype(x: Array) -> Any:
     return dtypes.real_dtype_of(x.dtype)
 
 
 def _power(
     function: str,
     arrays: tuple[Any, ...],
-    fs: Any,
-    window: Any,
-    nperseg: Any,
-    noverlap: Any,
-    nfft: Any,
-    detrend: Any,
+    fs: ArrayLike,
+    window: Window,
+    lengths: Lengths,
+    detrend: Detrend,
     return_onesided: bool,
     scaling: str,
     axis: int,
     average: str,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The mean over segments of products of spectra: of one series with itself, or of two."""
     if average not in ("mean", "median"):
         raise _refusal(function, 'the average is "mean" or "median".', average=average)
@@ -170,7 +371,7 @@ def _power(
         nothing = moveaxis(zeros((*x.shape[:-1], 0), dtype), -1, dim)
         return real(nothing), nothing
     length = max(v.shape[-1] for v in series)
-    how, weights = _segments(function, window, nperseg, noverlap, nfft, length, _real_dtype(x))
+    how, weights = _segments(function, window, lengths, length, _real_dtype(x))
     one_sided = return_onesided and not dtypes.issubdtype(x.dtype, np.complexfloating)
     run = _power_of.__wrapped__ if callable(detrend) else _power_of  # type: ignore[attr-defined]
     power = run(
@@ -189,15 +390,15 @@ def _power(
 @one_program(static=("how", "detrend", "one_sided", "scaling", "average"))
 def _power_of(
     series: tuple[Any, ...],
-    window: Any,
-    fs: Any,
+    window: Array,
+    fs: ArrayLike,
     *,
     how: Segments,
-    detrend: Any,
+    detrend: Detrend,
     one_sided: bool,
     scaling: str,
     average: str,
-) -> Any:
+) -> Array:
     length = max(v.shape[-1] for v in series)
     first, *rest = (_spectra(_filled(v, length), how, window, detrend, one_sided) for v in series)
     power = conjugate(first) * rest[0] if rest else real(first) ** 2 + imag(first) ** 2
@@ -207,14 +408,14 @@ def _power_of(
     return _averaged(power, average)
 
 
-def _filled(x: Any, length: int) -> Any:
+def _filled(x: Array, length: int) -> Array:
     """A series with zeros after it up to a length."""
     if x.shape[-1] == length:
         return x
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, length - x.shape[-1])])
 
 
-def _copies(nfft: int, dtype: Any) -> Any:
+def _copies(nfft: int, dtype: np.dtype[Any]) -> Array:
     """How many frequencies of a full spectrum each one of half a spectrum stands for."""
     copies = np.full(nfft // 2 + 1, 2, dtype)
     copies[0] = 1
@@ -223,7 +424,7 @@ def _copies(nfft: int, dtype: Any) -> Any:
     return copies
 
 
-def _averaged(power: Any, average: str) -> Any:
+def _averaged(power: Array, average: str) -> Array:
     """The mean over segments, or the median without the bias that it has where power is χ²."""
     if average == "mean" or power.shape[-2] == 1:
         return power.mean(-2)
@@ -240,17 +441,17 @@ def csd(
     x: ArrayLike,
     y: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: Detrend = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """The cross power spectral density of two series, by Welch's method.
+    """Cross power spectral density of two series, by Welch's method.
 
     Args:
         x: a series.
@@ -274,7 +475,7 @@ def csd(
 
     Raises:
         ValueError: lengths, shapes or the window do not fit, or a name is not known.
-        TypeError: an argument is no array.
+        TypeError: an argument is not an array.
 
     Example:
         >>> x = np.float32([1, 0, -1, 0])
@@ -291,36 +492,26 @@ def csd(
         pairs = list(zip(first.shape, second.shape, strict=True))
         if any(m != n and 1 not in (m, n) for d, (m, n) in enumerate(pairs) if d != dim):
             raise _refusal("csd", "the shapes do not fit.", x=first.aval, y=second.aval)
+    lengths = nperseg, noverlap, nfft
     return _power(
-        "csd",
-        arrays,
-        fs,
-        window,
-        nperseg,
-        noverlap,
-        nfft,
-        detrend,
-        return_onesided,
-        scaling,
-        axis,
-        average,
+        "csd", arrays, fs, window, lengths, detrend, return_onesided, scaling, axis, average
     )
 
 
 def welch(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: Detrend = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """The power spectral density of a series, by Welch's method.
+    """Power spectral density of a series, by Welch's method.
 
     Args:
         x: the series.
@@ -342,7 +533,7 @@ def welch(
 
     Raises:
         ValueError: lengths or the window do not fit, or a name is not known.
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
 
     Example:
         >>> x = np.float32([1, 0, -1, 0])
@@ -350,23 +541,13 @@ def welch(
         >>> power
         Array([0., 2., 0.], dtype=float32)
     """
+    lengths = nperseg, noverlap, nfft
     return _power(
-        "welch",
-        (x,),
-        fs,
-        window,
-        nperseg,
-        noverlap,
-        nfft,
-        detrend,
-        return_onesided,
-        scaling,
-        axis,
-        average,
+        "welch", (x,), fs, window, lengths, detrend, return_onesided, scaling, axis, average
     )
 
 
-def _extended(x: Any, n: int, boundary: Any) -> Any:
+def _extended(x: Array, n: int, boundary: str | None) -> Array:
     """A series with n more values at both ends, which go on from there in some way."""
     if boundary is None or n == 0:
         return x
@@ -384,17 +565,17 @@ def _extended(x: Any, n: int, boundary: Any) -> Any:
 def stft(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = False,
+    detrend: Detrend = False,
     return_onesided: bool = True,
     boundary: str | None = "zeros",
     padded: bool = True,
     axis: int = -1,
-) -> tuple[Any, Any, Any]:
-    """The short-time Fourier transform: the spectra of segments, one after another in time.
+) -> tuple[Array, Array, Array]:
+    """Short-time Fourier transform: the spectra of overlapping segments.
 
     Args:
         x: the series.
@@ -417,7 +598,7 @@ def stft(
 
     Raises:
         ValueError: lengths or the window do not fit, or a name is not known.
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
 
     Example:
         >>> x = np.float32([1, 1, 1, 1])
@@ -432,9 +613,8 @@ def stft(
     if 0 in series.shape:
         nothing = moveaxis(zeros(series.shape, dtypes.to_complex_dtype(series.dtype)), -1, dim)
         return real(nothing), real(nothing), nothing
-    how, weights = _segments(
-        "stft", window, nperseg, noverlap, nfft, series.shape[-1], _real_dtype(series)
-    )
+    lengths = nperseg, noverlap, nfft
+    how, weights = _segments("stft", window, lengths, series.shape[-1], _real_dtype(series))
     if boundary not in _BOUNDARIES:
         raise _refusal("stft", f"boundaries are one of {_BOUNDARIES}.", boundary=boundary)
     one_sided = return_onesided and not dtypes.issubdtype(series.dtype, np.complexfloating)
@@ -456,15 +636,15 @@ def stft(
 
 @one_program(static=("how", "detrend", "one_sided", "boundary", "padded"))
 def _stft_of(
-    x: Any,
-    window: Any,
+    x: Array,
+    window: Array,
     *,
     how: Segments,
-    detrend: Any,
+    detrend: Detrend,
     one_sided: bool,
     boundary: str | None,
     padded: bool,
-) -> Any:
+) -> Array:
     x = _extended(x, how.size // 2, boundary)
     if padded:
         x = _filled(x, x.shape[-1] + (how.size - x.shape[-1]) % how.step % how.size)
@@ -475,7 +655,7 @@ def _stft_of(
 def istft(
     Zxx: ArrayLike,  # noqa: N803  SciPy's name
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -484,7 +664,7 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Array, Array]:
-    """The inverse of `stft`: the series whose spectra of segments are nearest to the given ones.
+    """Inverse short-time Fourier transform, by least squares where spectra are inconsistent.
 
     Args:
         Zxx: the spectra.
@@ -505,7 +685,7 @@ def istft(
 
     Raises:
         ValueError: there are fewer than two dimensions, or axes, lengths or the window do not fit.
-        TypeError: `Zxx` is no array.
+        TypeError: `Zxx` is not an array.
 
     Example:
         >>> x = np.float32([1, 2, 3, 4])
@@ -522,10 +702,8 @@ def istft(
     if time == frequency:
         raise _refusal("istft", "the axes of time and frequencies differ.", axis=time)
     spectra = moveaxis(spectra, (time, frequency), (-2, -1))
-    dtype = dtypes.to_complex_dtype(spectra.dtype)
-    how, weights = _inverse_segments(
-        spectra, window, nperseg, noverlap, nfft, input_onesided, dtype
-    )
+    lengths = nperseg, noverlap, nfft
+    how, weights = _inverse_segments(spectra, window, lengths, input_onesided)
     x = _istft_of(
         spectra, weights, how=how, one_sided=bool(input_onesided), boundary=bool(boundary)
     )
@@ -535,12 +713,14 @@ def istft(
 
 
 @one_program(static=("how", "one_sided", "boundary"))
-def _istft_of(spectra: Any, window: Any, *, how: Segments, one_sided: bool, boundary: bool) -> Any:
+def _istft_of(
+    spectra: Array, window: Array, *, how: Segments, one_sided: bool, boundary: bool
+) -> Array:
     segments = (irfft if one_sided else ifft)(spectra, how.nfft)[..., : how.size]
     square = window * window
     count = spectra.shape[-2]
-    total = frames.overlapped(square + zeros((count, how.size), square.dtype), how.step)
-    x = frames.overlapped(segments * (window * window.sum()), how.step)
+    total = _sum_of_frames(square + zeros((count, how.size), square.dtype), how.step)
+    x = _sum_of_frames(segments * (window * window.sum()), how.step)
     if boundary:
         edge = how.size // 2
         x, total = x[..., edge : x.shape[-1] - edge], total[edge : total.shape[-1] - edge]
@@ -548,20 +728,14 @@ def _istft_of(spectra: Any, window: Any, *, how: Segments, one_sided: bool, boun
 
 
 def _inverse_segments(
-    spectra: Any,
-    window: Any,
-    nperseg: Any,
-    noverlap: Any,
-    nfft: Any,
-    one_sided: bool,
-    dtype: Any,
-) -> tuple[Segments, Any]:
+    spectra: Array, window: Window, lengths: Lengths, one_sided: bool
+) -> tuple[Segments, Array]:
+    nperseg, noverlap, nfft = lengths
     bins = spectra.shape[-1]
     natural = 2 * (bins - 1) if one_sided else bins
     size = natural if nperseg is None else operator.index(nperseg)
     if nfft is None:
         # An odd length has as many frequencies as the even one below.
         nfft = size if one_sided and size == natural + 1 else natural
-    return _segments(
-        "istft", window, size, noverlap, nfft, max(size, 0), dtypes.real_dtype_of(dtype)
-    )
+    dtype = dtypes.real_dtype_of(dtypes.to_complex_dtype(spectra.dtype))
+    return _segments("istft", window, (size, noverlap, nfft), max(size, 0), dtype)

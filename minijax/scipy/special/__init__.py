@@ -1,27 +1,8 @@
 """Special functions, as `jax.scipy.special` has them."""
 
 from minijax.numpy.normalized_exponentials import logsumexp
-from minijax.scipy.special.bessel import (
-    bessel_jn,
-    i0,
-    i0e,
-    i1,
-    i1e,
-)
-from minijax.scipy.special.error_functions import (
-    dawsn,
-    erf,
-    erfc,
-    erfcx,
-    erfinv,
-    wofz,
-)
-from minijax.scipy.special.exponential_integrals import (
-    exp1,
-    expi,
-    expn,
-)
 from minijax.scipy.special.gamma_functions import (
+    bernoulli,
     beta,
     betainc,
     betaln,
@@ -36,42 +17,49 @@ from minijax.scipy.special.gamma_functions import (
     loggamma,
     multigammaln,
     poch,
-)
-from minijax.scipy.special.harmonics import (
-    sph_harm_y,
-)
-from minijax.scipy.special.hypergeometric_functions import (
-    hyp1f1,
-    hyp2f1,
-)
-from minijax.scipy.special.information import (
-    boxcox,
-    boxcox1p,
-    entr,
-    expit,
-    kl_div,
-    log_softmax,
-    logit,
-    rel_entr,
-    softmax,
-    xlog1py,
-    xlogy,
-)
-from minijax.scipy.special.normal_distribution import (
-    log_ndtr,
-    ndtr,
-    ndtri,
-    owens_t,
-)
-from minijax.scipy.special.oscillating_integrals import (
-    fresnel,
-    sici,
-)
-from minijax.scipy.special.zeta_functions import (
-    bernoulli,
     polygamma,
     spence,
     zeta,
+)
+from minijax.scipy.special.hypergeometric import (
+    bessel_jn,
+    hyp1f1,
+    hyp2f1,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    sph_harm_y,
+)
+from minijax.scipy.special.integrals import (
+    exp1,
+    expi,
+    expn,
+    fresnel,
+    sici,
+)
+from minijax.scipy.special.probability import (
+    boxcox,
+    boxcox1p,
+    dawsn,
+    entr,
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    expit,
+    kl_div,
+    log_ndtr,
+    log_softmax,
+    logit,
+    ndtr,
+    ndtri,
+    owens_t,
+    rel_entr,
+    softmax,
+    wofz,
+    xlog1py,
+    xlogy,
 )
 
 __all__ = [

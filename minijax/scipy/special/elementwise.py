@@ -1,13 +1,15 @@
-"""Special functions that are one operation each, and what all functions do to their arguments.
+"""Special functions that are one operation each, and the loops and series of their formulas.
 
-Input: formulas, written with functions of `lax`.  Output: primitives, so that a program shows one
-equation for each function however long its formula is, and derivatives are those of mathematics,
-not those of a series that was cut off.
+Input: formulas, written with operators and functions of `lax`.  Output: primitives, so that a
+program shows one equation for each function however long its formula is, and derivatives are those
+of mathematics, not those of a series that was cut off.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,16 +18,27 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
+from minijax.interpreters import checking
 from minijax.interpreters.structural import add_tangents
 from minijax.interpreters.tangents import Zero
 from minijax.lax import families
-from minijax.lax.binary import add, mul, sub
+from minijax.lax.binary import mul
+from minijax.lax.choice import select
+from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.convert import convert_element_type
-from minijax.lax.special import Computation, epsilon
+from minijax.lax.creation import full
+from minijax.lax.reduction import reduce_or
+from minijax.lax.special import Computation, epsilon, full_like
 from minijax.numpy import creation, promotion
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 Slope = Callable[..., Any]
+
+# Chebyshev series, each with the function and the variable that it is of; their coefficients were
+# computed to 40 digits by interpolation.
+_SERIES = json.loads(Path(__file__).with_name("chebyshev.json").read_text(encoding="utf-8"))
 
 _PLAIN = frozenset({dtypes.float32, dtypes.float64})
 
@@ -44,7 +57,6 @@ class Elementwise(Primitive):
         accepts: kinds of dtypes it takes.
     """
 
-    fault_flow = "elementwise"
     shard = rules.elementwise
 
     def __init__(
@@ -95,7 +107,12 @@ class Elementwise(Primitive):
         return self.bind(*aligned), dim
 
 
-def _widened(x: Any) -> Any:
+checking.fault_flow.set(checking.ELEMENTWISE, Elementwise)
+
+
+def _widened(x: Array) -> Array:
+    """An operand of a slope: an array, which operators apply to, of float32 or wider."""
+    x = x if hasattr(x, "aval") else creation.asarray(x)
     narrow = dtypes.bit_width(aval_of(x).dtype) < 32
     return convert_element_type(x, dtypes.float32) if narrow else x
 
@@ -128,7 +145,7 @@ def real_operands(
     return arrays
 
 
-def plain_operand(name: str, argument: str, x: Any) -> Any:
+def plain_operand(name: str, argument: str, x: ArrayLike) -> Array:
     """The argument of a function of float32 and float64 alone; lists count as arrays.
 
     Raises:
@@ -146,27 +163,125 @@ def plain_operand(name: str, argument: str, x: Any) -> Any:
     return promotion.strong(x)
 
 
-def number_like(value: complex, like: Any) -> Any:
+def number_like(value: complex, like: Array) -> Any:
     """A number of the dtype of `like`."""
     return aval_of(like).dtype.type(value)
 
 
-def chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
-    """The series `c₀/2 + Σ cₖ Tₖ(t)` by Clenshaw's recurrence, as far as the dtype can tell."""
+def chebyshev(t: Array, name: str) -> Array:
+    """A series of `chebyshev.json`, `c₀/2 + Σ cₖ Tₖ(t)`, as far as the dtype can tell.
+
+    It is summed by Clenshaw's recurrence.
+    """
+    coefficients = _SERIES[name]["coefficients"]
     needed = np.flatnonzero(np.abs(coefficients) > epsilon(t) / 8 * abs(coefficients[0]))
     last = int(needed[-1])
-    twice = mul(t, 2.0)
+    twice = t * 2.0
     total: Any = coefficients[last]
     before: Any = 0.0
     for c in reversed(coefficients[1:last]):
-        total, before = add(sub(mul(twice, total), before), c), total
-    return add(sub(mul(t, total), before), coefficients[0] / 2)
+        total, before = twice * total - before + c, total
+    return t * total - before + coefficients[0] / 2
 
 
-def polynomial(x: Any, *coefficients: float) -> Any:
+def polynomial(x: Array, *coefficients: float) -> Array:
     """`c₀ + c₁ x + c₂ x² + ...` by Horner's rule."""
     *lower, highest = coefficients
     total: Any = highest
     for c in reversed(lower):
-        total = add(mul(x, total), c)
+        total = x * total + c
     return total
+
+
+State = tuple[Any, ...]
+
+
+def converge(
+    step: Callable[[Any, State], tuple[Any, State]], start: State, most_steps: float = 2000.0
+) -> State:
+    """Replaces the state by `step(n, state)` for n = 0, 1, ... until no element changes.
+
+    Args:
+        step: returns which elements still change, and the new state.
+        start: arrays of one type.
+        most_steps: after how many steps to give up.
+    """
+    like = aval_of(start[0])
+    axes = tuple(range(like.ndim))
+
+    def goes_on(carry: tuple[Array, Array, State]) -> Array:
+        n, active, _ = carry
+        return (n < most_steps) & reduce_or(active, axes)
+
+    def body(carry: tuple[Array, Array, State]) -> Array:
+        n, active, old = carry
+        changes, new = step(n, old)
+        kept = tuple(select(active, x, before) for x, before in zip(new, old, strict=True))
+        return n + 1.0, active & changes, kept
+
+    carry = (full((), 0.0, like.dtype), full(like.shape, True), start)
+    final: State = while_loop(goes_on, body, carry)[2]
+    return final
+
+
+def hypergeometric(
+    upper: Sequence[Any],
+    lower: Sequence[Any],
+    x: Array,
+    start: Array | None = None,
+    slope_of: int | None = None,
+    most_steps: float = 10000.0,
+) -> Array:
+    """The sum of `start Π (u)ₙ / Π (l)ₙ xⁿ / n!` over n, or its derivative by one parameter.
+
+    A series that does not converge is cut off before its smallest term.
+
+    Args:
+        upper: parameters u.
+        lower: parameters l.
+        x: the variable.
+        start: the term of n = 0; 1 by default.
+        slope_of: by which parameter to differentiate, counted through `upper` and `lower`.
+        most_steps: how many terms to add at most.
+    """
+    one, zero = full_like(x, 1.0), full_like(x, 0.0)
+    term = one if start is None else start
+    diverges = len(upper) > len(lower) + 1
+
+    def step(n: Array, state: State) -> tuple[Array, State]:
+        term, total, term_dot, total_dot = state
+        tops, bottoms = [u + n for u in upper], [v + n for v in lower]
+        scale = x / _product([*bottoms, full_like(x, 1.0)])
+        scale = scale / (n + 1.0)
+        ratio = _product(tops) * scale
+        new = term * ratio
+        changes = abs(new) > abs(total) * (epsilon(x) / 4)
+        new_dot = term_dot
+        if slope_of is not None:
+            new_dot = term_dot * ratio + term * _ratio_slope(tops, bottoms, scale, slope_of)
+            moves = abs(new_dot) > abs(total_dot) * (epsilon(x) / 4)
+            changes = changes | moves
+        if diverges:
+            shrinks = abs(new) < abs(term)
+            changes = changes & shrinks
+            new = select(shrinks, new, zero)
+            new_dot = select(shrinks, new_dot, zero)
+        return changes, (new, total + new, new_dot, total_dot + new_dot)
+
+    _, total, _, total_dot = converge(step, (term, term, zero, zero), most_steps)
+    return total if slope_of is None else total_dot
+
+
+def _product(factors: Sequence[Any]) -> Array:
+    first, *others = factors
+    for factor in others:
+        first = first * factor
+    return first
+
+
+def _ratio_slope(tops: Sequence[Any], bottoms: Sequence[Any], scale: Array, index: int) -> Array:
+    """The derivative of the ratio of two terms by a parameter: no factor is divided by."""
+    if index >= len(tops):
+        return _product(tops) * (scale * -1.0) / bottoms[index - len(tops)]
+    others = [top for i, top in enumerate(tops) if i != index]
+    return _product(others) * scale if others else scale

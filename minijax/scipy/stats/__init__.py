@@ -1,13 +1,14 @@
 """Distributions and statistics, as `jax.scipy.stats` has them."""
 
-from minijax.scipy.stats import (
+from minijax.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
+from minijax.scipy.stats.samples import gaussian_kde, mode, rankdata, sem
+from minijax.scipy.stats.univariate import (
     bernoulli,
     beta,
     betabinom,
     binom,
     cauchy,
     chi2,
-    dirichlet,
     expon,
     gamma,
     gennorm,
@@ -16,8 +17,6 @@ from minijax.scipy.stats import (
     gumbel_r,
     laplace,
     logistic,
-    multinomial,
-    multivariate_normal,
     nbinom,
     norm,
     pareto,
@@ -28,8 +27,6 @@ from minijax.scipy.stats import (
     vonmises,
     wrapcauchy,
 )
-from minijax.scipy.stats.kernel_density import gaussian_kde
-from minijax.scipy.stats.ranks import mode, rankdata, sem
 
 __all__ = [
     "bernoulli",

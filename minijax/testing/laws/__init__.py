@@ -24,7 +24,10 @@ from minijax.testing.laws.derivatives import (
 from minijax.testing.laws.executions import (
     checked_is_unchecked,
     executions_agree,
+    groups_are_an_axis,
     lowerings_agree,
+    names_and_places_do_not_matter,
+    product_axis_is_one_axis,
     types_are_sound,
     vmap_stacks_results,
 )
@@ -44,11 +47,6 @@ from minijax.testing.laws.identities import (
     shuffles_compose,
     start_and_done_are_one,
     summands_are_sums,
-)
-from minijax.testing.laws.placements import (
-    groups_are_an_axis,
-    names_and_places_do_not_matter,
-    product_axis_is_one_axis,
 )
 
 __all__ = [

@@ -1,7 +1,8 @@
-"""What laws of collectives are tried on: a mesh, some axes, a dtype, and numbers from a seed.
+"""What laws of collectives are tried on: a mesh, axes, a dtype and a seed; and every collective.
 
 Input: fields, or Hypothesis's choices.  Output: a `Case`, which makes blocks, permutations and
-groups, runs per-device functions, and compares them.
+groups, runs per-device functions, and compares them; and, for laws that hold of all collectives,
+each of these as a function of one device's block.
 """
 
 from __future__ import annotations
@@ -9,17 +10,16 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 from minijax import lax
 from minijax.core import tree
-from minijax.testing import engines, programs
-from minijax.testing.agreement import check_agree
-from minijax.testing.programs import DeviceProgram
-from minijax.testing.strategies import communication, values
+from minijax.testing import programs
+from minijax.testing.programs import DeviceProgram, check_agree
+from minijax.testing.strategies import arguments
 from minijax.testing.strategies.device_programs import SIZES
 
 
@@ -62,7 +62,7 @@ class Case:
         axes: the axes that collectives go over, in their order.
         dtype: the name of the dtype of blocks.
         tiled: whether gathers, scatters and exchanges keep dimensions.
-        engine: which of `engines.ENGINES` runs the functions.
+        engine: which of `programs.ENGINES` runs the functions.
         lax: the collectives that the laws are about.
         n: how many devices the axes have together.
 
@@ -121,7 +121,7 @@ class Case:
     def blocks(self, *shape: int) -> Any:
         """A block of this shape for each device: stacked, one leading dimension for each axis."""
         step = int(self.random.integers(1, 13))
-        return values.array((*self.sizes.values(), *shape), self.dtype, step)
+        return arguments.array((*self.sizes.values(), *shape), self.dtype, step)
 
     def permutation(self) -> list[int]:
         """A permutation of the positions along the axes."""
@@ -140,7 +140,7 @@ class Case:
 
     def run(self, function: Callable[..., Any], *stacked: Any) -> list[Any]:
         """The stacked results of a function of one device's blocks."""
-        return engines.run(self.program(function, *stacked), self.engine)
+        return programs.run(self.program(function, *stacked), self.engine)
 
     def check(
         self,
@@ -199,7 +199,7 @@ def cases(
         sizes: the mesh; any of one to three axes by default.
         axes: the axes; any ordered subset by default.
         dtypes: names of dtypes to choose from.
-        engines: names of `engines.ENGINES` to choose from.
+        engines: names of `programs.ENGINES` to choose from.
         max_devices: how many devices meshes have at most.
 
     Example:
@@ -213,9 +213,79 @@ def cases(
         sizes = dict(zip("xyz", draw(st.sampled_from(fitting)), strict=False))
     return Case(
         sizes,
-        draw(communication.axis_subsets(list(sizes))) if axes is None else axes,
+        draw(arguments.axis_subsets(list(sizes))) if axes is None else axes,
         dtype=draw(st.sampled_from(list(dtypes))),
         tiled=draw(st.booleans()),
         seed=draw(st.integers(0, 99)),
         engine=draw(st.sampled_from(list(engines))),
     )
+
+
+class Operation(NamedTuple):
+    """A collective, with all but its operand given.
+
+    Attributes:
+        name: its name.
+        apply: the function of a block, of axes, and of further options such as groups.
+        shape: of the block.
+        is_linear: whether it is linear.
+        takes_groups: whether it takes `axis_index_groups`.
+        is_ordered: whether positions along several axes follow the order of their names; otherwise
+            that of the mesh.
+    """
+
+    name: str
+    apply: Callable[..., Any]
+    shape: tuple[int, ...]
+    is_linear: bool = True
+    takes_groups: bool = True
+    is_ordered: bool = True
+
+
+def operations(case: Case, members: int | None = None) -> dict[str, Operation]:
+    """All collectives, by name.
+
+    Args:
+        case: says over how many devices, and whether they are tiled.
+        members: how many devices communicate, if not all along the axes.
+    """
+    lax, tiled = case.lax, case.tiled
+    n = case.n if members is None else members
+    scattered = (3, 2 * n) if tiled else (3, n)
+    split = (2 * n, 3) if tiled else (n, 3)
+    order = list(case.random.permutation(case.n))
+    pairs = [(i, int(d)) for i, d in enumerate(order)]
+    source = int(case.random.integers(case.n))
+
+    def gather(x: Any, axes: Any, **options: Any) -> Any:
+        return lax.all_gather(x, axes, axis=1, tiled=tiled, **options)
+
+    def scatter(x: Any, axes: Any, **options: Any) -> Any:
+        return lax.psum_scatter(x, axes, scatter_dimension=1, tiled=tiled, **options)
+
+    def exchange(x: Any, axes: Any, **options: Any) -> Any:
+        return lax.all_to_all(x, axes, 0, 1, tiled=tiled, **options)
+
+    def permute(x: Any, axes: Any) -> Any:
+        return lax.ppermute(x, axes, pairs[1:] or pairs)
+
+    def broadcast(x: Any, axes: Any) -> Any:
+        return lax.pbroadcast(x, axes, source)
+
+    found = [
+        Operation("psum", lax.psum, (2, 3)),
+        Operation("pmean", lax.pmean, (2, 3)),
+        Operation("all_gather", gather, (2, 3)),
+        Operation("psum_scatter", scatter, scattered),
+        Operation("all_to_all", exchange, split),
+        Operation("ppermute", permute, (2, 3), takes_groups=False, is_ordered=False),
+        Operation("pbroadcast", broadcast, (2, 3), takes_groups=False),
+        Operation("pmax", lax.pmax, (2, 3), is_linear=False),
+        Operation("pmin", lax.pmin, (2, 3), is_linear=False),
+    ]
+    return {operation.name: operation for operation in found}
+
+
+def linear_operations(case: Case) -> list[Operation]:
+    """The linear ones."""
+    return [operation for operation in operations(case).values() if operation.is_linear]

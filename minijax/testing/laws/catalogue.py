@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minijax.testing.laws import derivatives, executions, identities, placements
-from minijax.testing.laws.cases import Case, Collectives, statement_of
-from minijax.testing.laws.operations import operations
+from minijax.testing.laws import derivatives, executions, identities
+from minijax.testing.laws.cases import Case, Collectives, operations, statement_of
 from minijax.testing.programs import DeviceProgram, stacked
 
 LACKING = {
@@ -69,9 +68,9 @@ LAWS: tuple[Law, ...] = (
     Law(9, identities.permutations_compose),
     Law(10, identities.shuffles_compose),
     Law(11, identities.ragged_generalizes_exchange, needs="ragged"),
-    Law(12, placements.product_axis_is_one_axis),
-    Law(13, placements.names_and_places_do_not_matter),
-    Law(14, placements.groups_are_an_axis, needs="groups"),
+    Law(12, executions.product_axis_is_one_axis),
+    Law(13, executions.names_and_places_do_not_matter),
+    Law(14, executions.groups_are_an_axis, needs="groups"),
     Law(15, derivatives.derivatives_are_adjoint, "program"),
     Law(16, derivatives.casts_are_dual, needs="types"),
     Law(17, derivatives.tangents_of_linear),
@@ -176,7 +175,7 @@ def check_collectives(
         mesh: sizes by names of axes, or sizes alone.
         axes: the axes to go over; all by default.
         dtype: of the blocks.
-        engine: which of `engines.ENGINES` runs them; the oracle needs no devices.
+        engine: which of `programs.ENGINES` runs them; the oracle needs no devices.
         laws: the numbers of those to try; all by default.
         **own: functions to take in place of those of `minijax.lax` with the same names; without
             any, all laws are tried on `minijax.lax` itself.

@@ -18,12 +18,10 @@ from minijax.core.errors import error, message
 from minijax.core.jaxpr import jaxprs_in_params
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import passes
-from minijax.testing import engines, oracle
-from minijax.testing.agreement import check_agree
-from minijax.testing.laws.cases import Case, statement_of
-from minijax.testing.laws.operations import linear_operations
-from minijax.testing.programs import DeviceProgram
-from minijax.testing.strategies import values
+from minijax.testing import oracle, programs
+from minijax.testing.laws.cases import Case, linear_operations, statement_of
+from minijax.testing.programs import DeviceProgram, check_agree
+from minijax.testing.strategies import arguments
 from minijax.transforms.grad import grad, jvp, vjp
 from minijax.transforms.shard_map import shard_map
 from minijax.transforms.tracing import make_jaxpr
@@ -63,7 +61,7 @@ class _Floats:
 
 def directions(arrays: Sequence[Any], step: int) -> list[Any]:
     """An array of small numbers like each of some."""
-    return [values.array(np.shape(x), np.asarray(x).dtype, step) for x in arrays]
+    return [arguments.array(np.shape(x), np.asarray(x).dtype, step) for x in arrays]
 
 
 def modes_of(program: DeviceProgram) -> tuple[bool, ...]:
@@ -91,7 +89,7 @@ def derivatives_are_adjoint(program: DeviceProgram) -> None:
 
         def both(point: Any, tangents: Any, f: Any = f) -> Any:
             outs, moved = jvp(f, tuple(point), tuple(tangents))
-            cotangents = [values.array(out.shape, out.dtype, 7) for out in outs]
+            cotangents = [arguments.array(out.shape, out.dtype, 7) for out in outs]
             _, pull = vjp(f, *point)
             return cotangents, moved, pull(cotangents)
 
@@ -294,7 +292,7 @@ def gradients_agree(
 
         def total(*point: Any) -> Any:
             outs = f(*point)
-            weights = [values.array(out.shape, out.dtype, 7) for out in outs]
+            weights = [arguments.array(out.shape, out.dtype, 7) for out in outs]
             sums = [(out * w).sum() for out, w in zip(outs, weights, strict=True)]
             return sum(sums, np.float32(0))
 
@@ -306,9 +304,9 @@ def gradients_agree(
     point = [program.inputs[i] for i in floats]
     at = tuple(range(len(floats)))
     if whole is None:
-        whole = engines.unsharded(program)
+        whole = programs.unsharded(program)
     expected = list(grad(loss(whole), at)(*point))
     for checks in modes_of(program) if check_vma is None else (check_vma,):
-        found = list(grad(loss(engines.mapped(program, check_vma=checks)), at)(*point))
+        found = list(grad(loss(programs.mapped(program, check_vma=checks)), at)(*point))
         sides = {"the sharded program's gradient": found, "the unsharded one's": expected}
         check_agree("laws.gradients_agree", sides, program, statement_of(gradients_agree))

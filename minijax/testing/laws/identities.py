@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.testing.laws.cases import Case
-from minijax.testing.laws.operations import linear_operations
+from minijax.testing.laws.cases import Case, linear_operations
 
 
 def psum_gathers_scatter(case: Case) -> None:

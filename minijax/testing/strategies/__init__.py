@@ -4,28 +4,24 @@
 shardings need: meshes, partition specs, types, trees, blocks, groups, permutations.
 """
 
-from minijax.testing.strategies.communication import (
-    RaggedSizes,
-    axis_index_groups,
-    axis_subsets,
-    permutations,
-    ragged_sizes,
-)
-from minijax.testing.strategies.device_programs import device_programs
-from minijax.testing.strategies.placements import (
+from minijax.testing.strategies.arguments import (
     SHAPES_OF_MESHES,
-    meshes,
-    partition_specs,
-    specs,
-)
-from minijax.testing.strategies.values import (
+    RaggedSizes,
     array,
     avals,
+    axis_index_groups,
+    axis_subsets,
+    meshes,
+    partition_specs,
     pattern,
     per_device_inputs,
+    permutations,
+    ragged_sizes,
     shapes,
+    specs,
     trees,
 )
+from minijax.testing.strategies.device_programs import device_programs
 
 __all__ = [
     "SHAPES_OF_MESHES",

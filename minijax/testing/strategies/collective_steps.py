@@ -12,16 +12,17 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from minijax.testing.strategies import communication
-from minijax.testing.strategies.local_steps import NUMBERS, pick
-from minijax.testing.strategies.scope import (
+from minijax.testing.strategies import arguments
+from minijax.testing.strategies.local_steps import (
     MAX_ELEMENTS,
+    NUMBERS,
     Draw,
     Scope,
     Variable,
     axes_text,
     elements,
     inserted,
+    pick,
     replaced,
 )
 
@@ -38,7 +39,7 @@ def draw_axes(draw: Draw, scope: Scope) -> tuple[str, ...]:
         # An axis of vmap beside another one, as rules of batching find it.
         others = draw(st.permutations([a for a in names if a != mapped[-1]]))
         return tuple(draw(st.permutations([mapped[-1], *others[: draw(st.integers(1, 2))]])))
-    found: tuple[str, ...] = draw(communication.axis_subsets(names))
+    found: tuple[str, ...] = draw(arguments.axis_subsets(names))
     return found
 
 
@@ -61,7 +62,7 @@ def draw_groups(
     grouped = "checked" not in scope.modes and set(axes) <= set(scope.mesh_axes)
     if not grouped or not draw(st.booleans()):
         return "", size
-    groups = draw(communication.axis_index_groups(size, equal=equal or draw(st.booleans())))
+    groups = draw(arguments.axis_index_groups(size, equal=equal or draw(st.booleans())))
     return f", axis_index_groups={groups}", len(groups[0])
 
 
@@ -211,7 +212,7 @@ def permute(draw: Draw, scope: Scope) -> bool:
         order = list(draw(st.permutations(range(size))))
         text = f"lax.pshuffle({x.name}, {axes_text(axes)}, {order})"
     else:
-        pairs = draw(communication.permutations(size))
+        pairs = draw(arguments.permutations(size))
         text = f"lax.ppermute({x.name}, {axes_text(axes)}, {pairs})"
     scope.let(text, [x], x.shape, x.dtype, x.varying | set(axes))
     return True
@@ -263,7 +264,7 @@ def ragged(draw: Draw, scope: Scope) -> bool:
     if not axes or not fitting or scope.depth:
         return False
     axis, size = axes[0], scope.sizes[axes[0]]
-    sizes = draw(communication.ragged_sizes(size, longest=2))
+    sizes = draw(arguments.ragged_sizes(size, longest=2))
     x = draw(st.sampled_from(fitting))
     if x.shape[0] < sizes.operand_size:
         return False

@@ -19,7 +19,7 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, flattening, key_reuse, program, staging
 from minijax.lax.control_flow import checks
 from minijax.runtime import client
-from minijax.transforms import jit, stages
+from minijax.transforms import jit, jit_arguments, stages
 from minijax.transforms.pmap import programs, stepwise
 from minijax.transforms.pmap.primitive import applied, pmap_p
 from minijax.transforms.pmap.programs import Axes, MapInfo, refuse
@@ -159,7 +159,7 @@ class PmapFunction(jit.JitFunction):
     def _flat(self, in_tree: Any, statics: Any, positions: Any) -> flattening.FlatFunction:
         function = self.function
         if statics:
-            function = jit.with_statics(function, statics, positions)
+            function = jit_arguments.with_statics(function, statics, positions)
         return flattening.FlatFunction(function, in_tree, self.name)
 
     def _info(self, along: MappedArguments, *more: Any) -> MapInfo:
@@ -188,7 +188,9 @@ class PmapFunction(jit.JitFunction):
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         static = tuple(where for where, _, _ in statics)
         settings = self.settings._replace(static_argnums=static)
-        donated = jit.donated(settings, in_tree, positions, num_args) or (False,) * len(avals)
+        donated = jit_arguments.donated_leaves(settings, in_tree, positions, num_args) or (
+            False,
+        ) * len(avals)
         out_axes = out_axes_of(self.mapping.out_axes, flat.out_tree, closed.out_avals)
         mapped = self._info(along, in_axes, out_axes, (False,) * len(outer) + donated)
         whole = applied({**mapped._asdict(), "jaxpr": closed})

@@ -7,39 +7,39 @@ device takes its slice of each operand, and gathers the others' results.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import effects
+from minijax.core import axes as core_axes
+from minijax.core import effects, variance
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from minijax.core.primitive import Primitive
-from minijax.core.sequences import merge_lists
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import (
     batching,
-    jvp,
+    checking,
     key_reuse,
     lowering,
-    partial_eval,
-    passes,
     rematerialization,
+    replicas,
     transpose,
 )
 from minijax.interpreters.device_axes import NoDeviceAxes, ReplicaAxes
 from minijax.interpreters.structural import moveaxis, reduce_sum
-from minijax.interpreters.tangents import Zero, is_linear, with_zeros
+from minijax.interpreters.tangents import Zero, is_linear
 from minijax.lax import binary, functionalization
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
+from minijax.transforms.jaxpr_call import JaxprCall
 from minijax.transforms.pmap import programs
 from minijax.transforms.pmap.programs import Axes
 
 
-class Pmap(Primitive):
+class Pmap(JaxprCall):
     """Applies `jaxpr` to each slice of the operands, on as many devices.
 
     Parameters: `axis_name` and `axis_size` of the axis, of which this process holds a part where
@@ -49,12 +49,15 @@ class Pmap(Primitive):
     """
 
     name = "pmap"
-    binds_axis: ClassVar[str | None] = "axis_name"
-    maps_devices: ClassVar[str] = "global_axis_size"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    knows_extended: ClassVar[bool] = True
-    communicates: ClassVar[bool] = True
+    # What a device computes for later may be another value on each.
+    per_operand: ClassVar[Mapping[str, Any]] = {"in_axes": 0}
+    per_result: ClassVar[Mapping[str, Any]] = {"out_axes": 0}
+
+    def inside(self, params: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
+        return programs.inside(params)
+
+    def outside(self, found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
+        return effects.without_axis(found, params["axis_name"])
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
         return programs.executable_for(jaxpr, programs.MapInfo(**params))(args)
@@ -79,41 +82,8 @@ class Pmap(Primitive):
             for spec, axis in zip(specs, out_axes, strict=True)
         ]
 
-    def effects(
-        self, *avals: Any, jaxpr: ClosedJaxpr, axis_name: Any, **params: Any
-    ) -> frozenset[Any]:
-        return effects.without_axis(jaxpr.effects, axis_name)
-
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
         return _lower(ctx, values, params)
-
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        in_axes: Axes,
-        out_axes: Axes,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
-        nonzero = [type(t) is not Zero for t in tangents]
-        with programs.inside(params):
-            derivative, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
-        outs = self.bind(
-            *primals,
-            *(t for t in tangents if type(t) is not Zero),
-            jaxpr=derivative,
-            in_axes=in_axes + _chosen(in_axes, nonzero),
-            out_axes=out_axes + _chosen(out_axes, out_nonzero),
-            **_keeping_memory(params),
-        )
-        count = len(out_nonzero)
-        out_avals = map(aval_of, outs[:count])
-        return list(outs[:count]), with_zeros(out_nonzero, outs[count:], out_avals)
-
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        return _partial_eval(trace, args, params)
 
     def transpose(
         self,
@@ -179,47 +149,45 @@ class Pmap(Primitive):
         )
         return list(outs), [0 if b else None for b in out_batched]
 
-    def dead_code(self, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
-        params = eqn.params
-        slim, kept = passes.without_dead_code(params["jaxpr"], used)
-        outer = effects.without_axis(slim.effects, params["axis_name"])
-        if not slim.jaxpr.outvars and not outer:
-            return None
-        changed = {
-            "jaxpr": slim,
-            "in_axes": _chosen(params["in_axes"], kept),
-            "out_axes": _chosen(params["out_axes"], used),
-            "donated_invars": _chosen(params["donated_invars"], kept),
-        }
-        return eqn.replace(
-            invars=[v for v, keep in zip(eqn.invars, kept, strict=True) if keep],
-            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
-            params={**params, **changed},
-            effects=outer,
-        )
 
-    def divide(
-        self, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
-    ) -> rematerialization.Division:
-        return _divide(eqn, wanted, policy)
+replicas.device_count_param.set("global_axis_size", Pmap)
 
-    def check_inside(self, checker: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        with programs.inside(params):
-            inner = checker.inner(params["jaxpr"])
-        more = len(inner.closed.out_avals) - len(params["out_axes"])
-        changed = {"jaxpr": inner.closed, "out_axes": (0,) * more + params["out_axes"]}
-        outs = self.bind(*args, **{**params, **changed})
-        if not inner.sites:
-            return outs
-        count = functionalization.STATE_SIZE
-        size = params["axis_size"]
-        state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
-        checker.add(state, sites)
-        return outs[count:]
 
-    def follow_keys(self, flow: Any, keys: Sequence[Any], **params: Any) -> list[Any]:
-        return _follow_keys(flow, keys, **params)
+@rematerialization.division.rule(Pmap)
+def _divide_of_pmap(
+    primitive: Pmap, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
+) -> rematerialization.Division:
+    return _divide(eqn, wanted, policy)
 
+
+@checking.check_inside.rule(Pmap)
+def _check_inside_of_pmap(
+    primitive: Pmap, checker: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    with programs.inside(params):
+        inner = checker.inner(params["jaxpr"])
+    more = len(inner.closed.out_avals) - len(params["out_axes"])
+    changed = {"jaxpr": inner.closed, "out_axes": (0,) * more + params["out_axes"]}
+    outs = primitive.bind(*args, **{**params, **changed})
+    if not inner.sites:
+        return outs
+    count = functionalization.STATE_SIZE
+    size = params["axis_size"]
+    state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
+    checker.add(state, sites)
+    return outs[count:]
+
+
+@key_reuse.follow_keys.rule(Pmap)
+def _follow_keys_of_pmap(
+    primitive: Pmap, flow: Any, keys: Sequence[Any], **params: Any
+) -> list[Any]:
+    return _follow_keys(flow, keys, **params)
+
+
+core_axes.binds_axis.set("axis_name", Pmap)
+core_axes.communicates.set(True, Pmap)
+variance.vary.set(None, Pmap)
 
 pmap_p = Pmap()
 
@@ -309,49 +277,6 @@ def _gather(ctx: Any, x: Any, devices: ReplicaAxes, name: Any, axis: int, aval: 
         {"all_gather_dim": ctx.integer(axis, 64), **devices.replica_groups([name])},
         ctx.tensor_type(shape, whole.dtype),
     )
-
-
-def _partial_eval(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule `partial_eval`: two maps, the second of which takes what the first has computed."""
-    in_axes, out_axes = params["in_axes"], params["out_axes"]
-    unknown = [trace.is_unknown(x) for x in args]
-    known = [not u for u in unknown]
-    with programs.inside(params):
-        split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
-    params = _keeping_memory(params)
-    known_args = [x for x, k in zip(args, known, strict=True) if k]
-    known_axes = _chosen(in_axes, known)
-    num_computed = split.sources.count(None)
-    known_outs: Sequence[Any] = ()
-    out_known = [not u for u in split.out_unknown]
-    if split.known.jaxpr.outvars or split.known.effects:
-        known_outs = trace.process_known(
-            pmap_p,
-            known_args,
-            {
-                **params,
-                "jaxpr": split.known,
-                "in_axes": known_axes,
-                # What a device computes for later may be another value on each.
-                "out_axes": _chosen(out_axes, out_known) + (0,) * num_computed,
-            },
-        )
-    num_known = sum(out_known)
-    residuals = split.residuals(known_args, known_outs[num_known:])
-    of_residuals = tuple(0 if i is None else known_axes[i] for i in split.sources)
-    staged_outs: Sequence[Any] = ()
-    if any(split.out_unknown) or split.staged.effects:
-        staged_outs = trace.unknown.process(
-            pmap_p,
-            [*residuals, *(x for x, u in zip(args, unknown, strict=True) if u)],
-            {
-                **params,
-                "jaxpr": split.staged,
-                "in_axes": of_residuals + _chosen(in_axes, unknown),
-                "out_axes": _chosen(out_axes, split.out_unknown),
-            },
-        )
-    return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
 
 
 def _divide(

@@ -20,7 +20,7 @@ from minijax.core.aval import AbstractToken
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from minijax.core.specs import PartitionSpec
-from minijax.interpreters import evaluation, program, replicas, staging
+from minijax.interpreters import program, replicas, staging
 from minijax.interpreters.assignment import Assignment, Placeholder
 from minijax.interpreters.replicas import Replicas
 from minijax.lax import shape
@@ -139,7 +139,7 @@ def _of_pieces(jaxpr: ClosedJaxpr, info: MapInfo) -> Callable[..., list[Any]]:
             x if axis is None else shape.squeeze(x, (axis,))
             for x, axis in zip(pieces, info.in_axes, strict=True)
         ]
-        outs = evaluation.eval_closed_jaxpr(jaxpr, *slices)
+        outs = staging.eval_closed_jaxpr(jaxpr, *slices)
         return [
             x if axis is None else shape.expand_dims(x, (axis,))
             for x, axis in zip(outs, info.out_axes, strict=True)
@@ -295,7 +295,7 @@ def check_collectives(jaxpr: Jaxpr, name: str, allowed: frozenset[str] = AMONG_P
 def _collectives_in(jaxpr: Jaxpr) -> set[str]:
     found = set()
     for eqn in jaxpr.eqns:
-        if eqn.primitive.communicates and eqn.primitive.axis_params:
+        if axes.communicates.of(eqn.primitive) and axes.axis_params.of(eqn.primitive):
             found.add(eqn.primitive.name)
         found.update(*map(_collectives_in, jaxprs_in_params(eqn.params)))
     return found

@@ -17,7 +17,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import eager, evaluation, relocation, staging
+from minijax.interpreters import confinement, eager, relocation, staging
 from minijax.interpreters.structural import moveaxis, new_axis
 from minijax.runtime.array import Array, array_from_host
 from minijax.transforms.pmap import programs
@@ -78,7 +78,9 @@ class MapTrace(Trace):
         return MapTracer(self, value, dims) if dims else value
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        if primitive.holds_functions and not isinstance(params["call_jaxpr"], ClosedJaxpr):
+        if confinement.stage_functions.of(primitive) is not None and not isinstance(
+            params["call_jaxpr"], ClosedJaxpr
+        ):
             return self._call(primitive, args, params)
         values, dims = zip(*map(self.split, args), strict=True) if args else ((), ())
         wanted = {name for own in dims for name in own} | self._names_in(primitive, params)
@@ -100,14 +102,14 @@ class MapTrace(Trace):
         with config.disable_jit(False):
             call = functools.partial(primitive.bind_all, **params)
             jaxpr, consts = staging.stage(call, list(map(aval_of, args)))
-        return evaluation.eval_jaxpr(jaxpr, consts, *args)
+        return staging.eval_jaxpr(jaxpr, consts, *args)
 
     def _names_in(self, primitive: Any, params: Mapping[str, Any]) -> set[Any]:
         """The axes that an operation refers to; a user's rules may refer to any."""
-        if primitive.holds_functions:
+        if confinement.stage_functions.of(primitive) is not None:
             return {axis.name for axis in self.bound}
         found: set[Any] = set()
-        for key in primitive.axis_params:
+        for key in core_axes.axis_params.of(primitive):
             value = params[key]
             found.update(value if isinstance(value, tuple) else (value,))
         for value in params.values():
@@ -144,7 +146,7 @@ def _apply(
         names = [axis.name for axis in used if axis.name in own]
         places = dict(zip(names, schedule([own[name] for name in names]), strict=True))
         along.append(tuple(places.get(axis.name) for axis in used))
-    if primitive.holds_functions:
+    if confinement.stage_functions.of(primitive) is not None:
         # They are new in every call.
         made = _mapped(primitive, params, used, avals, along)
     else:

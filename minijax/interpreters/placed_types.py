@@ -1,0 +1,139 @@
+"""Placed types: how traces type values that mesh axes split, or over which values vary.
+
+Most programs run on one device, and no trace asks here.  The first value whose type is not plain,
+or the first operation that may give such a value, puts `PlacedTyping` in place of what a trace asks
+otherwise, for the rest of that trace.  Shardings of Explicit axes are found by `sharding/rules.py`,
+how values stand to manual axes by `core/variance.py`, and the casts of operands by `casts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import axes, meshes, variance
+from minijax.core.aval import NOT_MANUAL
+from minijax.core.refs import AbstractRef
+from minijax.core.trace import PLAIN, Detour, Typing
+from minijax.interpreters import casts, references, staging
+from minijax.sharding import rules
+
+
+class PlacedTyping(Typing):
+    """Types the equations of one trace whose values may be placed on devices."""
+
+    __slots__ = ("has_shardings", "has_variance")
+
+    def __init__(self) -> None:
+        # Whether the type of some value shows how it is split.
+        self.has_shardings = False
+        # Whether the type of some value shows how it stands to manual mesh axes.
+        self.has_variance = False
+
+    def note(self, aval: Any) -> None:
+        """Takes notice of the type of a value of the trace."""
+        self.has_shardings |= aval.split is not None
+        self.has_variance |= aval.manual_axis_type is not NOT_MANUAL
+
+    def operands(
+        self, trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        return casts.agreeing(trace, primitive, args, params)
+
+    def equation(
+        self,
+        trace: Any,
+        primitive: Any,
+        args: Sequence[Any],
+        atoms: list[Any],
+        avals: list[Any],
+        params: dict[str, Any],
+    ) -> tuple[list[Any], dict[str, Any], Any]:
+        if self.has_variance or variance.vary.of(primitive) is not None:
+            atoms, params, out = self._varying(trace, primitive, args, atoms, avals, params)
+        else:
+            out = primitive.abstract_eval(*avals, **params)
+        if self.has_shardings or params.get(rules.sharding_param.of(primitive)) is not None:
+            self.has_shardings = True
+            out = rules.typed_results(primitive, [v.aval for v in atoms], out, params)
+        return atoms, params, out
+
+    def _varying(
+        self,
+        trace: Any,
+        primitive: Any,
+        args: Sequence[Any],
+        atoms: list[Any],
+        avals: list[Any],
+        params: dict[str, Any],
+    ) -> tuple[list[Any], dict[str, Any], Any]:
+        """As `equation`, by how operands stand to manual mesh axes."""
+        kind = variance.common(primitive, atoms, avals)
+        if kind is None and self.has_variance:
+            agreed, params = casts.agreeing(trace, primitive, args, params)
+            if agreed is not args:
+                atoms = list(map(trace.atom, agreed))
+                avals = [v.aval for v in atoms]
+                kind = variance.common(primitive, atoms, avals)
+        out = primitive.abstract_eval(*avals, **params)
+        if kind is not None:
+            if primitive.multiple_results:
+                return atoms, params, [aval.with_manual_type(kind) for aval in out]
+            return atoms, params, out.with_manual_type(kind)
+        out = variance.typed(primitive, avals, atoms, out, params)
+        if not self.has_variance:
+            outs = out if primitive.multiple_results else (out,)
+            self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
+        return atoms, params, out
+
+    def enter(self, avals: Sequence[Any], function_name: str) -> Callable[[], None] | None:
+        """Puts the mesh of the arguments in force, where no mesh is."""
+        if not self.has_shardings or not meshes.abstract_mesh.value.empty:
+            return None
+        found = rules.mesh_of_arguments(avals, function_name)
+        around = meshes.abstract_mesh.swap_local(found)
+        return lambda: meshes.abstract_mesh.set_local(around)
+
+
+def _place(trace: Any) -> PlacedTyping:
+    """The typing of a trace that may have placed values from now on."""
+    if trace.typing is PLAIN:
+        trace.typing = PlacedTyping()
+    found: PlacedTyping = trace.typing
+    return found
+
+
+def meet(trace: Any, aval: Any) -> None:
+    """Takes notice of a type that is not plain, of a value of a staging trace."""
+    _place(trace).note(aval)
+    if type(aval) is AbstractRef:
+        references.watch(trace)
+
+
+_CASTING = PlacedTyping()
+
+
+def in_force() -> Typing:
+    """The typing of a trace of derivatives that begins now."""
+    return _CASTING if axes.are_typed() else PLAIN
+
+
+def _may_place(primitive: Any) -> Detour | None:
+    """What a staging trace does first with operations whose results may be placed."""
+    if variance.vary.of(primitive) is not None and not variance.told_by_types(primitive):
+        return _placing
+    return _placing_where_asked if rules.sharding_param.of(primitive) else None
+
+
+def _placing(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
+    _place(trace)
+
+
+def _placing_where_asked(
+    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> None:
+    if params.get(rules.sharding_param.of(primitive)) is not None:
+        _place(trace)
+
+
+staging.DETOURS.add(_may_place)

@@ -1,0 +1,185 @@
+"""The family of operations that hold one jaxpr: `jit`, `vmap`, `shard_map`, `pmap`, `remat2`.
+
+Transforming such an operation transforms its jaxpr, and applies the operation to the result.  What
+sets one apart is data: which parameters have an entry for each operand or result, and the scope
+that the jaxpr is written for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from minijax.core import check, extended_dtypes, refs, variance
+from minijax.core.aval import aval_of
+from minijax.core.jaxpr import ClosedJaxpr, Eqn
+from minijax.core.primitive import Primitive
+from minijax.core.sequences import merge_lists
+from minijax.interpreters import batching, jvp, partial_eval, passes, transpose
+from minijax.interpreters.structural import moveaxis
+from minijax.interpreters.tangents import Zero, is_linear, with_zeros
+from minijax.sharding import rules
+
+Places = Sequence[int | None]
+"""Positions of operands or results; None is one that a transformation adds."""
+
+
+class JaxprCall(Primitive):
+    """An operation that calls the jaxpr in its parameter `jaxpr` with all of its operands.
+
+    A parameter `donated_invars`, of operands whose memory results may take, is emptied when the
+    operands become others.
+
+    Attributes:
+        per_operand: the parameters with an entry for each operand, and the entry of a new operand;
+            a parameter that is no tuple holds for all operands.
+        per_result: the same for results.
+        tangents_are_new: whether a tangent has the entry of a new operand, not its primal's.
+    """
+
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    per_operand: ClassVar[Mapping[str, Any]] = {}
+    per_result: ClassVar[Mapping[str, Any]] = {}
+    tangents_are_new: ClassVar[bool] = False
+    shard = rules.from_types
+
+    def inside(self, params: Mapping[str, Any]) -> contextlib.AbstractContextManager[Any]:
+        """The scope that the jaxpr is written for; that of the operation by default."""
+        return contextlib.nullcontext()
+
+    def outside(self, found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
+        """Those of the jaxpr's effects that the operation has; all by default."""
+        return found
+
+    def arranged(
+        self, params: Mapping[str, Any], jaxpr: ClosedJaxpr, operands: Places, results: Places
+    ) -> dict[str, Any]:
+        """The parameters for another jaxpr.
+
+        Args:
+            params: the parameters of the operation.
+            jaxpr: the other jaxpr.
+            operands: where each of its operands stands among those of the operation.
+            results: the same for results.
+        """
+        changed = {**params, "jaxpr": jaxpr}
+        if "donated_invars" in params:
+            changed["donated_invars"] = ()
+        for entries, places in ((self.per_operand, operands), (self.per_result, results)):
+            for name, new in entries.items():
+                changed[name] = _entries(params[name], places, new)
+        return changed
+
+    def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+        return jaxpr.out_avals
+
+    def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
+        return self.outside(refs.effects_of_body(jaxpr.jaxpr), params)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        nonzero = [type(t) is not Zero for t in tangents]
+        with self.inside(params):
+            derivative, out_nonzero = jvp.jvp_jaxpr(params["jaxpr"], nonzero)
+        moving: Places = _places(nonzero, True)
+        if self.tangents_are_new:
+            moving = [None for _ in moving]
+        operands, results = [*range(len(primals)), *moving], range(len(out_nonzero))
+        params = self.arranged(
+            params, derivative, operands, [*results, *_places(out_nonzero, True)]
+        )
+        outs = self.bind(*primals, *(t for t in tangents if type(t) is not Zero), **params)
+        count = len(out_nonzero)
+        return list(outs[:count]), with_zeros(out_nonzero, outs[count:], map(aval_of, outs[:count]))
+
+    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        flags = [trace.is_unknown(x) for x in args]
+        with self.inside(params):
+            split = partial_eval.partial_eval_jaxpr(params["jaxpr"], flags)
+        known, unknown = _places(flags, False), _places(flags, True)
+        out_known = _places(split.out_unknown, False)
+        known_args = [args[i] for i in known]
+        known_outs: Sequence[Any] = ()
+        if split.known.jaxpr.outvars or split.known.effects:
+            results = [*out_known, *(None for i in split.sources if i is None)]
+            own = self.arranged(params, split.known, known, results)
+            known_outs = trace.process_known(self, known_args, own)
+        residuals = split.residuals(known_args, known_outs[len(out_known) :])
+        staged_outs: Sequence[Any] = ()
+        if any(split.out_unknown) or split.staged.effects:
+            sources = [None if i is None else known[i] for i in split.sources]
+            results = _places(split.out_unknown, True)
+            own = self.arranged(params, split.staged, [*sources, *unknown], results)
+            operands = [*residuals, *(args[i] for i in unknown)]
+            staged_outs = trace.unknown.process(self, operands, own)
+        return merge_lists(split.out_unknown, known_outs[: len(out_known)], staged_outs)
+
+    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+        linear = [is_linear(x) for x in args]
+        given = [ct for ct in cts if type(ct) is not Zero]
+        with self.inside(params):
+            backward, nonzero = transpose.transpose_jaxpr(
+                params["jaxpr"], linear, [type(ct) is not Zero for ct in cts]
+            )
+        known = _places(linear, False)
+        params = self.arranged(params, backward, [*known, *(None for _ in given)], ())
+        outs = self.bind(*(args[i] for i in known), *given, **params)
+        return transpose.of_arguments(linear, nonzero, outs)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], Sequence[int | None]]:
+        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        whole, out_batched = batching.batch_jaxpr(
+            params["jaxpr"], size, [d is not None for d in dims]
+        )
+        params = self.arranged(params, whole, range(len(args)), range(len(out_batched)))
+        return list(self.bind(*moved, **params)), [0 if b else None for b in out_batched]
+
+
+extended_dtypes.knows_extended.set(True, JaxprCall)
+variance.vary.rule(JaxprCall)(variance.from_types)
+
+
+@check.inside.rule(JaxprCall)
+def _inside(call: JaxprCall, **params: Any) -> contextlib.AbstractContextManager[Any]:
+    return call.inside(params)
+
+
+@passes.dead_code.rule(JaxprCall)
+def _dead_code(call: JaxprCall, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+    params = eqn.params
+    with call.inside(params):
+        slim, kept = passes.without_dead_code(params["jaxpr"], used)
+    effects = call.outside(slim.effects, params)
+    if not slim.jaxpr.outvars and not effects:
+        return None
+    operands, results = _places(kept, True), _places(used, True)
+    changed = call.arranged(params, slim, operands, results)
+    if params.get("donated_invars"):
+        changed["donated_invars"] = tuple(params["donated_invars"][i] for i in operands)
+    return eqn.replace(
+        invars=[eqn.invars[i] for i in operands],
+        outvars=[eqn.outvars[i] for i in results],
+        params=changed,
+        effects=effects,
+    )
+
+
+def walk_call(call: JaxprCall, run: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> None:
+    """The rule `diagnosis.walk` of an operation whose operands are those of its jaxpr."""
+    run(jaxpr, *args)
+
+
+def _entries(entries: Any, places: Places, new: Any) -> Any:
+    if not isinstance(entries, tuple):
+        return entries
+    return tuple(new if i is None else entries[i] for i in places)
+
+
+def _places(flags: Sequence[bool], wanted: bool) -> list[int]:
+    """The positions of the flags that are the wanted one."""
+    return [i for i, flag in enumerate(flags) if bool(flag) is wanted]
