@@ -226,10 +226,11 @@ class PmapFunction(jit.JitFunction):
     def traced(self, staged: jit.Staged, in_tree: Any, leaves: Sequence[Any]) -> stages.Traced:
         """The stage of a staged map."""
         jaxpr, info = _parts(staged)
-        closed, options, kind = staged.closed, staged.options, Traced
+        trees = in_tree, staged.out_tree
         if programs.is_shard_map(jaxpr, info):
-            (closed, options), kind = programs.as_shard_map(jaxpr, info), stages.Traced
-        return kind(closed, staged.outer, in_tree, staged.out_tree, options, leaves, None)
+            closed, options = programs.as_shard_map(jaxpr, info)
+            return stages.Traced(closed, staged.outer, *trees, options, leaves, None)
+        return Traced(staged.closed, staged.outer, *trees, staged.options, leaves, None)
 
     @property
     def may_run_eagerly(self) -> bool:

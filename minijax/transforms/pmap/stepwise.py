@@ -295,6 +295,6 @@ def placed(
     for x, axis in zip(outs, out_axes, strict=True):
         value = x if type.__instancecheck__(Array, x) else array_from_host(x)
         aval = value.aval if axis is None else value.aval.without_dim(axis)
-        (sharding,) = programs.shardings([aval], [axis], len(devices), devices)
+        (sharding,) = programs.shardings([aval], (axis,), len(devices), devices)
         found.append(relocation.placed(value, sharding))
     return found
