@@ -66,7 +66,7 @@ from minijax.core.guards import (
 )
 from minijax.core.jaxpr import ClosedJaxpr as ClosedJaxpr, Jaxpr as Jaxpr
 from minijax.core.native import Device as Device
-from minijax.core.statistics import cache_stats as cache_stats
+from minijax.core.cache import cache_stats as cache_stats
 from minijax.explain.report import no_retrace as no_retrace
 from minijax.interpreters.staging import eval_jaxpr as eval_jaxpr
 from minijax.lax.callbacks import pure_callback as pure_callback

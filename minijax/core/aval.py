@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import dtypes, specs
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.specs import names_of
 
@@ -195,7 +196,19 @@ class AbstractTodo(AbstractValue):
         return AbstractTodo, (self.inner_aval,)
 
 
-_todos: dict[Any, AbstractTodo] = {}
+_types = Cache(
+    "types",
+    "types of values, each one object",
+    key="shape, dtype, weak type, placement",
+    counted=False,
+)
+result_types = Cache(
+    "result types",
+    "types of results, of primitives whose rule for them is slow",
+    key="the operands' types, and parameters",
+    counted=False,
+)
+_todos: dict[Any, AbstractTodo] = _types.table()
 
 
 class ShapedArray(AbstractValue):
@@ -376,7 +389,7 @@ class ShapedArray(AbstractValue):
         return _unpickle, (self.shape, self.dtype, self.weak_type, *placed)
 
 
-_interned: dict[tuple[Any, ...], ShapedArray] = {}
+_interned: dict[tuple[Any, ...], ShapedArray] = _types.table()
 _new = object.__new__
 
 
@@ -466,7 +479,7 @@ def canonicalize_shape(shape: Any, name: str = "shape") -> Shape:
 
 
 # Python scalars are weakly typed; bool is not.
-_scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
+_scalar_avals: dict[tuple[type, bool], ShapedArray] = _types.table()
 
 
 def _aval_of_python_scalar(x: Any) -> ShapedArray:

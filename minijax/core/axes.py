@@ -174,6 +174,11 @@ def in_scope() -> tuple[Axis, ...]:
     return axes
 
 
+def any_of_kind(kind: str) -> bool:
+    """Whether an axis of this kind is in scope."""
+    return any(axis.kind == kind for axis in _environment.value)
+
+
 def find(name: Any) -> Axis | None:
     """The innermost axis of this name; None where there is none."""
     return next((axis for axis in reversed(_environment.value) if axis.name == name), None)

@@ -9,7 +9,6 @@ for Python's `int`, `float` and `complex`: types without a width, that adapt to 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax.core import config
+from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.extended_dtypes import ExtendedDType
 
@@ -292,7 +292,13 @@ _ABSTRACT_BASES: dict[type, type[np.generic]] = (
     | {dtype.type: np.unsignedinteger for dtype in (uint2, uint4)}
     | {dtype.type: np.floating for dtype in (*NARROW_FLOATS, bfloat16)}
 )
-_subtypes: dict[tuple[Any, Any], bool] = {}
+_promotions = Cache(
+    "promotions",
+    "which dtype others promote to, and of which kinds dtypes are",
+    key="dtypes, weak types, modes of `config`",
+    counted=False,
+)
+_subtypes: dict[tuple[Any, Any], bool] = _promotions.table()
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
@@ -568,7 +574,7 @@ def _upper_bounds(edges: dict[_Node, tuple[_Node, ...]]) -> dict[_Node, frozense
     return bounds
 
 
-@functools.cache
+@_promotions.function
 def _lattice(mode: str, x64: bool) -> dict[_Node, frozenset[_Node]]:
     if mode == "strict":
         return _upper_bounds(_STRICT_EDGES)
@@ -664,7 +670,7 @@ def _promote_opaque(opaque: DType, dtypes: list[DType]) -> DType:
     return opaque
 
 
-_lattice_results: dict[tuple[Any, ...], tuple[Any, bool]] = {}
+_lattice_results: dict[tuple[Any, ...], tuple[Any, bool]] = _promotions.table()
 
 
 def lattice_result_type(*args: Any) -> tuple[Any, bool]:

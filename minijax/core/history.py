@@ -20,13 +20,20 @@ import numpy as np
 from jaxlib import _jax
 
 from minijax.core import axes, config, meshes, source
+from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import current
 
 RECORDS_OF_A_PLACE = 32
 PLACES = 512
 
-_RECORD_KEY = "trace record"
+_records = Cache(
+    "trace records",
+    "what is known of the trace that a program comes from",
+    key="none",
+    owner="jaxpr",
+    counted=False,
+)
 _FUNCTION_TYPES = (types.FunctionType, types.MethodType, functools.partial)
 _PLAIN_TYPES = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
@@ -294,7 +301,7 @@ def begin_trace(
 def end_trace(record: TraceRecord, closed: ClosedJaxpr, lifted: int) -> None:
     """Remembers a trace that succeeded, and that `closed` came of it."""
     record.facts["lifted"] = lifted
-    closed.cache[_RECORD_KEY] = record
+    _records.keep(closed, None, record)
     codes = record.function.codes
     with _places_lock:
         _places.setdefault(codes, deque(maxlen=RECORDS_OF_A_PLACE)).append(record)
@@ -315,7 +322,7 @@ def compiling(
 
     Programs that are no user's jitted function are passed over.
     """
-    record: TraceRecord | None = closed.cache.get(_RECORD_KEY)
+    record: TraceRecord | None = _records.find(closed)
     if record is None:
         return
     made = Compilation(

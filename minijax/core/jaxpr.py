@@ -265,14 +265,7 @@ class ClosedJaxpr:
 
     def remember(self, key: Any, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once for each key and tracing context."""
-        full_key = (key, config.trace_context())
-        found = self.cache.get(full_key)
-        if found is None:
-            statistics.transformed.misses += 1
-            found = self.cache.setdefault(full_key, make())
-        else:
-            statistics.transformed.hits += 1
-        return found
+        return statistics.transformed.of(self, (key, config.trace_context()), make)
 
     @property
     def eqns(self) -> list[Eqn]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import enum
 import math
 import threading
-import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from jaxlib import _jax
 
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 
 
@@ -219,7 +219,13 @@ class AbstractMesh(MeshAxes):
 _OF_DEVICES = frozenset(
     {"devices", "device_ids", "local_devices", "local_mesh", "is_multi_process", "_flat_devices"}
 )
-_interned: weakref.WeakValueDictionary[Any, AbstractMesh] = weakref.WeakValueDictionary()
+_interned = Cache(
+    "abstract meshes",
+    "abstract meshes, each one object",
+    key="sizes, names, types of axes",
+    owner="mesh",
+    counted=False,
+).interned()
 # Threads that make one mesh at a time must get one object, as meshes are compared by identity.
 _lock = threading.Lock()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from minijax.core import effects, source
 from minijax.core.aval import AbstractValue, Shape, aval_handlers, aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.rules import Facts, Rules
 
@@ -147,7 +148,12 @@ class AbstractRef(AbstractValue):
         return AbstractRef, (self.inner_aval, None, self.kind)
 
 
-_interned: dict[tuple[Any, str | None], AbstractRef] = {}
+_interned: dict[tuple[Any, str | None], AbstractRef] = Cache(
+    "types of references",
+    "types of references, each one object",
+    key="the type of the value, kind",
+    counted=False,
+).table()
 
 
 class ReferenceEffect(effects.Effect):

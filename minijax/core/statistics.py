@@ -1,8 +1,4 @@
-"""Counters of caches, and durations of the compiler's steps.
-
-`minijax.cache_stats()` shows the counters.  Calls answered by the C++ path never reach a cache
-of Python's and are not counted.
-"""
+"""The caches of the compiler's steps, and how long the steps take."""
 
 from __future__ import annotations
 
@@ -10,67 +6,42 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from minijax.core import caches, config, monitoring
+from minijax.core import config, monitoring
+from minijax.core.cache import Cache
 
 logger = logging.getLogger("minijax")
 
 
-class CacheInfo(NamedTuple):
-    """How often a cache had the answer, and how often not."""
-
-    hits: int
-    misses: int
-
-
-class CacheCounter:
-    """Hits and misses of one kind of cache."""
-
-    __slots__ = ("hits", "misses")
-
-    def __init__(self, name: str) -> None:
-        self.hits = 0
-        self.misses = 0
-        _counters[name] = self
-
-
-_counters: dict[str, CacheCounter] = {}
-tracing = CacheCounter("trace")
-lowering = CacheCounter("lower")
-compilation = CacheCounter("compile")
-stored = CacheCounter("stored")
-eager = CacheCounter("eager")
-transformed = CacheCounter("transform")
-meshes = CacheCounter("meshes")
-
+tracing = Cache(
+    "trace",
+    "functions staged by `jit`, `pmap` and what is made of them",
+    key="tree and types of the arguments, static values, settings, tracing context",
+    owner="function",
+    emptied=True,
+)
+transformed = Cache(
+    "transform",
+    "transformed jaxprs: jvp, batched, transposed, split, without dead code, ...",
+    key="the transformation, which arguments it concerns, tracing context",
+    owner="jaxpr",
+)
+lowering = Cache(
+    "lower",
+    "StableHLO modules",
+    key="options, platform, `Layout`, partitioner",
+    owner="jaxpr",
+)
+compilation = Cache(
+    "compile",
+    "executables",
+    key="options, device or `Assignment`, partitioner",
+    owner="jaxpr",
+)
 
 transfers: Counter[str] = Counter()
 """How often what was done to bring values where they are needed."""
-
-
-def cache_stats() -> dict[str, CacheInfo]:
-    """Hits and misses of each kind of cache since the start or the last `clear_caches`.
-
-    Source:     minijax's own.
-
-    Example:
-        >>> before = jax.cache_stats()["compile"].misses
-        >>> f = jax.jit(lambda x: x + 1)
-        >>> _ = f(1), f(2)
-        >>> jax.cache_stats()["compile"].misses - before
-        1
-    """
-    own = {name: CacheInfo(c.hits, c.misses) for name, c in _counters.items()}
-    remembered = {name: f.cache_info() for name, f in caches.shown.items()}
-    return own | {name: CacheInfo(c.hits, c.misses) for name, c in remembered.items()}
-
-
-def reset() -> None:
-    """Sets all counters to zero."""
-    for counter in _counters.values():
-        counter.hits = counter.misses = 0
-    transfers.clear()
 
 
 listeners: list[Callable[[str, str, float], None]] = []

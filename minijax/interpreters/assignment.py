@@ -15,6 +15,7 @@ import numpy as np
 
 from minijax.core import meshes, source
 from minijax.core.aval import ShapedArray
+from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.rules import Rules
@@ -113,12 +114,19 @@ class Inside(NamedTuple):
     line: str
 
 
+_named_inside = Cache(
+    "shardings inside",
+    "placements that equations of programs name",
+    key="none",
+    owner="jaxpr",
+    counted=False,
+)
+
+
 def shardings_inside(closed: ClosedJaxpr) -> list[Inside]:
     """The placements on devices that a program's equations name, also in inner programs."""
-    found = closed.cache.get("shardings inside")
-    if found is None:
-        found = closed.cache["shardings inside"] = list(_inside(closed.jaxpr))
-    return found
+    found: list[Inside] | None = _named_inside.find(closed)
+    return _named_inside.keep(closed, None, list(_inside(closed.jaxpr))) if found is None else found
 
 
 def _inside(jaxpr: Jaxpr) -> Iterator[Inside]:

@@ -11,8 +11,9 @@ from typing import Any
 
 from jaxlib import _jax
 
-from minijax.core import config, hooks, refs, statistics, tree
+from minijax.core import config, hooks, refs, tree
 from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.trace import Trace, Tracer, leaked
@@ -52,10 +53,27 @@ EAGER = EagerTrace()
 hooks.fill_eager_trace(EAGER)
 hooks.fill_typing(placed_types.in_force, placed_types.meet, named_batching.kind_after)
 
-_one_op_functions: dict[Any, Callable[..., Any]] = {}
-
-
-_function_cache = _jax.PjitFunctionCache()
+_one_op_functions: dict[Any, Callable[..., Any]] = Cache(
+    "operations",
+    "primitives as functions that C++ calls",
+    key="primitive, parameters",
+    emptied=True,
+    counted=False,
+).table()
+_staged = Cache(
+    "eager",
+    "primitives staged for one signature",
+    key="types, tracing context",
+    owner="function of the primitive",
+)
+_function_cache = Cache(
+    "C++ signatures",
+    "what C++ needs to answer a known call by itself",
+    key="types, native shardings, trees, static values, configuration, the current trace",
+    owner="jitted function",
+    emptied=True,
+    counted=False,
+).native(_jax.PjitFunctionCache())
 
 
 def native_function(
@@ -114,12 +132,12 @@ def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
         key = (avals, config.trace_context())
         closed = programs.get(key)
         if closed is None:
-            statistics.eager.misses += 1
+            _staged.misses += 1
             info = DebugInfo("eager", primitive.name)
             function = _bind_function(primitive, params)
             closed = programs[key] = staging.stage_closed(function, avals, info)
         else:
-            statistics.eager.hits += 1
+            _staged.hits += 1
         executable = program.executable_for(closed, args, options)
         outs = executable(args)
         result = outs if primitive.multiple_results else outs[0]
@@ -194,13 +212,6 @@ def check_all_here(name: str, args: Sequence[Any]) -> None:
                     fix="jit the function; or, where all processes run the same operations, "
                     "config.update('spmd_mode', 'allow_all')",
                 )
-
-
-def clear_caches() -> None:
-    """Forgets all programs of single operations."""
-    _one_op_functions.clear()
-    program.clear_shared()
-    _function_cache.clear()
 
 
 def check_callable(name: str, function: Any) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import weakref
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo
 from minijax.runtime.array import Array
@@ -37,9 +37,13 @@ def source_of(function: Any) -> str:
     return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
 
 
-_names_by_function: weakref.WeakKeyDictionary[Any, tuple[str, ...] | None] = (
-    weakref.WeakKeyDictionary()
-)
+_names_by_function = Cache(
+    "parameter names",
+    "names of the positional parameters of functions",
+    key="none",
+    owner="function",
+    counted=False,
+).by_owner()
 
 
 def _read_names(function: Any) -> tuple[str, ...] | None:

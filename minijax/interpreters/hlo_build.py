@@ -19,9 +19,16 @@ from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stable
 
 from minijax.core import dtypes
 from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 
 _create = ir.Operation.create
+_pieces = Cache(
+    "MLIR types and attributes",
+    "types and attributes in MLIR's context",
+    key="what they say",
+    counted=False,
+)
 
 
 _making_context = threading.Lock()
@@ -70,7 +77,7 @@ _ELEMENT_TYPES: dict[str, Callable[[], Any]] = {
 }
 
 
-@functools.cache
+@_pieces.function
 def element_type(dtype: np.dtype[Any]) -> Any:
     """The MLIR type of one element of a dtype."""
     with context():
@@ -86,7 +93,7 @@ def element_type(dtype: np.dtype[Any]) -> Any:
         return unsigned(bits) if kind == "uint" else signless(bits)
 
 
-_types: dict[Any, Any] = {}
+_types: dict[Any, Any] = _pieces.table()
 
 
 def type_of(aval: Any) -> Any:
@@ -118,7 +125,7 @@ def _make_type(aval: Any) -> Any:
         return ir.RankedTensorType.get(shape, element_type(dtype))
 
 
-_tensor_types: dict[Any, Any] = {}
+_tensor_types: dict[Any, Any] = _pieces.table()
 
 
 def tensor_type(shape: Sequence[int], dtype: Any) -> Any:
@@ -130,50 +137,50 @@ def tensor_type(shape: Sequence[int], dtype: Any) -> Any:
     return found
 
 
-@functools.cache
+@_pieces.function
 def attribute(text: str) -> Any:
     """The attribute that `text` denotes in MLIR's syntax."""
     return ir.Attribute.parse(text, context())
 
 
-@functools.cache
+@_pieces.function
 def i64_array(values: tuple[int, ...]) -> Any:
     """`array<i64: ...>`."""
     return ir.DenseI64ArrayAttr.get(values, context())
 
 
-@functools.cache
+@_pieces.function
 def bool_array(values: tuple[bool, ...]) -> Any:
     """`array<i1: ...>`."""
     return ir.DenseBoolArrayAttr.get(values, context())
 
 
-@functools.cache
+@_pieces.function
 def i64_matrix(rows: tuple[tuple[int, ...], ...], columns: int) -> Any:
     """`dense<[[...], ...]> : tensor<r x c x i64>`, such as paddings and replica groups."""
     with context(), ir.Location.unknown():
         return ir.DenseElementsAttr.get(np.array(rows, np.int64).reshape(len(rows), columns))
 
 
-@functools.cache
+@_pieces.function
 def integer(value: int, bits: int = 64) -> Any:
     """`value : i<bits>`."""
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(bits, context()), value)
 
 
-@functools.cache
+@_pieces.function
 def boolean(value: bool) -> Any:
     """`true` or `false`."""
     return ir.BoolAttr.get(value, context())
 
 
-@functools.cache
+@_pieces.function
 def string(value: str) -> Any:
     """`"value"`."""
     return ir.StringAttr.get(value, context())
 
 
-@functools.cache
+@_pieces.function
 def symbol(value: str) -> Any:
     """`@value`."""
     return ir.FlatSymbolRefAttr.get(value, context())
@@ -417,7 +424,15 @@ class LoweringContext:
         return operation.result
 
 
-@functools.lru_cache(maxsize=1024)
+_reductions = Cache(
+    "reductions",
+    "reductions to copy into modules",
+    key="combiner, types, axes",
+    most=1024,
+)
+
+
+@_reductions.function
 def _reduction(
     combiner: str, operand: Any, scalar: Any, result: Any, axes: tuple[int, ...]
 ) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 
@@ -76,16 +77,20 @@ def set_outfeed_rewriter(rewrite: OutfeedRewriter | None) -> None:
     _Hooks.rewrite_outfeed = rewrite
 
 
+_rewritten = Cache(
+    "outfeeds",
+    "programs as the outfeed rewriter wants them",
+    key="the rewriter",
+    owner="jaxpr",
+)
+
+
 def with_outfeeds(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A program as the outfeed rewriter wants it: itself, if there is no rewriter."""
     rewrite = _Hooks.rewrite_outfeed
     if rewrite is None:
         return closed
-    key = ("outfeed", rewrite)
-    found = closed.cache.get(key)
-    if found is None:
-        found = closed.cache[key] = rewrite(closed)
-    return found
+    return _rewritten.of(closed, rewrite, lambda: rewrite(closed))
 
 
 def refined(module: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import config, effects, history, meshes, statistics
 from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.interpreters import (
     assignment,
@@ -41,6 +42,20 @@ from minijax.runtime.execute import Executable
 from minijax.runtime.transfer import buffer_on
 
 _LARGE_CONSTANT_BYTES = 4096
+_cleaned = Cache(
+    "cleaned programs",
+    "programs without references and dead code, and the arguments they use",
+    key="whether unused arguments stay",
+    owner="jaxpr",
+    counted=False,
+)
+_placed = Cache(
+    "executables by placement",
+    "executables for arguments that lie like these",
+    key="options, devices of the context, partitioner, native shardings of the arguments",
+    owner="jaxpr",
+    counted=False,
+)
 
 
 class Options(NamedTuple):
@@ -104,13 +119,13 @@ def _on_mesh(
         for x in args
     ]
     states = meshes.device_context.value, config.use_shardy_partitioner.value
-    key = ("placed", options, states, *places)
-    found = closed.cache.get(key)
+    key = (options, states, *places)
+    found = _placed.find(closed, key)
     if found is None:
         where = placed_programs.several(closed, args, options, kept)
         found = _executable(closed, args, options, where, where.committed)
         if where.committed:
-            closed.cache[key] = found
+            _placed.keep(closed, key, found)
     else:
         statistics.compilation.hits += 1
     return found
@@ -119,10 +134,11 @@ def _on_mesh(
 def _executable(
     closed: ClosedJaxpr, args: Sequence[Any], options: Options, where: Any, committed: bool
 ) -> Executable:
-    key = ("executable", options, where, committed, config.use_shardy_partitioner.value)
-    found = closed.cache.get(key)
+    key = options, where, committed, config.use_shardy_partitioner.value
+    found = statistics.compilation.find(closed, key)
     if found is None:
-        found = closed.cache.setdefault(key, _shared_executable(closed, args, key))
+        made = _shared_executable(closed, args, key)
+        found = statistics.compilation.keep(closed, key, made)
     else:
         statistics.compilation.hits += 1
     return found
@@ -130,12 +146,19 @@ def _executable(
 
 _MOST_SHARED = 512
 # Executables by the structure of their programs, the last used at the end: decision 0006.
-_shared: OrderedDict[Any, Executable] = OrderedDict()
+_shared: OrderedDict[Any, Executable] = Cache(
+    "executables by structure",
+    "executables that serve every program with the same equations",
+    key="equations, types and constants, and the key of executables",
+    most=_MOST_SHARED,
+    emptied=True,
+    counted=False,
+).table(OrderedDict())
 
 
 def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Executable:
     """The executable of a program that was not compiled itself; perhaps an equal one was."""
-    _, options, where, committed, _ = key
+    options, where, committed, _ = key
     found = structure.key_of(module_hooks.with_outfeeds(closed))
     # Lowering stages functions, which may read states.
     shared_key = found, key, config.trace_context()
@@ -162,11 +185,6 @@ def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Ex
         if len(_shared) > _MOST_SHARED:
             _shared.popitem(last=False)
     return made
-
-
-def clear_shared() -> None:
-    """Forgets the executables that are kept for programs of equal structure."""
-    _shared.clear()
 
 
 def place(
@@ -212,13 +230,12 @@ def cleaned(
     closed: ClosedJaxpr, *, keep_unused: bool
 ) -> tuple[ClosedJaxpr, tuple[int, ...] | None]:
     """A program without dead code, and which arguments it still has; None for all of them."""
-    key = ("cleaned", keep_unused)
-    found = closed.cache.get(key)
+    found = _cleaned.find(closed, keep_unused)
     if found is None:
         pure = module_hooks.with_outfeeds(discharge.without_references(closed))
         clean, flags = passes.clean(pure, keep_inputs=keep_unused)
         kept = None if all(flags) else tuple(i for i, keep in enumerate(flags) if keep)
-        found = closed.cache[key] = clean, kept
+        found = _cleaned.keep(closed, keep_unused, (clean, kept))
     return found
 
 
@@ -246,8 +263,8 @@ def lower(
     options = options._replace(in_shardings=(), out_shardings=())
     if options.replicas is None and replicas.count(closed) > 1:
         options = options._replace(replicas=Replicas(replicas.count(closed)))
-    key = ("lower", options, platform, layout, config.use_shardy_partitioner.value)
-    found = closed.cache.get(key)
+    key = options, platform, layout, config.use_shardy_partitioner.value
+    found = statistics.lowering.find(closed, key)
     if found is not None:
         statistics.lowering.hits += 1
         return found
@@ -295,8 +312,7 @@ def lower(
         weakref.ref(closed),
         module.choices,
     )
-    closed.cache[key] = result
-    return result
+    return statistics.lowering.keep(closed, key, result)
 
 
 def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:

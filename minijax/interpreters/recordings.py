@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import caches, config, source, tree
+from minijax.core import config, source, tree
+from minijax.core.cache import Cache
 from minijax.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging
@@ -22,7 +23,14 @@ from minijax.interpreters.staging import StagingTrace, StagingTracer
 MOST = 4096
 """How many recordings are kept."""
 
-_recordings: dict[Any, Recording | None] = {}
+_recordings: dict[Any, Recording | None] = Cache(
+    "recorded calls",
+    "what calls of library functions have staged",
+    key="function, types and plain arguments, tracing context",
+    most=MOST,
+    emptied=True,
+    counted=False,
+).table()
 _PLAIN = (int, bool, str, type(None), np.dtype, type, enum.Enum)
 
 
@@ -41,11 +49,6 @@ class Recording(NamedTuple):
     steps: Sequence[tuple[Any, dict[str, Any], Sequence[int], Sequence[Any]]]
     outs: Sequence[int]
     out_tree: Any
-
-
-@caches.forgets
-def _forget() -> None:
-    _recordings.clear()
 
 
 def call(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.core import caches, statistics
+from minijax.core import statistics
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters import program
@@ -110,7 +111,16 @@ def _needs_program(source: Any, target: Any) -> bool:
     )
 
 
-@caches.remembered(512)
+_identities = Cache(
+    "moves",
+    "programs that return their argument at another place",
+    key="type, placement",
+    most=512,
+    emptied=True,
+)
+
+
+@_identities.function
 def _identity(aval: Any, wanted: Any = None) -> ClosedJaxpr:
     """The program that returns its argument, resharded to `wanted` if that is given."""
     var = out = Var(aval)

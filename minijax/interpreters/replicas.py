@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import meshes
 from minijax.core.aval import ShapedArray
+from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.core.rules import Facts
@@ -20,6 +21,13 @@ from minijax.interpreters.device_axes import ReplicaAxes
 from minijax.runtime import client
 from minijax.sharding.named import GSPMDSharding
 
+_counts = Cache(
+    "replicas",
+    "how many replicas programs need",
+    key="none",
+    owner="jaxpr",
+    counted=False,
+)
 device_count_param: Facts[str] = Facts("device_count_param", "")
 """The parameter that says over how many devices an operation maps, each of which runs a replica of
 the program; "" if over none."""
@@ -49,10 +57,8 @@ class Replicas(NamedTuple):
 
 def count(closed: ClosedJaxpr) -> int:
     """How many replicas a program needs: 1 if it maps over no devices."""
-    found = closed.cache.get("replicas")
-    if found is None:
-        found = closed.cache["replicas"] = count_in(closed.jaxpr)
-    return int(found)
+    found = _counts.find(closed)
+    return int(_counts.keep(closed, None, count_in(closed.jaxpr)) if found is None else found)
 
 
 def count_in(jaxpr: Jaxpr) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, hooks, printing, variance
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -74,7 +74,7 @@ class BroadcastInDim(Primitive):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[Any, ShapedArray] = {}
+        self._results: dict[Any, ShapedArray] = result_types.table()
 
     def _check(self, x: ShapedArray, shape: Shape, broadcast_dimensions: Shape) -> None:
         in_range = _in_range(broadcast_dimensions, len(shape))

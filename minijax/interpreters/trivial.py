@@ -11,12 +11,21 @@ from typing import Any
 
 from minijax.core import config
 from minijax.core.aval import ShapedArray
+from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr, Literal
 from minijax.interpreters import assignment, module_hooks, program
 from minijax.interpreters.assignment import Assignment
 from minijax.runtime import compile, placement, transfer
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 from minijax.sharding import hlo
+
+_answered = Cache(
+    "answered programs",
+    "that a program without equations was answered without compiling once",
+    key="none",
+    owner="jaxpr",
+    counted=False,
+)
 
 
 def results(
@@ -32,11 +41,11 @@ def results(
         options: how it is compiled.
         device: where it runs, if the user has said so.
     """
-    if closed.jaxpr.eqns or "answered" in closed.cache or not _is_plain(closed, options, device):
+    if closed.jaxpr.eqns or _answered.find(closed) or not _is_plain(closed, options, device):
         return None
     if module_hooks.with_outfeeds(closed).jaxpr.eqns:
         return None
-    closed.cache["answered"] = True
+    _answered.keep(closed, None, True)
     where = program.place(closed, args, options)
     if compile.compiler_of(where.devices) is not None:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import dtypes, variance
-from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero, is_linear
@@ -44,7 +44,7 @@ class SelectN(Primitive):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[tuple[ShapedArray, ...], ShapedArray] = {}
+        self._results: dict[tuple[ShapedArray, ...], ShapedArray] = result_types.table()
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         found = self._results.get(avals)
@@ -194,7 +194,7 @@ class Clamp(Primitive):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[tuple[ShapedArray, ...], ShapedArray] = {}
+        self._results: dict[tuple[ShapedArray, ...], ShapedArray] = result_types.table()
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         found = self._results.get(avals)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import variance
-from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
+from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -49,7 +49,7 @@ class ConvGeneralDilated(Primitive):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[Any, ShapedArray] = {}
+        self._results: dict[Any, ShapedArray] = result_types.table()
 
     def abstract_eval(self, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> ShapedArray:
         key = (lhs, rhs, ConvParams(**params))

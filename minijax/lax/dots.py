@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, printing, variance
-from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -51,7 +51,7 @@ class DotGeneral(Primitive):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[Any, ShapedArray] = {}
+        self._results: dict[Any, ShapedArray] = result_types.table()
 
     def abstract_eval(
         self,
@@ -294,7 +294,10 @@ def _check_numbers(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers) -> Non
             )
 
 
-@functools.cache
+_wider = Cache("wider dtypes", "dtypes of products", key="two dtypes")
+
+
+@_wider.function
 def wider_dtype(x: Any, y: Any) -> np.dtype[Any]:
     """The dtype of products of two dtypes: of the greater kind, then width, then range."""
     wider: np.dtype[Any] = max(x, y, key=_extent)

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, variance
-from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
+from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero, is_linear
@@ -181,7 +182,7 @@ class Unary(Primitive):
         self.transposed = transposed
         self.result = result
         self.total = total
-        self._results: dict[ShapedArray, ShapedArray] = {}
+        self._results: dict[ShapedArray, ShapedArray] = result_types.table()
 
     def abstract_eval(self, x: ShapedArray, *, accuracy: Accuracy = None) -> ShapedArray:
         found = self._results.get(x)
@@ -269,7 +270,7 @@ class Binary(Primitive):
         self.result = result
         self.attributes = attributes
         self.total = total
-        self._results: dict[tuple[ShapedArray, ShapedArray], ShapedArray] = {}
+        self._results: dict[tuple[ShapedArray, ShapedArray], ShapedArray] = result_types.table()
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         found = self._results.get((x, y))
@@ -457,7 +458,12 @@ def scalar_like(value: Any, like: Any) -> Any:
     return value if scalar_type is None else scalar_type(value)
 
 
-_scalar_types: dict[tuple[type, Any], Callable[[Any], Any] | None] = {}
+_scalar_types: dict[tuple[type, Any], Callable[[Any], Any] | None] = Cache(
+    "scalar types",
+    "NumPy's type for a Python scalar that becomes an operand",
+    key="Python's type, dtype",
+    counted=False,
+).table()
 
 
 def _scalar_type(kind: type, dtype: Any) -> Callable[[Any], Any] | None:

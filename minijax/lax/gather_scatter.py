@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, tree, variance
-from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
+from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
@@ -70,7 +70,7 @@ class Gather(Primitive):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[Any, ShapedArray] = {}
+        self._results: dict[Any, ShapedArray] = result_types.table()
 
     def abstract_eval(
         self,

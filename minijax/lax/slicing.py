@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from minijax.core import dtypes, variance
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.core.specs import PartitionSpec
@@ -48,7 +48,7 @@ class Slice(Primitive):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[Any, ShapedArray] = {}
+        self._results: dict[Any, ShapedArray] = result_types.table()
 
     def abstract_eval(
         self, x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None
@@ -189,7 +189,7 @@ class DynamicSlice(Primitive):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[Any, ShapedArray] = {}
+        self._results: dict[Any, ShapedArray] = result_types.table()
 
     def abstract_eval(
         self, x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape

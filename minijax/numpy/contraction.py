@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax.core import deferral, dtypes
 from minijax.core.aval import Shape, aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
 from minijax.lax.precision import PrecisionLike
@@ -558,7 +559,15 @@ class _Plan(NamedTuple):
     steps: tuple[tuple[int, ...], ...]
 
 
-@functools.lru_cache(maxsize=1024)
+_plans = Cache(
+    "contraction paths",
+    "in which order `einsum` contracts",
+    key="subscripts, shapes, optimize",
+    most=1024,
+)
+
+
+@_plans.function
 def _plan(spec: str, shapes: tuple[Shape, ...], optimize: str | bool | Sequence[Any]) -> _Plan:
     try:
         parser = opt_einsum.parser

@@ -13,15 +13,15 @@ import collections
 import sys
 import threading
 import types
-import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import caches, meshes, statistics
+from minijax.core import meshes, statistics
 from minijax.core.aval import Shape, ShapedArray
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.runtime import client
 from minijax.sharding import hlo, rules
@@ -78,9 +78,21 @@ class PiecePlacement(_jax.GSPMDSharding):  # type: ignore[misc]
 
 # In bytes: pieces up to this size are copied faster than work on them is shared out.
 _QUICKLY_COPIED = 1 << 16
-_on_device: dict[Any, Any] = {}
+_natives = Cache(
+    "native shardings of devices",
+    "shardings as C++ compares them, of arrays on one device",
+    key="device, memory kind, whether it is a piece",
+    counted=False,
+)
+_on_device: dict[Any, Any] = _natives.table()
 # As meshes are: a placement lives as long as an array or a program is placed so.
-_on_mesh: weakref.WeakValueDictionary[Any, MeshPlacement] = weakref.WeakValueDictionary()
+_on_mesh = Cache(
+    "native shardings",
+    "shardings as C++ compares them, of arrays over several devices",
+    key="sharding, rank",
+    owner="arrays and programs placed so",
+    counted=False,
+).interned()
 _lock = threading.Lock()
 
 
@@ -158,7 +170,16 @@ def canonical(sharding: Sharding, ndim: int) -> Sharding:
     return named(sharding.mesh, spec, sharding.special_memory_kind)
 
 
-@caches.remembered(2048)
+_native_lists = Cache(
+    "native device lists",
+    "lists of devices as C++ compares them",
+    key="devices",
+    most=2048,
+    emptied=True,
+)
+
+
+@_native_lists.function
 def native_devices(devices: tuple[Any, ...]) -> Any:
     """Jaxlib's list of devices."""
     return xla_client.DeviceList(devices)
@@ -203,7 +224,16 @@ def is_readable(sharding: Sharding) -> bool:
     )
 
 
-@caches.remembered(1024, "index tables")
+_places = Cache(
+    "index tables",
+    "where the pieces of an array live",
+    key="sharding, shape",
+    most=1024,
+    emptied=True,
+)
+
+
+@_places.function
 def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
     """Where the pieces of an array live, in order of the devices.
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jaxlib import version
 
-from minijax.core import config, deferral, statistics
+from minijax.core import config, deferral
+from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.runtime import placement
 
@@ -152,6 +153,14 @@ def current_store() -> ProgramStore | None:
     return None if path is None else DirectoryStore(path)
 
 
+_stored = Cache(
+    "stored",
+    "compiled programs that outlive the process",
+    key="jaxlib, platform, kinds of devices, processor, options, the module's text",
+    owner="folder `compilation_cache_dir`, or a store of the user's",
+)
+
+
 def compile_or_get_cached(
     backend: Any,
     module: Any,
@@ -180,9 +189,9 @@ def compile_or_get_cached(
     key = program_key(module, devices, options)
     loaded = _load(store, key, backend, there, options)
     if loaded is not None:
-        statistics.stored.hits += 1
+        _stored.hits += 1
         return loaded
-    statistics.stored.misses += 1
+    _stored.misses += 1
     start = time.perf_counter()
     loaded = backend.compile_and_load(module, there, options)
     if time.perf_counter() - start >= config.persistent_cache_min_compile_time_secs.value:

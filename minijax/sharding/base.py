@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.core import caches
 from minijax.core.aval import Shape
+from minijax.core.cache import Cache
 from minijax.core.errors import IndivisibleError, error
 from minijax.sharding import hlo
 from minijax.sharding.hlo import Tiling
@@ -193,7 +193,16 @@ class Sharding:
         return self.to_hlo(ndim)
 
 
-@caches.remembered(1024)
+_slices = Cache(
+    "slices",
+    "the slices of an array that each device holds",
+    key="sharding, shape",
+    most=1024,
+    emptied=True,
+)
+
+
+@_slices.function
 def _indices(sharding: Sharding, shape: Shape) -> tuple[Index, ...]:
     shard = sharding.shard_shape(shape)
     tiling = sharding.tiling(len(shape))

@@ -11,7 +11,6 @@ Named shardings in the notation of Shardy, the partitioner's dialect.
 
 from __future__ import annotations
 
-import functools
 import math
 import string
 from collections.abc import Collection
@@ -21,7 +20,7 @@ from urllib import parse
 import numpy as np
 from jaxlib import xla_client
 
-from minijax.core import caches
+from minijax.core.cache import Cache
 from minijax.core.meshes import MeshAxes
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 
@@ -70,7 +69,16 @@ _Kind = xla_client.OpSharding.Type
 REPLICATED = HloSharding.replicate()
 
 
-@caches.remembered(4096)
+_translations = Cache(
+    "XLA tilings",
+    "specs as XLA's tilings, and XLA's tilings as specs",
+    key="mesh and spec; tiling, mesh and rank",
+    most=4096,
+    emptied=True,
+)
+
+
+@_translations.function
 def of_spec(
     mesh: MeshAxes, dims: tuple[tuple[Any, ...], ...], unreduced: frozenset[Any] = frozenset()
 ) -> Any:
@@ -158,7 +166,7 @@ def tiling_of(hlo: Any, ndim: int, count: int) -> Tiling:
     return Tiling(shape[:ndim], coordinates)
 
 
-@caches.remembered(4096)
+@_translations.function
 def spec_of(hlo: Any, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
     """The spec on `mesh` that gives this tiling, or None where no spec does."""
     if hlo.is_replicated():
@@ -272,7 +280,15 @@ def attribute_of_tiling(tiling: Tiling) -> tuple[str, PartitionSpec]:
     return f"#sdy.mesh<[{text}]{listed}>", spec
 
 
-@functools.lru_cache(maxsize=1024)
+_texts = Cache(
+    "Shardy texts",
+    "specs as Shardy writes them",
+    key="spec, rank, whether they are open",
+    most=1024,
+)
+
+
+@_texts.function
 def _dims_text(spec: PartitionSpec, ndim: int, is_open: bool) -> str:
     return ", ".join(_dim_text(entry, is_open) for entry in spec.padded(ndim))
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import caches, config, meshes, statistics
+from minijax.core import config, meshes
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 
@@ -116,7 +116,12 @@ class DeviceList:
         return kind
 
 
-@caches.remembered(2048, "device lists")
+_lists = Cache(
+    "device lists", "lists of devices, each one object", key="devices", most=2048, emptied=True
+)
+
+
+@_lists.function
 def device_list(devices: tuple[Any, ...]) -> DeviceList:
     """The list of these devices; the same object while it is remembered."""
     return DeviceList(devices)
@@ -221,7 +226,13 @@ def create_tensorcore_mesh(
     return TensorCoreMesh([TensorCore(i) for i in range(count)], [axis_name])
 
 
-_interned: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+_meshes = Cache(
+    "meshes",
+    "meshes, each one object",
+    key="devices, sizes, names, types of axes",
+    owner="mesh",
+)
+_interned = _meshes.interned()
 # Threads that make one mesh at a time must get one object, as meshes are compared by identity.
 _lock = threading.Lock()
 
@@ -278,9 +289,9 @@ class Mesh(MeshAxes):
         key = flat, box.shape, names, types
         found = _interned.get(key)
         if found is not None:
-            statistics.meshes.hits += 1
+            _meshes.hits += 1
         else:
-            statistics.meshes.misses += 1
+            _meshes.misses += 1
             made = super().__new__(cls)
             box.flags.writeable = False
             made.devices, made.flat_devices = box, flat

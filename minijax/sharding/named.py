@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax.core import caches
 from minijax.core.aval import Shape
+from minijax.core.cache import Cache
 from minijax.core.errors import DuplicateSpecError, error
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes, names_text
 from minijax.core.specs import UNCONSTRAINED, PartitionSpec
@@ -244,13 +244,22 @@ def _unpickle(mesh: Any, spec: Any, memory_kind: Any) -> NamedSharding:
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
-@caches.remembered(4096, "named shardings")
+_named = Cache(
+    "named shardings",
+    "named shardings, and that they were found sound",
+    key="mesh, spec, memory kind",
+    most=4096,
+    emptied=True,
+)
+
+
+@_named.function
 def named(mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> NamedSharding:
     """The placement of a mesh and a spec; the same object each time."""
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
-@caches.remembered(4096)
+@_named.function
 def _check(mesh: Any, spec: Any) -> None:
     if not isinstance(mesh, MeshAxes):
         error(
@@ -299,7 +308,16 @@ def _check(mesh: Any, spec: Any) -> None:
             )
 
 
-@caches.remembered(1024, "tilings")
+_tilings = Cache(
+    "tilings",
+    "which part of an array each device holds",
+    key="mesh, and the axes that split each dimension",
+    most=1024,
+    emptied=True,
+)
+
+
+@_tilings.function
 def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
     places = dict(
         zip(
@@ -503,7 +521,16 @@ def _unpickle_gspmd(devices: Any, text: str, memory_kind: Any) -> GSPMDSharding:
     return GSPMDSharding(devices, hlo.HloSharding.from_string(text), memory_kind=memory_kind)
 
 
-@caches.remembered(4096)
+_keys = Cache(
+    "equal tilings",
+    "what is equal for tilings that mean the same",
+    key="XLA's tiling, rank",
+    most=4096,
+    emptied=True,
+)
+
+
+@_keys.function
 def semantic_key(hlo_sharding: Any, ndim: int) -> Any:
     """A value that is equal for tilings that give every device the same tile at this rank.
 

@@ -7,13 +7,13 @@ each dimension of the result which mesh axes split it, or raise `ShardingTypeErr
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import caches, hooks, meshes, variance
+from minijax.core import hooks, meshes, variance
 from minijax.core.aval import Shape
+from minijax.core.cache import Cache
 from minijax.core.errors import ShardingTypeError, error, message
 from minijax.core.meshes import AbstractMesh
 from minijax.core.rules import Facts
@@ -43,7 +43,16 @@ def typed_aval(aval: Any, sharding: NamedSharding) -> Any:
     return aval if found == aval.split else aval.update(sharding=found)
 
 
-@caches.remembered(4096)
+_shown = Cache(
+    "shown shardings",
+    "the part of a sharding that types show",
+    key="sharding, rank",
+    most=4096,
+    emptied=True,
+)
+
+
+@_shown.function
 def shown(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
     """The part of a placement that types show; None where no Explicit axis splits the value.
 
@@ -67,7 +76,10 @@ def spec_of(aval: Any) -> PartitionSpec:
     return spec
 
 
-@functools.cache
+_unsharded = Cache("unsharded specs", "specs of values that nothing splits", key="rank")
+
+
+@_unsharded.function
 def unsharded(ndim: int) -> PartitionSpec:
     """The spec of a value that nothing splits."""
     return PartitionSpec(*[None] * ndim)

@@ -19,7 +19,7 @@ import numpy as np
 
 from minijax.core import config, history, refs, source, statistics, tree
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.native import Device
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import eager, flattening, program, staging, trivial
@@ -47,6 +47,8 @@ class Settings(NamedTuple):
     compiler_options: tuple[tuple[str, Any], ...]
     in_shardings: PlacementTree = jit_shardings.NOTHING
     out_shardings: PlacementTree = jit_shardings.NOTHING
+    # What the user asked of another transformation that is called and staged as `jit` is.
+    more: Any = None
 
 
 class Staged(NamedTuple):
@@ -60,6 +62,8 @@ class Staged(NamedTuple):
     device: Any
     # Whether arguments are references, which have rules of their own.
     takes_references: bool
+    # What another transformation knows of the program.
+    more: Any = None
 
     @property
     def resolved_options(self) -> program.Options:
@@ -70,7 +74,7 @@ class Staged(NamedTuple):
 # What arguments are in most calls: no tracers, references or descriptions, which need a look.
 _PLAIN = frozenset({Array, ExtendedArray, np.ndarray, bool, int, float})
 _no_statics: tuple[Any, ...] = ()
-_staged_by_function: weakref.WeakKeyDictionary[Any, dict[Any, Staged]] = weakref.WeakKeyDictionary()
+_staged_by_function = statistics.tracing.by_owner()
 
 
 def _staged_programs(function: Any) -> dict[Any, Staged]:
@@ -85,7 +89,10 @@ class JitFunction:
     """The Python half of a jitted function.
 
     A transparent one leaves no trace of itself: where something is being traced, it is its body.
+    Transformations that run programs of their own override `_stage`, `bind`, `run` and `traced`.
     """
+
+    traced_for = "jit"
 
     def __init__(
         self,
@@ -100,6 +107,8 @@ class JitFunction:
         self.transparent = transparent
         self.settings = settings
         self.name = flattening.function_name(function)
+        # Whom messages about arguments name.
+        self.caller = "" if transparent else self.name
         self.staged = _staged_programs(function)
 
     def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
@@ -110,18 +119,40 @@ class JitFunction:
         nothing is being traced, the program is lowered and compiled, unless it was before, and run.
         Where something is, the call becomes an equation of what is traced.
         """
-        trace = current.value
-        if config.disable_jit.value or (self.transparent and trace is not eager.EAGER):
+        if config.disable_jit.value or (self.transparent and current.value is not eager.EAGER):
             return self.function(*args, **kwargs), None, True
+        return self.answer(args, kwargs)
+
+    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+        """Runs the staged program, or makes it part of what is being traced; as `call` returns."""
         leaves, staged = self.infer(args, kwargs)
         is_plain = _PLAIN.issuperset(map(type, leaves))
         if not is_plain:
             stages.check_no_structs(self.name, leaves, staged.closed.jaxpr.debug_info)
         has_references = not is_plain and refs.any_cell(leaves)
-        if trace is not eager.EAGER or staged.outer or has_references:
-            return tree.unflatten(staged.out_tree, _bound(self.name, staged, leaves)), None, True
+        if current.value is not eager.EAGER or staged.outer or has_references:
+            outs = self.bind(staged, staged.outer + leaves)
+            return tree.unflatten(staged.out_tree, outs), None, True
         if not is_plain:
             eager.check_no_tracers(leaves)
+        return self.run(staged, leaves)
+
+    def bind(self, staged: Staged, values: Sequence[Any]) -> Sequence[Any]:
+        """Applies a staged program in the current trace, as one equation unless it is inlined."""
+        closed = jit_shardings.constrained(staged.closed, staged.options)
+        if staged.inline:
+            return staging.eval_closed_jaxpr(closed, *values)
+        return jit_p.bind_all(
+            *values,
+            jaxpr=closed,
+            name=self.name,
+            donated_invars=staged.options.donated,
+            keep_unused=staged.options.keep_unused,
+            device=staged.device,
+        )
+
+    def run(self, staged: Staged, leaves: Sequence[Any]) -> tuple[Any, Any, bool]:
+        """Runs a staged program where nothing is traced; as `call` returns."""
         options = staged.resolved_options
         outs = trivial.results(staged.closed, leaves, options, staged.device)
         if outs is not None:
@@ -136,6 +167,24 @@ class JitFunction:
 
     def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Staged]:
         """The flat arguments of a call, and the staged program for their types: steps 1 to 3."""
+        leaves, positions, num_args, key = self.signature(args, kwargs)
+        staged = self.staged.get(key)
+        if staged is not None and not (staged.outer and _any_finished(staged.outer)):
+            statistics.tracing.hits += 1
+        else:
+            staged = self._stage_new(key, leaves, positions, num_args)
+        if staged.takes_references:
+            info = self.debug_info(key[0], positions)
+            refs.check_distinct(self.name, leaves, lambda: info.arg_names or (), staged.outer)
+        return leaves, staged
+
+    def signature(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], Sequence[int] | None, int, tuple[Any, ...]]:
+        """The flat arguments of a call, positions of the dynamic ones, how many there are, the key.
+
+        The key begins with the tree of the dynamic arguments, their types, and static values.
+        """
         statics: Any = _no_statics
         positions: Sequence[int] | None = None
         dyn_args, dyn_kwargs = args, kwargs
@@ -149,16 +198,9 @@ class JitFunction:
         def names() -> Sequence[str]:
             return self.debug_info(in_tree, positions).arg_names or ()
 
-        avals = flattening.avals_of(leaves, names, "" if self.transparent else self.name)
+        avals = flattening.avals_of(leaves, names, self.caller)
         key = (in_tree, avals, statics, settings, config.trace_context())
-        staged = self.staged.get(key)
-        if staged is not None and not (staged.outer and _any_finished(staged.outer)):
-            statistics.tracing.hits += 1
-        else:
-            staged = self._stage_new(key, leaves, positions, len(dyn_args))
-        if staged.takes_references:
-            refs.check_distinct(self.name, leaves, names, staged.outer)
-        return leaves, staged
+        return leaves, positions, len(dyn_args), key
 
     def _stage_new(
         self, key: Any, leaves: Sequence[Any], positions: Sequence[int] | None, num_args: int
@@ -185,7 +227,7 @@ class JitFunction:
 
     def debug_info(self, in_tree: Any, positions: Sequence[int] | None) -> Any:
         """Names of the arguments and of the function, for messages."""
-        traced_for = "eager" if self.transparent else "jit"
+        traced_for = "eager" if self.transparent else self.traced_for
         return flattening.debug_info(traced_for, self.function, in_tree, positions)
 
     @property
@@ -219,16 +261,10 @@ class JitFunction:
         with statistics.timed("trace", "tracing", self.name):
             jaxpr, consts = staging.stage(flat, avals, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
-        traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
-        outer = [c for c, t in zip(consts, traced, strict=True) if t]
-        if outer:
-            lifted = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
-            jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
-            consts = [c for c, t in zip(consts, traced, strict=True) if not t]
-            jaxpr.invars = lifted + jaxpr.invars
-            jaxpr.debug_info = info.without_arg_names()
-        in_shardings, out_shardings = self._placements(
-            in_tree, flat.out_tree, avals, [v.aval for v in jaxpr.outvars], info
+        closed, outer = lifted(jaxpr, consts)
+        trees = in_tree, flat.out_tree
+        in_shardings, out_shardings = _placements(
+            self.name, self.settings, *trees, avals, closed.out_avals, info
         )
         if in_shardings:
             in_shardings = (None,) * len(outer) + in_shardings
@@ -242,50 +278,21 @@ class JitFunction:
             out_shardings=out_shardings,
         )
         jit_arguments.warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)
-        return Staged(
-            ClosedJaxpr(jaxpr, consts),
-            outer,
-            flat.out_tree,
-            options,
-            self.settings.inline,
-            self.settings.device,
-            any(type(aval) is refs.AbstractRef for aval in avals),
-        )
-
-    def _placements(
-        self,
-        in_tree: Any,
-        out_tree: Any,
-        in_avals: Sequence[Any],
-        out_avals: Sequence[Any],
-        info: Any,
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The placements that the user gives, for each flat argument and result."""
-        given = self.settings
-        ins = given.in_shardings.for_arguments(self.name, in_tree)
-        jit_shardings.check(self.name, "in_shardings", ins, in_avals, info.arg_names)
-        outs = given.out_shardings.for_results(self.name, out_tree)
-        jit_shardings.check(self.name, "out_shardings", outs, out_avals, info.result_paths)
-        return ins, outs
+        takes_references = any(type(aval) is refs.AbstractRef for aval in avals)
+        how = self.settings.inline, self.settings.device
+        return Staged(closed, outer, flat.out_tree, options, *how, takes_references)
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
         leaves, staged = self.infer(args, kwargs)
-        in_tree = tree.structure((args, kwargs))
-        if self.settings.static_argnums or self.settings.static_argnames:
-            _, _, dyn_args, dyn_kwargs = jit_arguments.split_static(
-                self.name, self.settings, args, kwargs
-            )
-            in_tree = tree.structure((dyn_args, dyn_kwargs))
-        return stages.Traced(
-            staged.closed,
-            staged.outer,
-            in_tree,
-            staged.out_tree,
-            staged.resolved_options,
-            leaves,
-            staged.device,
-        )
+        in_tree = self.signature(args, kwargs)[3][0]
+        return self.traced(staged, in_tree, leaves)
+
+    def traced(self, staged: Staged, in_tree: Any, leaves: Sequence[Any]) -> stages.Traced:
+        """The stage of a staged program."""
+        trees = in_tree, staged.out_tree
+        options, device = staged.resolved_options, staged.device
+        return stages.Traced(staged.closed, staged.outer, *trees, options, leaves, device)
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Stages and lowers the function for some arguments."""
@@ -300,20 +307,34 @@ class JitFunction:
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
 
 
-def _bound(name: str, staged: Staged, leaves: Sequence[Any]) -> Sequence[Any]:
-    """Applies a staged program in the current trace, as one equation unless it is inlined."""
-    values = staged.outer + list(leaves)
-    closed = jit_shardings.constrained(staged.closed, staged.options)
-    if staged.inline:
-        return staging.eval_closed_jaxpr(closed, *values)
-    return jit_p.bind_all(
-        *values,
-        jaxpr=closed,
-        name=name,
-        donated_invars=staged.options.donated,
-        keep_unused=staged.options.keep_unused,
-        device=staged.device,
-    )
+def _placements(
+    name: str,
+    given: Settings,
+    in_tree: Any,
+    out_tree: Any,
+    in_avals: Sequence[Any],
+    out_avals: Sequence[Any],
+    info: Any,
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The placements that the user gives, for each flat argument and result."""
+    ins = given.in_shardings.for_arguments(name, in_tree)
+    jit_shardings.check(name, "in_shardings", ins, in_avals, info.arg_names)
+    outs = given.out_shardings.for_results(name, out_tree)
+    jit_shardings.check(name, "out_shardings", outs, out_avals, info.result_paths)
+    return ins, outs
+
+
+def lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """A jaxpr whose traced constants are its first operands, and these constants."""
+    traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
+    outer = [c for c, t in zip(consts, traced, strict=True) if t]
+    if outer:
+        first = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
+        jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
+        consts = [c for c, t in zip(consts, traced, strict=True) if not t]
+        jaxpr.invars = first + jaxpr.invars
+        jaxpr.debug_info = jaxpr.debug_info.without_arg_names()
+    return ClosedJaxpr(jaxpr, consts), outer
 
 
 def _any_finished(values: Sequence[Any]) -> bool:
@@ -511,12 +532,6 @@ def _native(half: JitFunction) -> Any:
 def _clear(half: JitFunction, native: Any) -> None:
     half.staged.clear()
     native._clear_cache()
-
-
-def clear_staged() -> None:
-    """Forgets the staged programs of all functions."""
-    for programs in list(_staged_by_function.values()):
-        programs.clear()
 
 
 def jitted(name: str, function: Any) -> Any:

@@ -41,7 +41,7 @@ def donated_leaves(
     args_tree, kwargs_tree = in_tree.children()
     places = range(num_args) if positions is None else positions
     total = max([*places, *settings.static_argnums, -1]) + 1
-    wanted = {i % total if total else i for i in settings.donate_argnums}
+    wanted = {i + total if i < 0 else i for i in settings.donate_argnums}
     flags: list[bool] = []
     for place, subtree in zip(places, args_tree.children(), strict=True):
         flags += [place in wanted] * subtree.num_leaves

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import tree, tree_errors
+from minijax.core.cache import Cache
 from minijax.core.errors import NoMeshError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.specs import PartitionSpec
@@ -160,18 +161,26 @@ def check(
             raise type(error)(f"{function}: {name} of {what}: {error}") from None
 
 
+_options = Cache(
+    "resolved options",
+    "options whose specs are placements on the mesh in force",
+    key="the mesh in force",
+    owner="jaxpr",
+)
+
+
 def resolved(closed: ClosedJaxpr, options: program.Options) -> program.Options:
     """The options of a program with bare specs resolved on the mesh in force."""
     if not (options.in_shardings or options.out_shardings):
         return options
-    key = ("resolved", contexts.mesh_of_arrays())
-    found: program.Options | None = closed.cache.get(key)
-    if found is None:
-        found = closed.cache[key] = options._replace(
+
+    def make() -> program.Options:
+        return options._replace(
             in_shardings=tuple(_resolved(s, "in_shardings") for s in options.in_shardings),
             out_shardings=tuple(_resolved(s, "out_shardings") for s in options.out_shardings),
         )
-    return found
+
+    return _options.of(closed, contexts.mesh_of_arrays(), make)
 
 
 def _resolved(sharding: Any, name: str) -> Any:

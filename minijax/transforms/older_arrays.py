@@ -1,7 +1,7 @@
 """Arrays over several devices as earlier versions of JAX made them, for programs that still do.
 
 Input: values and devices, or the pieces of an array in order of its devices.  Output: a flat list
-of arrays on one device each, or one array.
+of arrays on one device each, one array of pieces, or one of copies on the devices of a `pmap`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error, message
-from minijax.runtime import profiling
-from minijax.runtime.array import Array
+from minijax.interpreters import relocation
+from minijax.interpreters.structural import new_axis
+from minijax.runtime import client, profiling
+from minijax.runtime.array import Array, array_from_host
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import mesh_stack
 from minijax.sharding.named import NamedSharding, SingleDeviceSharding
-from minijax.sharding.older import ShardingSpec, create_pmap_sharding_spec
+from minijax.sharding.older import ShardingSpec, create_pmap_sharding_spec, pmap_sharding_spec
 from minijax.transforms.device_put import put
 from minijax.transforms.global_arrays import make_array_from_single_device_arrays
 
@@ -109,6 +111,48 @@ def make_sharded_device_array(
     if mesh_stack.value:
         sharding = _on_mesh(sharding, mesh_stack.value[-1], aval)
     return make_array_from_single_device_arrays(aval.shape, sharding, list(device_buffers))
+
+
+def replicate(
+    val: Any,
+    axis_size: int,
+    nrep: int,
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    in_axis: int | None = 0,
+) -> Array:
+    """An array of copies of a value, one for each slice of a `pmap`.
+
+    Shapes:     val: T[s] -> T[axis_size, s], with the new dimension at `in_axis`; T[s] where it is
+        None: all devices then hold the value itself.
+    Source:     mirrors jax.interpreters.pxla.replicate, which JAX has since dropped.
+
+    Args:
+        val: an array or a number.
+        axis_size: the number of slices.
+        nrep: the number of devices: a multiple of it, where each slice has several.
+        devices: the devices; the first ones of this process by default.
+        backend: the platform.
+        in_axis: where the result has the dimension of slices.
+
+    Raises:
+        ValueError: there are fewer devices than `nrep`, or they are no multiple of the slices.
+    """
+    found = client.local_devices(backend=backend) if devices is None else list(devices)
+    if len(found) < nrep:
+        error(
+            ValueError,
+            "replicate",
+            "there are fewer devices than copies are asked for.",
+            got=f"{len(found)} device(s): {', '.join(map(str, found))}",
+            expected=f"{nrep} devices",
+        )
+    aval = aval_of(val)
+    spec = pmap_sharding_spec(nrep, axis_size, aval.shape, in_axis)
+    value = val if type.__instancecheck__(Array, val) else array_from_host(val)
+    if in_axis is not None:
+        value = new_axis(value, axis_size, in_axis)
+    return relocation.placed(value, PmapSharding(found[:nrep], spec))
 
 
 def _on_mesh(sharding: Sharding, mesh: Any, aval: ShapedArray) -> NamedSharding:

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import caches, config, dtypes, meshes, refs, variance
+from minijax.core import config, dtypes, meshes, refs, variance
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.specs import PartitionSpec
@@ -369,7 +370,16 @@ class Step(NamedTuple):
 _WHOLE = PartitionSpec()
 
 
-@caches.remembered(4096)
+_steps = Cache(
+    "steps",
+    "programs of single operations of an eager `shard_map`",
+    key="mesh and manual axes, primitive, parameters, operands, tracing context",
+    most=4096,
+    emptied=True,
+)
+
+
+@_steps.function
 def _step(
     region: Region, primitive: Any, params: Any, operands: tuple[Operand, ...], context: Any
 ) -> Step:

@@ -329,11 +329,11 @@ class Traced(_Stage):
         """The closed jaxpr."""
         return self._closed
 
-    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """Lowers to StableHLO, for the platform of the arguments or for the ones named.
+    def check_closes_over_no_tracers(self) -> None:
+        """Refuses to lower what needs values that are being traced.
 
         Raises:
-            ValueError: the function closes over values that are being traced.
+            ValueError: the function closes over one.
         """
         if any(isinstance(x, Tracer) for x in self._outer):
             error(
@@ -342,6 +342,14 @@ class Traced(_Stage):
                 "cannot be lowered: it closes over traced values.",
                 fix="pass them as arguments",
             )
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """Lowers to StableHLO, for the platform of the arguments or for the ones named.
+
+        Raises:
+            ValueError: the function closes over values that are being traced.
+        """
+        self.check_closes_over_no_tracers()
         pure, written = discharge.discharge_jaxpr(self._closed)
         where = None
         kept = program.kept_arguments(pure, self._options)

@@ -27,7 +27,8 @@ from minijax.interpreters.structural import to_batch_dim
 from minijax.lax.shape import reshape, transpose
 from minijax.lax.slicing import index_in_dim
 from minijax.sharding.named import named
-from minijax.transforms import jit, pmap, shard_map, stages
+from minijax.transforms import jit, shard_map, stages
+from minijax.transforms.pmap import pmap
 
 AxisDims = Mapping[Any, int]
 """For names of axes, the dimension of a value that each splits; the first name is the slowest."""
@@ -422,7 +423,7 @@ def _by_replicas(
         is_first = name == mesh.axis_names[0]
         ins = _dims_along(name, in_axes)
         size = mesh.axis_size(name)
-        mapped = pmap.pmap(
+        mapped = pmap(
             _of_tuples(function, len(ins)),
             name,
             in_axes=tuple(ins) if any(d is not None for d in ins) else (*ins, 0),

@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from minijax.core import axes, caches, config, statistics, tree
+from minijax.core import axes, cache, config, statistics, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import current
 from minijax.interpreters import eager, flattening, staging
-from minijax.lax.control_flow import bodies
 from minijax.transforms import jit, jit_arguments, stages
 
 P = ParamSpec("P")
@@ -251,11 +250,8 @@ def clear_caches() -> None:
         >>> jax.cache_stats()["compile"]
         CacheInfo(hits=0, misses=0)
     """
-    jit.clear_staged()
-    bodies.clear_staged()
-    eager.clear_caches()
-    caches.clear()
-    statistics.reset()
+    cache.clear()
+    statistics.transfers.clear()
 
 
 def typeof(x: Any) -> Any:

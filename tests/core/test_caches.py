@@ -1,35 +1,49 @@
 """What `clear_caches` forgets, and what threads share."""
 
+import ast
 import gc
+import importlib
+import pkgutil
+import re
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import minijax as jax
-from minijax.core import caches
+from minijax.core import cache
 from minijax.runtime import placement
 from minijax.sharding import AbstractMesh, Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 
 
-def test_remembered_results_are_forgotten_together() -> None:
+@pytest.fixture
+def cached() -> Iterator[Callable[..., Any]]:
+    """Makes decorators that remember results, in caches that are withdrawn after the test."""
+    before = dict(cache.CACHES)
+    yield lambda name, **facts: cache.Cache(name, "results", key="arguments", **facts).function
+    cache.CACHES.clear()
+    cache.CACHES.update(before)
+
+
+def test_remembered_results_are_forgotten_together(cached: Callable[..., Any]) -> None:
     calls = []
-    found = caches.remembered(8)(calls.append)
+    found = cached("emptied", most=8, emptied=True)(calls.append)
     found(1)
     found(1)
-    caches.clear()
+    cache.clear()
     found(1)
     assert calls == [1, 1]
 
 
-def test_remembered_results_are_bounded() -> None:
+def test_remembered_results_are_bounded(cached: Callable[..., Any]) -> None:
     calls = []
-    found = caches.remembered(2)(calls.append)
+    found = cached("bounded", most=2)(calls.append)
     for i in (0, 1, 2, 0):
         found(i)
     assert calls == [0, 1, 2, 0]
@@ -115,3 +129,80 @@ def test_cache_stats_count_meshes_and_what_is_made_of_them() -> None:
         assert name in after
     assert after["meshes"][0] > before["meshes"][0]
     assert after["index tables"] != before["index tables"]
+
+
+PACKAGE = Path(jax.__file__).parent
+PAGE = PACKAGE.parent / "docs" / "architecture.md"
+
+
+def test_the_page_on_the_architecture_lists_every_cache() -> None:
+    for module in pkgutil.walk_packages(jax.__path__, "minijax."):
+        importlib.import_module(module.name)
+
+    table = cache.described()
+
+    assert table in PAGE.read_text(encoding="utf-8"), f"the table of caches is now\n{table}"
+
+
+def test_cache_stats_list_every_cache_and_what_is_known_of_it() -> None:
+    jax.clear_caches()
+    jax.lax.add(jax.lax.neg(1.0), 2.0)
+
+    found = jax.cache_stats()
+
+    assert set(found) == set(cache.CACHES)
+    assert found["operations"].size == 2
+    assert not found["operations"].is_counted
+    assert found["eager"].misses == 2
+    assert (found["lower"].misses, found["lower"].size) == (2, None)
+    assert str(found["lower"]) == "CacheInfo(hits=0, misses=2)"
+    assert str(found["operations"]) == "CacheInfo(size=2)"
+    assert found["named shardings"].size is not None
+
+
+def test_answers_of_a_function_die_with_it(cached: Callable[..., Any]) -> None:
+    table = cache.Cache("of functions", "numbers", key="none", owner="function").by_owner()
+
+    def function() -> None:
+        """What owns an answer."""
+
+    table[function] = {"answer": 1}
+    assert cache.CACHES["of functions"].info.size == 1
+    del function
+    gc.collect()
+    assert cache.CACHES["of functions"].info.size == 0
+
+
+def test_what_an_owner_has_is_made_once(cached: Callable[..., Any]) -> None:
+    closed = jax.make_jaxpr(lambda x: x)(1.0)
+    numbers = cache.Cache("of jaxprs", "numbers", key="anything", owner="jaxpr")
+    assert [numbers.of(closed, "a", lambda n=n: n) for n in (1, 2)] == [1, 1]
+    assert numbers.find(closed, "b") is None
+    assert numbers.keep(closed, "b", 3) == numbers.find(closed, "b") == 3
+    assert tuple(numbers.info) == (1, 1)
+
+
+UNDECLARED = re.compile(r"lru_cache|Weak(Key|Value)Dictionary\(|\.cache(\[|\.get|\.setdefault)")
+
+
+def test_every_cache_is_declared() -> None:
+    """Tables are made by a `Cache`; `functools.cache` is for what is computed once, of nothing."""
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        text = path.read_text(encoding="utf-8")
+        if name == "core/cache.py" or name.startswith("testing/"):
+            continue
+        found += [f"{name}: {line}" for line in text.splitlines() if UNDECLARED.search(line)]
+        found += [f"{name}: {function}" for function in _remembering(text)]
+
+    # Which arrays are pieces of which is no answer to a question.
+    assert found == ["runtime/array.py:         piece.holders = weakref.WeakValueDictionary()"]
+
+
+def _remembering(text: str) -> Iterator[str]:
+    """The functions of arguments whose results `functools` remembers."""
+    for node in ast.walk(ast.parse(text)) if "functools.cache" in text else ():
+        if isinstance(node, ast.FunctionDef) and node.args.args:
+            decorators = map(ast.unparse, node.decorator_list)
+            yield from (node.name for d in decorators if d == "functools.cache")

@@ -12,8 +12,8 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax import explain
 from minijax.core import history
+from minijax.core.cache import CACHES
 from minijax.errors import RetraceError
-from minijax.interpreters import program
 
 pytestmark = pytest.mark.feature("LG-09")
 
@@ -23,7 +23,7 @@ Cause = explain.Cause
 @pytest.fixture(autouse=True)
 def _no_shared_programs():
     """Each test compiles what it runs: no earlier one has left an equal program."""
-    program.clear_shared()
+    CACHES["executables by structure"].clear()
 
 
 def changes(function):

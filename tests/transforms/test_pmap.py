@@ -17,7 +17,7 @@ from minijax.core import axes, config, statistics
 from minijax.interpreters import passes
 from minijax.sharding import Mesh, NamedSharding, PmapSharding
 from minijax.sharding import PartitionSpec as P
-from minijax.transforms.pmap_arrays import replicate
+from minijax.transforms.older_arrays import replicate
 from tests.transforms.mapped import NUMBERS, PROGRAMS, ROWS, nested
 
 

@@ -15,8 +15,9 @@ from minijax.interpreters import eager, replicas
 from minijax.interpreters.device_axes import ReplicaAxes
 from minijax.runtime.array import Array
 from minijax.sharding import PmapSharding
-from minijax.transforms import pmap_arguments, pmap_program
-from minijax.transforms.pmap_program import MapInfo
+from minijax.transforms.pmap import programs
+from minijax.transforms.pmap.mapped import in_axes_of
+from minijax.transforms.pmap.programs import MapInfo
 from tests.sharding.mock_devices import Device, Process
 
 NUMBERS = np.arange(4, dtype=np.float32)
@@ -197,7 +198,7 @@ def test_the_first_devices_are_the_default(devices: list[Any], pipeline: str) ->
 @pytest.mark.feature("PM-18")
 def test_inner_platforms_must_match() -> None:
     with pytest.raises(ValueError, match="for another platform than the program"):
-        pmap_arguments.check_platform("f", SimpleNamespace(platform="gpu"), "cpu")
+        programs.check_platform("f", SimpleNamespace(platform="gpu"), "cpu")
     f = minijax.pmap(minijax.pmap(lambda x: x + 1, backend="cpu"), backend="cpu")
     assert f(ROWS[:2]).tolist() == (ROWS[:2] + 1).tolist()
     with pytest.raises(RuntimeError, match="unknown platform 'nope'"):
@@ -264,7 +265,7 @@ class Processes:
 
 @pytest.mark.feature("PM-10")
 def test_devices_of_processes_are_contiguous() -> None:
-    found = pmap_program.devices_for(_info(4, 8, backend=Processes()), 1, False)
+    found = programs.devices_for(_info(4, 8, backend=Processes()), 1, False)
     assert [d.process_index for d in found] == [0] * 4 + [1] * 4
 
 
@@ -272,25 +273,25 @@ def test_devices_of_processes_are_contiguous() -> None:
 def test_processes_map_over_all_their_devices() -> None:
     info = _info(3, 6, backend=Processes())
     with pytest.raises(ValueError, match=r"(?s)among several processes.*size 3, 4 local devices"):
-        pmap_program.devices_for(info, 1, False)
+        programs.devices_for(info, 1, False)
     info = _info(4, 8, backend=Processes())
     with pytest.raises(ValueError, match=r"(?s)must use all local devices.*size 4 times 3"):
-        pmap_program.devices_for(info, 3, True)
+        programs.devices_for(info, 3, True)
 
 
 @pytest.mark.feature("PM-09")
 def test_devices_of_processes_leave_no_room_for_inner_maps() -> None:
     devices = tuple(Processes().devices())
     with pytest.raises(ValueError, match="has a pmap inside and names devices of several"):
-        pmap_program.devices_for(_info(4, 8, devices=devices), 1, True)
-    assert pmap_program.devices_for(_info(4, 8, devices=devices), 1, False) == devices
+        programs.devices_for(_info(4, 8, devices=devices), 1, True)
+    assert programs.devices_for(_info(4, 8, devices=devices), 1, False) == devices
 
 
 @pytest.mark.feature("PM-07", "PM-09")
 def test_devices_of_processes_are_as_many_as_replicas() -> None:
     devices = tuple(Processes().devices())
     with pytest.raises(ValueError, match=r"(?s)is not that of the replicas.*8 devices, 4 replicas"):
-        pmap_program.devices_for(_info(4, 4, devices=devices), 1, False)
+        programs.devices_for(_info(4, 4, devices=devices), 1, False)
 
 
 @pytest.mark.feature("PM-09")
@@ -302,23 +303,13 @@ def test_devices_include_one_of_this_process() -> None:
 
 @pytest.mark.feature("PM-05", "PM-09")
 def test_sizes_of_processes_add_up() -> None:
-    settings = pmap_arguments.settings_of(
-        identity,
-        axis_name=None,
-        in_axes=0,
-        out_axes=0,
-        static_argnums=(),
-        devices=None,
-        backend=Processes(),
-        axis_size=None,
-        donate_argnums=(),
-    )
+    mapping = minijax.pmap(identity, backend=Processes()).pmap_function.mapping
     in_tree = minijax.tree.structure(((0,), {}))
     avals = [ShapedArray((4,), np.float32)]
-    found = pmap_arguments.in_axes_of(settings, in_tree, None, avals, lambda: ["x"])
+    found = in_axes_of(mapping, in_tree, None, avals, lambda: ["x"])
     assert (found.size, found.global_size) == (4, 8)
-    settings = settings._replace(axis_size=6)
-    found = pmap_arguments.in_axes_of(settings, in_tree, None, avals, lambda: ["x"])
+    mapping = mapping._replace(axis_size=6)
+    found = in_axes_of(mapping, in_tree, None, avals, lambda: ["x"])
     assert (found.size, found.global_size) == (4, 6)
 
 
@@ -326,9 +317,9 @@ def test_sizes_of_processes_add_up() -> None:
 def test_collectives_among_processes_are_listed() -> None:
     f = minijax.pmap(lambda x: lax.psum(lax.pmax(x, "i"), "i") + lax.all_gather(x, "i"), "i")
     jaxpr = minijax.make_jaxpr(minijax.jit(f))(NUMBERS).jaxpr
-    pmap_program.check_collectives(jaxpr, "f")
+    programs.check_collectives(jaxpr, "f")
     with pytest.raises(TypeError, match=r"(?s)f has collectives.*all_gather, pmax"):
-        pmap_program.check_collectives(jaxpr, "f", frozenset({"psum"}))
+        programs.check_collectives(jaxpr, "f", frozenset({"psum"}))
 
 
 @pytest.mark.feature("JT-33")

@@ -11,9 +11,8 @@ import minijax.numpy as jnp
 from minijax import lax
 from minijax.core import config
 from minijax.core.axes import Axis
-from minijax.transforms import eager_pmap
-from minijax.transforms.eager_pmap import MapTrace, MapTracer
-from minijax.transforms.pmap import PmapFunction
+from minijax.transforms.pmap.mapped import PmapFunction, stepwise
+from minijax.transforms.pmap.stepwise import MapTrace, MapTracer
 from tests.transforms.mapped import NUMBERS, ROWS, nested
 
 
@@ -80,8 +79,8 @@ def test_values_have_no_one_truth() -> None:
 
 @pytest.mark.feature("EP-04")
 def test_dimensions_are_counted_as_others_go() -> None:
-    assert eager_pmap.schedule([0, 3, 4]) == [0, 2, 2]
-    assert eager_pmap.schedule([2, 0, 1]) == [2, 0, 0]
+    assert stepwise.schedule([0, 3, 4]) == [0, 2, 2]
+    assert stepwise.schedule([2, 0, 1]) == [2, 0, 0]
 
 
 @pytest.mark.feature("EP-04")
@@ -89,10 +88,10 @@ def test_operations_are_kept_by_parameters() -> None:
     f = minijax.pmap(lambda x: jnp.sin(x) * 2, "i")
     minijax.clear_caches()
     f(NUMBERS)
-    count = len(eager_pmap._programs)
+    count = len(stepwise._programs)
     assert count
     f(NUMBERS)
-    assert len(eager_pmap._programs) == count
+    assert len(stepwise._programs) == count
 
 
 @pytest.mark.feature("EP-05")
@@ -212,9 +211,9 @@ def test_results_that_differ_need_an_axis() -> None:
 @pytest.mark.feature("EP-08")
 def test_axes_are_matched_next_to_others() -> None:
     value = np.zeros((2, 3, 4, 5))
-    moved, dims = eager_pmap.matched((value, {"i": 1, "j": 2}), Axis("j", 4, "pmap"), 0)
+    moved, dims = stepwise.matched((value, {"i": 1, "j": 2}), Axis("j", 4, "pmap"), 0)
     assert (moved.shape, dims) == ((4, 2, 3, 5), {"i": 2})
-    moved, dims = eager_pmap.matched((value, {"i": 1}), Axis("j", 7, "pmap"), 3)
+    moved, dims = stepwise.matched((value, {"i": 1}), Axis("j", 7, "pmap"), 3)
     assert (moved.shape, dims) == ((2, 3, 4, 5, 7), {"i": 1})
 
 

@@ -30,6 +30,7 @@ from minijax.core import (
     variance,
 )
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
+from minijax.core.cache import Cache
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
@@ -53,12 +54,14 @@ class Bodies(NamedTuple):
     out_trees: tuple[Any, ...]
 
 
-_staged: weakref.WeakKeyDictionary[Any, dict[Any, Bodies]] = weakref.WeakKeyDictionary()
-
-
-def clear_staged() -> None:
-    """Forgets all staged functions."""
-    _staged.clear()
+_staged: weakref.WeakKeyDictionary[Any, dict[Any, Bodies]] = Cache(
+    "bodies",
+    "functions staged by control flow",
+    key="the other functions, tree and types of the arguments, tracing context",
+    owner="function",
+    emptied=True,
+    counted=False,
+).by_owner()
 
 
 def stage_bodies(
@@ -135,7 +138,13 @@ def _stage_bodies(
     return Bodies(closed, [value for _, value in merged.values()], tuple(out_trees))
 
 
-_wrappers: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+_wrappers: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = Cache(
+    "wrapped bodies",
+    "functions that the library makes of a user's",
+    key="how it is wrapped",
+    owner="function",
+    counted=False,
+).by_owner()
 
 
 def wrapped_once(

@@ -7,7 +7,6 @@ they are computed where arguments are large.
 from __future__ import annotations
 
 import fractions
-import functools
 import math
 import operator
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import families, incomplete_gamma, special
@@ -531,7 +531,10 @@ def _multigammaln(a: ArrayLike, d: int) -> Array:
     return reductions.sum(terms, axis=-1) + d * (d - 1) / 4 * math.log(math.pi)
 
 
-@functools.cache
+_known = Cache("Bernoulli numbers", "Bernoulli's numbers", key="their number")
+
+
+@_known.function
 def _bernoulli_numbers(n: int) -> tuple[fractions.Fraction, ...]:
     """B₀ to Bₙ, where B₁ = -1/2: all but the first sum to 0 with Pascal's triangle."""
     zero = fractions.Fraction(0)

@@ -5,7 +5,6 @@ Coefficients of Chebyshev series were computed to 40 digits by interpolation.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import message
 from minijax.lax import families, special, unary
 from minijax.lax.binary import max, min
@@ -449,7 +449,12 @@ def dawsn(x: ArrayLike) -> Array:
     return dawsn_p.bind(promotion.strong(*real_operands("dawsn", ValueError, x=x)))
 
 
-@functools.cache
+_coefficients = Cache(
+    "Weideman's coefficients", "coefficients of approximations of `dawsn`", key="their number"
+)
+
+
+@_coefficients.function
 def _weideman(count: int) -> tuple[float, tuple[float, ...]]:
     """Weideman's parameter L and coefficients, the highest first: Fourier coefficients of a
     Gaussian over the angle that the variable maps the line to.

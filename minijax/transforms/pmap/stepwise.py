@@ -11,16 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minijax.core import axes as core_axes
-from minijax.core import caches, config
+from minijax.core import config
 from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, eager, relocation, staging
 from minijax.interpreters.structural import moveaxis, new_axis
 from minijax.runtime.array import Array, array_from_host
-from minijax.transforms import pmap_program
-from minijax.transforms.pmap_primitive import pmap_p
+from minijax.transforms.pmap import programs
+from minijax.transforms.pmap.primitive import pmap_p
 
 Dims = dict[Any, int]
 """Along which dimension of a value each axis runs, by name."""
@@ -122,7 +123,13 @@ def schedule(dims: Sequence[int]) -> list[int]:
     return [d - sum(other < d for other in dims[:i]) for i, d in enumerate(dims)]
 
 
-_programs: dict[Any, dict[str, Any]] = {}
+_programs: dict[Any, dict[str, Any]] = Cache(
+    "mapped operations",
+    "maps over devices of single operations of an eager `pmap`",
+    key="primitive, parameters, types, mapped dimensions, axes",
+    emptied=True,
+    counted=False,
+).table()
 
 
 def _apply(
@@ -160,12 +167,9 @@ def _mapped(
     """The parameters of the outermost of the nested maps over `used` that apply an operation."""
     axis, *inner_axes = used
     in_axes = tuple(places[0] for places in along)
-    slices = [
-        aval if dim is None else aval.without_dim(dim)
-        for aval, dim in zip(avals, in_axes, strict=True)
-    ]
+    slices = programs.sliced_avals(avals, in_axes)
     sizes = {"axis_name": axis.name, "global_axis_size": axis.size}
-    with pmap_program.inside(sizes):
+    with programs.inside(sizes):
         if inner_axes:
             inner = _mapped(primitive, params, inner_axes, slices, [places[1:] for places in along])
             function = functools.partial(pmap_p.bind_all, **inner)
@@ -263,7 +267,7 @@ def run(
     ]
     sizes = {"axis_name": axis.name, "global_axis_size": axis.size}
     try:
-        with pmap_program.inside(sizes):
+        with programs.inside(sizes):
             current.set_local(trace)
             outs = function(*inner)
             current.set_local(trace.parent)
@@ -291,12 +295,6 @@ def placed(
     for x, axis in zip(outs, out_axes, strict=True):
         value = x if type.__instancecheck__(Array, x) else array_from_host(x)
         aval = value.aval if axis is None else value.aval.without_dim(axis)
-        (sharding,) = pmap_program.shardings([aval], [axis], len(devices), devices)
+        (sharding,) = programs.shardings([aval], (axis,), len(devices), devices)
         found.append(relocation.placed(value, sharding))
     return found
-
-
-@caches.forgets
-def clear_programs() -> None:
-    """Forgets the maps of single operations."""
-    _programs.clear()

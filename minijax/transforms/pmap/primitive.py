@@ -1,7 +1,7 @@
 """The primitive `pmap`: a function of one slice, applied to each by a device of its own.
 
 Transforming the map transforms the jaxpr that it holds.  Applied where nothing is traced it is a
-program of its own (`transforms/pmap_program.py`); inside other programs it is lowered in place: a
+program of its own (`programs.py`); inside other programs it is lowered in place: a
 device takes its slice of each operand, and gathers the others' results.
 """
 
@@ -16,24 +16,27 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import effects, variance
 from minijax.core.aval import aval_of
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.errors import error
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.specs import PartitionSpec
 from minijax.interpreters import (
     batching,
     checking,
     key_reuse,
+    lowering,
     rematerialization,
     replicas,
     transpose,
 )
 from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.device_axes import NoDeviceAxes, ReplicaAxes
 from minijax.interpreters.structural import moveaxis, reduce_sum
 from minijax.lax import binary, functionalization
+from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
-from minijax.transforms import pmap_lowering, pmap_program
 from minijax.transforms.jaxpr_call import JaxprCall
-
-Axes = tuple[int | None, ...]
+from minijax.transforms.pmap import programs
+from minijax.transforms.pmap.programs import Axes
 
 
 class Pmap(JaxprCall):
@@ -51,18 +54,18 @@ class Pmap(JaxprCall):
     per_result: ClassVar[Mapping[str, Any]] = {"out_axes": 0}
 
     def inside(self, params: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
-        return pmap_program.inside(params)
+        return programs.inside(params)
 
     def outside(self, found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
         return effects.without_axis(found, params["axis_name"])
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
-        return pmap_program.executable_for(jaxpr, pmap_program.MapInfo(**params))(args)
+        return programs.executable_for(jaxpr, programs.MapInfo(**params))(args)
 
     def abstract_eval(
         self, *avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Axes, **params: Any
     ) -> list[Any]:
-        return pmap_program.whole_avals(jaxpr.out_avals, out_axes, axis_size)
+        return programs.whole_avals(jaxpr.out_avals, out_axes, axis_size)
 
     def shard(
         self,
@@ -80,7 +83,7 @@ class Pmap(JaxprCall):
         ]
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return pmap_lowering.lower(ctx, values, params)
+        return _lower(ctx, values, params)
 
     def transpose(
         self,
@@ -93,7 +96,7 @@ class Pmap(JaxprCall):
     ) -> list[Any]:
         linear = [is_linear(x) for x in args]
         ct_nonzero = [type(ct) is not Zero for ct in cts]
-        with pmap_program.inside(params):
+        with programs.inside(params):
             backward, nonzero = transpose.transpose_jaxpr(jaxpr, linear, ct_nonzero)
         size = params["global_axis_size"]
         # A result that devices share counts once, and each device has a part in it.
@@ -135,7 +138,7 @@ class Pmap(JaxprCall):
     ) -> tuple[list[Any], list[int | None]]:
         batched = [d is not None for d in dims]
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-        with pmap_program.inside(params):
+        with programs.inside(params):
             whole, out_batched = batching.batch_jaxpr(jaxpr, size, batched)
         outs = self.bind(
             *moved,
@@ -161,7 +164,7 @@ def _divide_of_pmap(
 def _check_inside_of_pmap(
     primitive: Pmap, checker: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
-    with pmap_program.inside(params):
+    with programs.inside(params):
         inner = checker.inner(params["jaxpr"])
     more = len(inner.closed.out_avals) - len(params["out_axes"])
     changed = {"jaxpr": inner.closed, "out_axes": (0,) * more + params["out_axes"]}
@@ -187,6 +190,93 @@ core_axes.communicates.set(True, Pmap)
 variance.vary.set(None, Pmap)
 
 pmap_p = Pmap()
+
+
+def applied(params: Mapping[str, Any]) -> ClosedJaxpr:
+    """A jaxpr of one equation: the map, of whole arrays."""
+    inner: ClosedJaxpr = params["jaxpr"]
+    avals = programs.whole_avals(inner.in_avals, params["in_axes"], params["axis_size"])
+    invars = list(map(Var, avals))
+    outvars = list(map(Var, pmap_p.abstract_eval(**params)))
+    eqn = Eqn(invars, outvars, pmap_p, dict(params), pmap_p.effects(**params))
+    info = inner.jaxpr.debug_info
+    return ClosedJaxpr(Jaxpr([], list(invars), list(outvars), [eqn], debug_info=info), [])
+
+
+def _lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    """The rule `lower`: a device takes its slice of each value, and gathers the others' results.
+
+    Gathering keeps every bit of every dtype, which adding up zeros and one result would not.
+
+    Raises:
+        NotImplementedError: the program is cut over a mesh.
+        ValueError: the map says itself where it runs.
+    """
+    name, axis_name = params["name"], params["axis_name"]
+    outer = _axes_around(ctx, name)
+    programs.check_names_no_devices(name, params["devices"])
+    programs.check_platform(name, params["backend"], ctx.platform)
+    inner = outer.extended(axis_name, params["axis_size"])
+    in_axes, out_axes = params["in_axes"], params["out_axes"]
+    avals_in, avals_out, location = ctx.avals_in, ctx.avals_out, ctx.location
+    index = None
+    if any(axis is not None for axis in in_axes):
+        index = inner.index(ctx, axis_name)
+    slices = [
+        x if axis is None else _slice(ctx, x, index, axis, aval)
+        for x, axis, aval in zip(values, in_axes, avals_in, strict=True)
+    ]
+    jaxpr: ClosedJaxpr = params["jaxpr"]
+    with ctx.module.inside(inner), programs.inside(params):
+        outs = lowering.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, slices, (f"pmap({name})",))
+    ctx.location = location
+    return [
+        x if axis is None else _gather(ctx, x, inner, axis_name, axis, aval)
+        for x, axis, aval in zip(outs, out_axes, avals_out, strict=True)
+    ]
+
+
+def _axes_around(ctx: Any, name: str) -> ReplicaAxes:
+    """The axes of the maps around."""
+    found = ctx.module.device_axes
+    if isinstance(found, NoDeviceAxes):
+        return ReplicaAxes()
+    if isinstance(found, ReplicaAxes):
+        return found
+    error(
+        NotImplementedError,
+        name,
+        "pmap cannot be inside shard_map.",
+        fix="use shard_map over another axis of the mesh, or vmap",
+    )
+
+
+def _slice(ctx: Any, x: Any, index: Any, axis: int, aval: Any) -> Any:
+    """The slice of a value that belongs to a device."""
+    whole = physical_aval(aval)
+    shape = whole.shape
+    zero = ctx.constant(np.int32(0))
+    sizes = (*shape[:axis], 1, *shape[axis + 1 :])
+    part = ctx.op(
+        "stablehlo.dynamic_slice",
+        [x, *(index if d == axis else zero for d in range(len(shape)))],
+        {"slice_sizes": ctx.i64_array(sizes)},
+        ctx.tensor_type(sizes, whole.dtype),
+    )
+    return ctx.reshape(part, shape[:axis] + shape[axis + 1 :], whole.dtype)
+
+
+def _gather(ctx: Any, x: Any, devices: ReplicaAxes, name: Any, axis: int, aval: Any) -> Any:
+    """The results of all devices along the innermost axis, stacked."""
+    whole = physical_aval(aval)
+    shape = whole.shape
+    unit = ctx.reshape(x, (*shape[:axis], 1, *shape[axis + 1 :]), whole.dtype)
+    return ctx.op(
+        "stablehlo.all_gather",
+        [unit],
+        {"all_gather_dim": ctx.integer(axis, 64), **devices.replica_groups([name])},
+        ctx.tensor_type(shape, whole.dtype),
+    )
 
 
 def _divide(

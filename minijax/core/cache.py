@@ -1,0 +1,222 @@
+"""Caches: what each holds, by which key and for how long is declared once, and listed here.
+
+Input: tables in which a room looks up what it has made before.  Output: `Cache`s, which
+`minijax.cache_stats` lists, `minijax.clear_caches` empties, and the page on the architecture
+describes.  A table is a plain dict, so that a look-up costs what it costs in Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Counts(NamedTuple):
+    hits: int
+    misses: int
+
+
+class CacheInfo(_Counts):
+    """How often a cache had the answer, and how often not.
+
+    Attributes:
+        hits: how often it had the answer.
+        misses: how often it had not.
+        size: how many answers it holds; None where they are spread over their owners.
+        is_counted: whether hits and misses are counted; counting can cost more than a look-up.
+    """
+
+    size: int | None
+    is_counted: bool
+
+    def __new__(
+        cls, hits: int, misses: int, size: int | None = None, is_counted: bool = True
+    ) -> CacheInfo:
+        made = super().__new__(cls, hits, misses)
+        made.size, made.is_counted = size, is_counted
+        return made
+
+    def __repr__(self) -> str:
+        facts = {"hits": self.hits, "misses": self.misses} if self.is_counted else {}
+        if self.size is not None:
+            facts["size"] = self.size
+        return f"CacheInfo({', '.join(f'{name}={value}' for name, value in facts.items())})"
+
+
+CACHES: dict[str, Cache] = {}
+"""All caches whose modules have been imported, by name."""
+
+
+class Cache:
+    """A declared cache: one kind of thing that is looked up before it is made again.
+
+    Args:
+        name: its name in `cache_stats`.
+        holds: what is looked up.
+        key: what it depends on.
+        owner: with what its answers die: "process", "function", "jaxpr", or another noun.
+        most: how many answers are kept, if they are bounded.
+        emptied: whether `clear_caches` empties it.
+        counted: whether hits and misses are counted.
+
+    Attributes:
+        module: the module that declares it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        holds: str,
+        *,
+        key: str,
+        owner: str = "process",
+        most: int | None = None,
+        emptied: bool = False,
+        counted: bool = True,
+    ) -> None:
+        assert name not in CACHES, name
+        self.name = name
+        self.holds = holds
+        self.key = key
+        self.owner = owner
+        self.most = most
+        self.emptied = emptied
+        self.counted = counted
+        self.module: str = sys._getframe(1).f_globals["__name__"]
+        self.hits = 0
+        self.misses = 0
+        self._tables: list[Any] = []
+        self._functions: list[Any] = []
+        self._native: list[Any] = []
+        CACHES[name] = self
+
+    @property
+    def lives_as_long_as(self) -> str:
+        """What the answers live as long as."""
+        found = f"the {self.owner}"
+        if self.most is not None:
+            found = f"the last {self.most:,}"
+        return found + (", or until `clear_caches()`" if self.emptied else "")
+
+    def table(self, made: Any = None) -> Any:
+        """A table of answers by key: a dict, or `made`, an empty mapping of another class."""
+        table = {} if made is None else made
+        self._tables.append(table)
+        return table
+
+    def by_owner(self) -> weakref.WeakKeyDictionary[Any, Any]:
+        """A table of owners, each with its answer, or a dict of answers; it dies with its owner."""
+        return self.table(weakref.WeakKeyDictionary())
+
+    def interned(self) -> weakref.WeakValueDictionary[Any, Any]:
+        """A table of objects by what they are made of, which lives on while they are used."""
+        return self.table(weakref.WeakValueDictionary())
+
+    def function(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Decorator: the function's last results, `most` of them, are remembered."""
+        cached = functools.lru_cache(self.most)(function)
+        self._functions.append(cached)
+        return cached  # type: ignore[return-value]  # typeshed forgets the parameters
+
+    def native(self, table: Any) -> Any:
+        """A table of C++, which has methods `clear` and `size`."""
+        self._native.append(table)
+        return table
+
+    def find(self, owner: Any, key: Any = None) -> Any:
+        """What `owner`, such as a closed jaxpr, has under this key; None for nothing."""
+        return owner.cache.get((self, key))
+
+    def keep(self, owner: Any, key: Any, value: T) -> T:
+        """Leaves `value` with its owner."""
+        owner.cache[self, key] = value
+        return value
+
+    def of(self, owner: Any, key: Any, make: Callable[[], T]) -> T:
+        """What `owner` has under this key; `make` makes it once."""
+        found: T | None = owner.cache.get((self, key))
+        if found is not None:
+            self.hits += 1
+            return found
+        self.misses += 1
+        made: T = owner.cache.setdefault((self, key), make())
+        return made
+
+    def clear(self) -> None:
+        """Forgets all answers but those that their owners hold."""
+        for table in self._tables:
+            if isinstance(table, weakref.WeakKeyDictionary):
+                # Functions that are in use hold their own table.
+                for answers in list(table.values()):
+                    answers.clear()
+            else:
+                table.clear()
+        for function in self._functions:
+            function.cache_clear()
+        for native in self._native:
+            native.clear()
+
+    def reset(self) -> None:
+        """Counts from zero."""
+        self.hits = self.misses = 0
+
+    @property
+    def info(self) -> CacheInfo:
+        """Hits, misses and size."""
+        found = [function.cache_info() for function in self._functions]
+        sizes = [info.currsize for info in found]
+        sizes += [*map(_size, self._tables), *(native.size() for native in self._native)]
+        return CacheInfo(
+            self.hits + sum(info.hits for info in found),
+            self.misses + sum(info.misses for info in found),
+            sum(sizes) if sizes else None,
+            self.counted,
+        )
+
+
+def _size(table: Any) -> int:
+    if isinstance(table, weakref.WeakKeyDictionary):
+        return sum(len(x) if isinstance(x, dict) else 1 for x in list(table.values()))
+    return len(table)
+
+
+def cache_stats() -> dict[str, CacheInfo]:
+    """Hits, misses and size of every cache, since the start or the last `clear_caches`.
+
+    Calls answered by jaxlib's C++ reach no cache of Python's, and are not counted.
+
+    Source:     minijax's own.
+
+    Example:
+        >>> before = jax.cache_stats()["compile"].misses
+        >>> f = jax.jit(lambda x: x + 1)
+        >>> _ = f(1), f(2)
+        >>> jax.cache_stats()["compile"].misses - before
+        1
+        >>> jax.cache_stats()["types"].size > 0
+        True
+    """
+    return {name: cache.info for name, cache in list(CACHES.items())}
+
+
+def clear() -> None:
+    """Empties the caches that `clear_caches` empties, and counts from zero in all."""
+    for cache in list(CACHES.values()):
+        if cache.emptied:
+            cache.clear()
+        cache.reset()
+
+
+def described() -> str:
+    """The caches of the package as a table in Markdown, for the page on the architecture."""
+    rows = [["name", "what it holds", "by", "lives as long as"], ["---"] * 4]
+    own = [cache for cache in CACHES.values() if cache.module.startswith("minijax.")]
+    for cache in sorted(own, key=lambda cache: (cache.owner == "process", cache.owner, cache.name)):
+        rows.append([f"`{cache.name}`", cache.holds, cache.key, cache.lives_as_long_as])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
