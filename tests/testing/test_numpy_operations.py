@@ -48,4 +48,7 @@ def test_floats_out_of_range_become_the_same_integers(dtype):
 
 
 def test_operations_are_primitives():
+    for name in lax.__all__:
+        getattr(lax, name)
+
     assert set(numpy_operations.OPERATIONS) - set(PRIMITIVES) <= {"name"}
