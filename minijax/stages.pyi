@@ -1,6 +1,6 @@
 """Ahead-of-time stages.  Mirrors jax.stages."""
 
-from minijax.transforms.stages import (
+from minijax.transforms.jit.stages import (
     ArgInfo as ArgInfo,
     Compiled as Compiled,
     CompilerOptions as CompilerOptions,

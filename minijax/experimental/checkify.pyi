@@ -1,7 +1,7 @@
 """Errors of compiled programs as values.  Mirrors jax.experimental.checkify."""
 
 import minijax.core.errors
-from minijax.transforms.checkify import (
+from minijax.transforms.checks import (
     Error as Error,
     ErrorCategory as ErrorCategory,
     all_checks as all_checks,

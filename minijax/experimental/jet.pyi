@@ -1,3 +1,3 @@
 """Taylor mode.  Mirrors jax.experimental.jet."""
 
-from minijax.transforms.jet import jet as jet
+from minijax.transforms.autodiff.jet import jet as jet

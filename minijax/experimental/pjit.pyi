@@ -1,6 +1,6 @@
 """The former name of `jit`.  Mirrors jax.experimental.pjit."""
 
-import minijax.transforms.jit
+import minijax.transforms.jit.jit
 from minijax.lax.shardings import with_sharding_constraint as with_sharding_constraint
 from minijax.transforms.explicit import (
     auto_axes as auto_axes,
@@ -8,4 +8,4 @@ from minijax.transforms.explicit import (
     reshard as reshard,
 )
 
-pjit = minijax.transforms.jit.jit
+pjit = minijax.transforms.jit.jit.jit

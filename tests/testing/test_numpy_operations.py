@@ -48,7 +48,6 @@ def test_floats_out_of_range_become_the_same_integers(dtype):
 
 
 def test_operations_are_primitives():
-    for name in lax.__all__:
-        getattr(lax, name)
-
+    # Some primitives are declared only when their functions are asked for.
+    assert all(hasattr(lax, name) for name in lax.__all__)
     assert set(numpy_operations.OPERATIONS) - set(PRIMITIVES) <= {"name"}
